@@ -48,7 +48,7 @@ fn written() -> Option<(Row, HistoryEntry)> {
     };
     apply(&mut kernel, Event::Submitted(RequestId(1), vec![birth.into()]));
     let id = ProcedureId::root(1);
-    let run = kernel.row(id)?.going?.run;
+    let run = kernel.row(id)?.in_flight?.run;
     let next = StageOutcome::Next(Blob::from(&b"\xc0"[..]));
     let ended = StageEnded::new(id, run, Epoch(1), NOW, next);
     let records = apply(&mut kernel, Event::StageEnded(Box::new(ended)));

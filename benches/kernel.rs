@@ -55,7 +55,9 @@ impl Driver {
 
     fn end_stage(&mut self, id: ProcedureId, outcome: StageOutcome) -> (Vec<Record>, Vec<Effect>) {
         let row = self.kernel.row(id);
-        let run = row.and_then(|row| row.going).map_or(Seq(0), |going| going.run);
+        let run = row
+            .and_then(|row| row.in_flight)
+            .map_or(Seq(0), |in_flight| in_flight.run);
         let mut ended = StageEnded::new(id, run, Epoch(1), NOW, outcome);
         ended.payload = Some(value());
         self.run(Event::StageEnded(Box::new(ended)))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Admissions, Blocker, Claim, ClaimId, Grant, Lack, Lacking, LimitCrowd, LimitKey, LockUse, Needs, Request,
+    Admissions, Blocker, Claim, ClaimId, Grant, Lacking, LimitDetail, LimitKey, LockUse, Missing, Needs, Request,
 };
 
 use crate::queues::{Depth, Outbox};
@@ -91,7 +91,7 @@ const SIMULATED_MAX: usize = 20_000;
 /// Asks for the state of every limit, with its first holders and waiters. The answer contains its position among all
 /// answers.
 #[derive(Message)]
-#[rtype(result = "(u64, Vec<LimitCrowd>)")]
+#[rtype(result = "(u64, Vec<LimitDetail>)")]
 pub(crate) struct Usage;
 
 /// Asks for the holders and waiters of every lock. The answer contains its position among all answers.
@@ -103,7 +103,7 @@ pub(crate) struct LocksHeld;
 pub(crate) struct WaitingClaim {
     pub(crate) claim: ClaimId,
     pub(crate) blockers: Vec<Blocker>,
-    pub(crate) passed: u32,
+    pub(crate) overtaken: u32,
     /// The claim's position in the order of service: the smaller goes first.
     pub(crate) order: u128,
 }
@@ -120,7 +120,7 @@ impl WaitingClaim {
         let waiting = |(claim, order)| Self {
             claim,
             blockers: admissions.blockers(claim),
-            passed: admissions.passed(claim),
+            overtaken: admissions.overtaken(claim),
             order,
         };
         (page.into_iter().map(waiting).collect(), next)
@@ -146,7 +146,7 @@ pub(crate) struct Waiters {
     /// The answer's position among all answers; 0 if the limiter is gone.
     pub(crate) turn: u64,
     pub(crate) waiting: Vec<WaitingClaim>,
-    pub(crate) lack: Option<Lack>,
+    pub(crate) missing: Option<Missing>,
     /// Where the next page begins, if there is one.
     pub(crate) next: Option<usize>,
 }
@@ -317,7 +317,7 @@ impl Handler<Usage> for Limiter {
 
     fn handle(&mut self, _: Usage, _: &mut Self::Context) -> Self::Result {
         self.depth.taken();
-        MessageResult((self.next_turn(), self.admissions.crowds(NAMED)))
+        MessageResult((self.next_turn(), self.admissions.limit_details(NAMED)))
     }
 }
 
@@ -336,11 +336,11 @@ impl Handler<Waits> for Limiter {
     fn handle(&mut self, Waits { from, of }: Waits, _: &mut Self::Context) -> Self::Result {
         self.depth.taken();
         let (waiting, next) = WaitingClaim::from(&self.admissions, from, PAGE);
-        let lack = of.and_then(|(claim, lacking)| self.admissions.lack(claim, &lacking));
+        let missing = of.and_then(|(claim, lacking)| self.admissions.missing(claim, &lacking));
         Waiters {
             turn: self.next_turn(),
             waiting,
-            lack,
+            missing,
             next,
         }
     }

@@ -19,7 +19,7 @@ use crate::guard::{guarded, panic_text};
 use crate::hooks::{HookCall, HookPoint};
 use crate::journal::codec;
 use crate::procedure::Procedure;
-use crate::step::{ChildOutcome, JoinVerdict, StageError, Step, ahead_of};
+use crate::step::{ChildOutcome, JoinVerdict, StageError, Step, stage_needs};
 use crate::thresholds::{KindThresholds, Measures, Thresholds};
 use crate::upgrade::Old;
 
@@ -32,7 +32,7 @@ pub(crate) struct Did<T> {
     pub(crate) writes: Vec<UserWrite>,
     pub(crate) submitted: Vec<Birth>,
     pub(crate) children: Vec<Birth>,
-    pub(crate) ahead: NextStageNeeds,
+    pub(crate) next_needs: NextStageNeeds,
 }
 
 impl<T> Did<T> {
@@ -44,7 +44,7 @@ impl<T> Did<T> {
             writes: Vec::new(),
             submitted: Vec::new(),
             children: Vec::new(),
-            ahead: NextStageNeeds::default(),
+            next_needs: NextStageNeeds::default(),
         }
     }
 }
@@ -278,9 +278,9 @@ impl<P: Procedure> Typed<P> {
         let (writes, submitted) = (std::mem::take(&mut cx.writes), std::mem::take(&mut cx.births));
         let children = std::mem::take(&mut cx.children);
         drop(cx);
-        let mut ahead = NextStageNeeds::default();
+        let mut next_needs = NextStageNeeds::default();
         let outcome = match result {
-            Ok(Ok(step)) => self.step_taken(step, &mut ahead),
+            Ok(Ok(step)) => self.step_taken(step, &mut next_needs),
             Ok(Err(StageError::Retry(text))) => StageOutcome::Retry(text),
             Ok(Err(StageError::Fail(text))) => StageOutcome::Fail(text),
             Err(panic) => StageOutcome::Panicked(panic_text(&*panic)),
@@ -301,7 +301,7 @@ impl<P: Procedure> Typed<P> {
                 writes,
                 submitted,
                 children,
-                ahead,
+                next_needs,
             },
             Err(why) => {
                 self.value = None;
@@ -311,10 +311,10 @@ impl<P: Procedure> Typed<P> {
     }
 
     /// Asks user code for everything that the kernel must know about the next stage.
-    fn step_taken(&self, step: Step<P>, ahead: &mut NextStageNeeds) -> StageOutcome {
+    fn step_taken(&self, step: Step<P>, next_needs: &mut NextStageNeeds) -> StageOutcome {
         if let (Some(next), Some(value)) = (step.next_stage(), &self.value) {
-            match guarded("locks", || ahead_of(value, next)) {
-                Ok(known) => *ahead = known,
+            match guarded("locks", || stage_needs(value, next)) {
+                Ok(known) => *next_needs = known,
                 Err(why) => return StageOutcome::Panicked(why),
             }
         }
@@ -392,7 +392,7 @@ impl<P: Procedure> Running for Typed<P> {
                 writes: did.writes,
                 submitted: did.submitted,
                 children: did.children,
-                ahead: did.ahead,
+                next_needs: did.next_needs,
                 admission: None,
             })
         })

@@ -255,7 +255,7 @@ fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
         hold: P::HOLD,
         permits: ChildPermits::Exempt,
         locks_for_life: P::HOLD_LOCKS,
-        ahead: ahead_of(procedure, &first),
+        next_needs: stage_needs(procedure, &first),
         timeout: procedure.timeout(),
         on_timeout: procedure.on_timeout(),
         admission: Admission::default(),
@@ -265,7 +265,7 @@ fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
 }
 
 /// Asks a procedure what the kernel must know about a stage before it runs.
-pub(crate) fn ahead_of<P: Procedure>(procedure: &P, stage: &P::Stage) -> NextStageNeeds {
+pub(crate) fn stage_needs<P: Procedure>(procedure: &P, stage: &P::Stage) -> NextStageNeeds {
     let mut locks = procedure.locks(stage);
     locks.sort_unstable();
     locks.dedup();

@@ -44,7 +44,7 @@ use actix::prelude::*;
 use futures::FutureExt;
 use procession_kernel::{
     AuditEntry, Claim, Commit, Decision, Effect, Ended, Event, EventName, EvictedFamily, Grant, HistoryEntry, Kernel,
-    Kind, Lack, LifecycleEffect, LimitKey, LimitUse, Operated, OperatorRequest, ProcedureId, Receipt, RequestEffect,
+    Kind, LifecycleEffect, LimitKey, LimitUse, Missing, Operated, OperatorRequest, ProcedureId, Receipt, RequestEffect,
     RequestId, Row, StageEnded, StoredTarget, Timestamp, Verb,
 };
 use tokio::sync::oneshot;
@@ -808,7 +808,7 @@ impl Supervisor {
             appended_writes: figures.writes,
             appended_bytes: figures.bytes,
             live_families: self.kernel.families().len() + self.quarantine.len(),
-            going: self.kernel.going(),
+            going: self.kernel.in_flight(),
             actors: self.dispatch.active(),
             workers: self.dispatch.current_worker_statuses(&self.kernel, machine_now()),
             late: self.kernel.late(),
@@ -1520,11 +1520,11 @@ impl Supervisor {
     fn page_read(&mut self, reading: QueueReading, page: Waiters, ctx: &mut Context<Self>) {
         match reading.take(page, self.admission.claims(), &self.kernel) {
             PageRead::More(reading) => self.read_queues(reading, ctx),
-            PageRead::All(reason, queues, lack) => self.queues_read(reason, queues, lack, ctx),
+            PageRead::All(reason, queues, missing) => self.queues_read(reason, queues, missing, ctx),
         }
     }
 
-    fn queues_read(&mut self, reason: Reason, queues: Queues, lack: Option<Lack>, ctx: &mut Context<Self>) {
+    fn queues_read(&mut self, reason: Reason, queues: Queues, missing: Option<Missing>, ctx: &mut Context<Self>) {
         match reason {
             Reason::Check(check) => {
                 // Even an engine that commits nothing may have thawed families.
@@ -1537,7 +1537,7 @@ impl Supervisor {
                 self.continue_check(next, ctx);
             }
             Reason::Explain(id, sender) => {
-                let explanation = self.health.explain(id, &queues, lack.as_ref(), &self.engine_state());
+                let explanation = self.health.explain(id, &queues, missing.as_ref(), &self.engine_state());
                 // The explanation rests on everything decided so far, and is sent once that is on disk. The caller
                 // may have gone.
                 sender.send((explanation, Box::pin(self.settled()))).ok();
@@ -1751,7 +1751,7 @@ impl Supervisor {
     ) -> impl ActorFuture<Self, Output = Result<(), StartError>> + use<> {
         self.rejoin_queues(waiting, ctx);
         self.decide(Event::Recovered, ctx);
-        self.dispatch.reserve(self.kernel.going());
+        self.dispatch.reserve(self.kernel.in_flight());
         // After the decision: the start's own commit is not counted.
         self.metrics.restart_totals();
         // The reply waits for the start's commit, as every other reply waits for its own.

@@ -16,8 +16,8 @@ pub struct Thresholds {
     /// hour.
     pub same_stage: u32,
     /// How often later requests may overtake one that waits for a permit or a lock. Default 128, half of
-    /// [`PATIENCE`](procession_kernel::PATIENCE), at which it is served first.
-    pub passed: u32,
+    /// [`MAX_OVERTAKES`](procession_kernel::MAX_OVERTAKES), at which it is served first.
+    pub overtaken: u32,
     /// How long everything that a request waits for may be available without the request being served, in two health
     /// checks or more. Default 5 s. This never happens in a sound engine: it watches the limiter.
     pub free: Duration,
@@ -44,7 +44,7 @@ impl Default for Thresholds {
         Self {
             retries: 5,
             same_stage: 100,
-            passed: 128,
+            overtaken: 128,
             free: Duration::from_secs(5),
             store: Duration::from_secs(5),
             unusual: Duration::from_secs(5),
@@ -80,7 +80,7 @@ pub struct KindThresholds {
     /// Consecutive runs of one stage.
     pub same_stage: Option<u32>,
     /// How often later requests may overtake a procedure of this kind.
-    pub passed: Option<u32>,
+    pub overtaken: Option<u32>,
     /// Shortest run of a stage that may be reported as unusual.
     pub unusual: Option<Duration>,
     /// How many stages one procedure may commit.
@@ -101,7 +101,7 @@ impl KindThresholds {
         Thresholds {
             retries: number(self.retries, engine.retries),
             same_stage: number(self.same_stage, engine.same_stage),
-            passed: number(self.passed, engine.passed),
+            overtaken: number(self.overtaken, engine.overtaken),
             unusual: match self.unusual {
                 Some(own) => own,
                 None => engine.unusual,

@@ -94,7 +94,7 @@ impl Status {
             since: row.since,
             stage: codec::describe(row.stage.as_slice()),
             attempt: row.attempt,
-            going: row.going.is_some(),
+            going: row.in_flight.is_some(),
             cause: row.cause.clone(),
             not_undone: row.not_undone.clone(),
             holds: row.holds,

@@ -73,7 +73,7 @@ impl Executor {
         self.operate(Operate::pause(what, by)).await
     }
 
-    /// Lets go on what was paused, by an operator or as poison, or went in circles.
+    /// Resumes what an operator or the engine paused: also poison, and a stage that reached its repeat limit.
     ///
     /// # Errors
     ///

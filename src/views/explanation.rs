@@ -1,7 +1,7 @@
 //! Why a procedure stands where it stands: the chain of who waits for whom, and where it ends.
 
 use procession_actors::view::{ChainEnd, Explanation, Particulars, QueuePosition};
-use procession_kernel::{Link, Until};
+use procession_kernel::{Link, WakeSource};
 use serde::{Deserialize, Serialize};
 
 use super::{CycleView, time};
@@ -174,14 +174,16 @@ impl From<&Link> for LinkView {
 }
 
 /// Says what moves one that waits for nobody; instants as date and time.
-fn until(until: &Until<String>) -> String {
+fn until(until: &WakeSource<String>) -> String {
     match until {
-        Until::Timer(at) => format!("it is {}", time(*at)),
-        Until::Event(name, Some(at)) => format!("the event {name} comes, at the latest when it is {}", time(*at)),
-        Until::Event(name, None) => format!("the event {name} comes"),
-        other @ (Until::Stage(_) | Until::Undo(..) | Until::Operator(_) | Until::Start | Until::Nothing) => {
-            other.to_string()
-        }
+        WakeSource::Timer(at) => format!("it is {}", time(*at)),
+        WakeSource::Event(name, Some(at)) => format!("the event {name} comes, at the latest when it is {}", time(*at)),
+        WakeSource::Event(name, None) => format!("the event {name} comes"),
+        other @ (WakeSource::Stage(_)
+        | WakeSource::Undo(..)
+        | WakeSource::Operator(_)
+        | WakeSource::Start
+        | WakeSource::Nothing) => other.to_string(),
     }
 }
 

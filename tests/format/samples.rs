@@ -41,7 +41,7 @@ fn full() -> Row {
         wait: Some(WaitReason::Backoff(2, Timestamp(5_000_000))),
         visit: 5,
         attempt: 2,
-        going: Some(InFlight {
+        in_flight: Some(InFlight {
             run: Seq(76),
             deaths: 1,
             alone: true,

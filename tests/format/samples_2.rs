@@ -89,8 +89,14 @@ pub(crate) fn held() -> Vec<Sample> {
 pub(crate) fn large() -> Vec<Sample> {
     let stages = [("large", None), ("large-grown", Some(blob("s")))];
     let large = |(name, stage): (&str, Option<Blob>)| {
-        let large = Some(Box::new(PayloadSizeNote { bytes: 700_000, stage }));
-        row(name.to_owned(), Row { large, ..plain() })
+        let payload_size = Some(Box::new(PayloadSizeNote { bytes: 700_000, stage }));
+        row(
+            name.to_owned(),
+            Row {
+                payload_size,
+                ..plain()
+            },
+        )
     };
     stages.map(large).into()
 }
@@ -104,8 +110,14 @@ pub(crate) fn said() -> Vec<Sample> {
             times: 5,
             text: text.to_owned(),
         };
-        let said = Some(Box::new(said));
-        row(name.to_owned(), Row { said, ..plain() })
+        let failure_streak = Some(Box::new(said));
+        row(
+            name.to_owned(),
+            Row {
+                failure_streak,
+                ..plain()
+            },
+        )
     };
     texts.map(said).into()
 }
@@ -158,12 +170,12 @@ pub(crate) fn audit() -> AuditEntry {
             before: StateSnapshot {
                 state: ProcedureState::Runnable,
                 wait: None,
-                going: true,
+                in_flight: true,
             },
             after: StateSnapshot {
                 state: ProcedureState::Success,
                 wait: Some(WaitReason::Paused),
-                going: false,
+                in_flight: false,
             },
         }],
         changed: 1,

@@ -103,7 +103,7 @@ fn rows_that_no_engine_writes_are_put_aside() -> Tested {
         (
             "its stage is out",
             with_row(|row| {
-                row.going = Some(InFlight {
+                row.in_flight = Some(InFlight {
                     run: Seq(7),
                     deaths: 0,
                     alone: false,

@@ -43,8 +43,8 @@ impl Story {
         let clock = Arc::new(run.world.clock.clone());
         let loaded = reload(run.store.clone(), kernel.rules().clone(), clock).await?;
         compare(&kernel, &loaded)?;
-        if kernel.going() + kernel.undoing() > 0 {
-            let out = (kernel.going(), kernel.undoing());
+        if kernel.in_flight() + kernel.undoing() > 0 {
+            let out = (kernel.in_flight(), kernel.undoing());
             return Err(format!("nothing moves, and stages and undos are out: {out:?}").into());
         }
         let aside = self.put_aside(run).await?;

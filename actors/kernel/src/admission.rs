@@ -10,7 +10,7 @@
 //! asks for another still waits for the requests queued behind such a waiter. [`Admissions::blockers`] shows this, so
 //! that the search for deadlocks finds the cycle.
 //!
-//! Each waiter watches one thing that it lacks, and is looked at again when that changes: see `look`.
+//! Each waiter depends on one thing that it lacks, and is evaluated again when that changes: see `recheck`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,28 +22,28 @@ pub(crate) use crate::needs::{Lacking, Needs};
 
 mod ask;
 mod claim;
+mod dependency;
+mod evaluate;
 mod explain;
 mod few;
+mod hash_index;
 mod hold;
-mod index;
-mod inside;
-mod judge;
-mod line;
-mod look;
-mod node;
-mod pool;
+mod limit;
+mod nested;
+mod path_node;
+mod permit_queue;
 mod queue;
-mod seat;
+mod queue_position;
+mod recheck;
 mod slab;
-mod sorted;
+mod sorted_deque;
 mod tree;
-mod watch;
 
 use claim::Claims;
-use inside::Insides;
-use line::Lines;
-use pool::{Pool, Pools};
-use seat::Seat;
+use limit::{Limit, LimitTable};
+use nested::NestedIndex;
+use permit_queue::PermitQueues;
+use queue_position::QueuePosition;
 use tree::Tree;
 
 /// How often a waiter may be overtaken.
@@ -56,7 +56,7 @@ use tree::Tree;
 ///
 /// The number is large enough that priorities mean something under load. It is small enough that a waiter of the lowest
 /// priority is served after a few hundred others.
-pub const PATIENCE: u32 = if cfg!(test) { 4 } else { 256 };
+pub const MAX_OVERTAKES: u32 = if cfg!(test) { 4 } else { 256 };
 
 /// A request for permits and locks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub struct LimitUse {
 
 /// The current state of one limit, with the claims that hold its permits and the claims that wait for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LimitCrowd {
+pub struct LimitDetail {
     /// The limit.
     pub usage: LimitUse,
     /// The claims that hold a permit.
@@ -136,19 +136,19 @@ pub struct Blocker {
     pub any: bool,
     /// `true` if these claims wait for it in an earlier place. Each keeps that place only while it lacks a lock;
     /// whether it also lacks a permit does not matter.
-    pub place: bool,
+    pub queued_ahead: bool,
 }
 
 /// One thing that a waiter lacks, in full.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lack {
+pub enum Missing {
     /// This lock, and the claims that hold a conflicting lock, each once.
     Lock(LockNeed, Vec<ClaimId>),
     /// A permit of this limit.
     Permit(LimitUse),
 }
 
-impl Lack {
+impl Missing {
     /// Returns the name of the missing lock or permit.
     #[must_use]
     pub fn lacking(&self) -> Lacking {
@@ -178,18 +178,18 @@ impl Lack {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Admissions {
-    pools: Pools,
+    limits: LimitTable,
     claims: Claims,
     arrivals: u64,
     /// Paths, with the claims that lock them or wait for them.
     tree: Tree,
     /// Waiting descendants by ancestor.
-    insides: Insides,
-    lines: Lines,
-    /// Waiters that must be looked at. Empty between two calls.
-    look: BinaryHeap<Reverse<Seat>>,
+    nested: NestedIndex,
+    permit_queues: PermitQueues,
+    /// Waiters that must be evaluated again. Empty between two calls.
+    recheck_queue: BinaryHeap<Reverse<QueuePosition>>,
     #[cfg(test)]
-    looks: u64,
+    evaluations: u64,
 }
 
 impl Admissions {
@@ -198,7 +198,7 @@ impl Admissions {
     pub fn new(limits: impl IntoIterator<Item = (LimitKey, Option<u32>)>) -> Self {
         let mut admissions = Self::default();
         for (key, limit) in limits {
-            admissions.pools.set(&key, limit, &admissions.claims);
+            admissions.limits.set(&key, limit, &admissions.claims);
         }
         admissions
     }
@@ -206,36 +206,36 @@ impl Admissions {
     /// Returns `true` if a limit of this name was ever set or asked for.
     #[must_use]
     pub fn knows(&self, key: &LimitKey) -> bool {
-        self.pools.find(key).is_some()
+        self.limits.find(key).is_some()
     }
 
     /// Returns the current state of every limit.
     #[must_use]
     pub fn usage(&self) -> Vec<LimitUse> {
-        self.pools.by_name().into_iter().map(Pool::usage).collect()
+        self.limits.by_name().into_iter().map(Limit::usage).collect()
     }
 
     /// Returns the current state of every limit. Lists at most this many of the claims that hold its permits, and at
     /// most this many waiting claims.
     #[must_use]
-    pub fn crowds(&self, most: usize) -> Vec<LimitCrowd> {
-        let crowd = |pool: &Pool| LimitCrowd {
-            usage: pool.usage(),
-            holders: pool.holders.iter().take(most).collect(),
-            waiting: pool
+    pub fn limit_details(&self, most: usize) -> Vec<LimitDetail> {
+        let crowd = |limit: &Limit| LimitDetail {
+            usage: limit.usage(),
+            holders: limit.holders.iter().take(most).collect(),
+            waiting: limit
                 .waiting
                 .iter()
-                .filter_map(|seat| self.claims.id_of(seat.slot))
+                .filter_map(|position| self.claims.id_of(position.slot))
                 .take(most)
                 .collect(),
         };
-        self.pools.by_name().into_iter().map(crowd).collect()
+        self.limits.by_name().into_iter().map(crowd).collect()
     }
 
     /// Returns the current state of one limit.
     #[must_use]
     pub fn usage_of(&self, key: &LimitKey) -> Option<LimitUse> {
-        self.pools.get(self.pools.find(key)?).map(Pool::usage)
+        self.limits.get(self.limits.find(key)?).map(Limit::usage)
     }
 
     /// Returns the limits whose permits the claim holds or waits for.
@@ -243,18 +243,18 @@ impl Admissions {
     pub fn limits_of(&self, claim_id: ClaimId) -> Vec<LimitKey> {
         let mut limits = self.held(claim_id).limits;
         if let Some(waiting) = self.waiting_of(claim_id) {
-            limits.extend(self.pools.keys(&waiting.limits));
+            limits.extend(self.limits.keys(&waiting.limits));
         }
         limits
     }
 
     /// Returns all waiting claims in the order of service.
     pub fn waiting(&self) -> impl Iterator<Item = ClaimId> {
-        let seats = self
+        let positions = self
             .claims
             .iter()
-            .filter_map(|claim| Some(Reverse(claim.waiting()?.seat)));
-        let mut queue: BinaryHeap<Reverse<Seat>> = seats.collect();
+            .filter_map(|claim| Some(Reverse(claim.waiting()?.position)));
+        let mut queue: BinaryHeap<Reverse<QueuePosition>> = positions.collect();
         iter::from_fn(move || self.claims.id_of(queue.pop()?.0.slot))
     }
 
@@ -265,7 +265,7 @@ impl Admissions {
     pub fn waiting_from(&self, from: usize, claims: usize) -> (Vec<(ClaimId, u128)>, Option<usize>) {
         let (page, all) = self.claims.page(from, claims);
         let mut waiting: Vec<(ClaimId, u128)> = page
-            .filter_map(|claim| Some((claim.id, claim.waiting()?.seat.order())))
+            .filter_map(|claim| Some((claim.id, claim.waiting()?.position.order())))
             .collect();
         waiting.sort_unstable_by_key(|(_, order)| *order);
         let next = from.saturating_add(claims);
@@ -284,10 +284,10 @@ impl Admissions {
         self.waiting_of(claim_id).is_some()
     }
 
-    /// Returns how often the waiting claim was overtaken: at most [`PATIENCE`] times.
+    /// Returns how often the waiting claim was overtaken: at most [`MAX_OVERTAKES`] times.
     #[must_use]
-    pub fn passed(&self, claim_id: ClaimId) -> u32 {
-        self.waiting_of(claim_id).map_or(0, |waiting| waiting.passed)
+    pub fn overtaken(&self, claim_id: ClaimId) -> u32 {
+        self.waiting_of(claim_id).map_or(0, |waiting| waiting.overtaken)
     }
 
     /// Returns `true` if the claim holds all of this, each lock in exactly that mode.
@@ -296,7 +296,7 @@ impl Admissions {
         let Some((_, claim)) = self.claims.get_by(claim_id) else {
             return needs.is_empty();
         };
-        let has_permit = |key| self.pools.find(key).is_some_and(|id| claim.limits.contains(id));
+        let has_permit = |key| self.limits.find(key).is_some_and(|id| claim.limits.contains(id));
         let has_lock = |need| self.tree.find(need).is_some_and(|lock| claim.locks.contains(lock));
         needs.limits.iter().all(has_permit) && needs.locks.iter().all(has_lock)
     }
@@ -308,7 +308,7 @@ impl Admissions {
             return Needs::default();
         };
         let mut needs = Needs {
-            limits: self.pools.keys(&claim.limits).collect(),
+            limits: self.limits.keys(&claim.limits).collect(),
             locks: claim.locks.iter().map(|lock| self.tree.need(lock)).collect(),
         };
         needs.limits.sort_unstable();

@@ -73,12 +73,12 @@ pub struct StateSnapshot {
     pub wait: Option<WaitReason>,
     /// `true` if one of its stages has been dispatched, or will be at once.
     #[serde(rename = "g", default, skip_serializing_if = "std::ops::Not::not")]
-    pub going: bool,
+    pub in_flight: bool,
 }
 
 impl fmt::Display for StateSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.wait, self.going) {
+        match (&self.wait, self.in_flight) {
             (Some(wait), _) => write!(f, "{} ({wait})", self.state),
             (None, true) => write!(f, "{} (a stage is set going)", self.state),
             (None, false) => write!(f, "{}", self.state),

@@ -82,7 +82,7 @@ fn check_row(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
 }
 
 fn check_numbers(row: &Row) -> Result<(), String> {
-    let run = row.going.map_or(Seq::default(), |going| going.run);
+    let run = row.in_flight.map_or(Seq::default(), |in_flight| in_flight.run);
     if row.revision.max(run).0 > NUMBER_MAX {
         return Err("its commit number is impossible".to_owned());
     }
@@ -97,10 +97,10 @@ fn check_numbers(row: &Row) -> Result<(), String> {
         Some(Wake::Signal(_, number)) => number,
         Some(Wake::Children(..) | Wake::Timeout(_)) | None => 0,
     };
-    let said = row.said.as_ref().map_or(0, |said| said.times);
+    let alike = row.failure_streak.as_ref().map_or(0, |streak| streak.times);
     let counts = [
         ("visits", row.visit),
-        ("attempts", row.attempt.max(row.undo_attempts).max(backoff).max(said)),
+        ("attempts", row.attempt.max(row.undo_attempts).max(backoff).max(alike)),
         ("history entries", row.history.max(row.standing)),
         ("runs of the same stage", row.same_stage),
         ("signals", row.signals.max(signal)),

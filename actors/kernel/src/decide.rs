@@ -83,7 +83,9 @@ impl Kernel {
         let draft = Draft::new(self, Timestamp::default());
         !self.draining
             && self.row(id).is_some_and(|row| {
-                row.going.is_some_and(|going| going.run == run) && !draft.is_stopping(row) && !draft.is_paused(row)
+                row.in_flight.is_some_and(|in_flight| in_flight.run == run)
+                    && !draft.is_stopping(row)
+                    && !draft.is_paused(row)
             })
     }
 

@@ -38,7 +38,7 @@ pub struct Birth {
     /// `true` if it holds its locks for life, not only for the stage.
     pub locks_for_life: bool,
     /// What its code declares about its first stage.
-    pub ahead: NextStageNeeds,
+    pub next_needs: NextStageNeeds,
     /// The total time it may take.
     pub timeout: Option<Duration>,
     /// What happens when this time is up.
@@ -153,7 +153,7 @@ pub struct StageEnded {
     /// Children that the stage collected one by one.
     pub children: Vec<Birth>,
     /// What its code declares about the next stage.
-    pub ahead: NextStageNeeds,
+    pub next_needs: NextStageNeeds,
     /// The limiter's answer for the next stage, if it was asked before the decision on this report.
     pub admission: Option<Admission>,
 }

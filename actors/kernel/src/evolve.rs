@@ -144,7 +144,7 @@ impl Kernel {
         let family = self.families.get_or_begin(row.id.family);
         let old = family.row(row.id.member);
         let old_deadlines = old.map_or([None, None], deadlines);
-        let was_going = old.is_some_and(|old| old.going.is_some());
+        let was_in_flight = old.is_some_and(|old| old.in_flight.is_some());
 
         self.waiters.follow(old, Some(&row));
         let were_armed = if self.disarmed.remove(&row.id) {
@@ -159,18 +159,18 @@ impl Kernel {
         for deadline in deadlines(&row).into_iter().flatten() {
             self.timers.insert((deadline, row.id));
         }
-        match (was_going, row.going.is_some()) {
+        match (was_in_flight, row.in_flight.is_some()) {
             (false, true) => {
-                self.going += 1;
-                family.going += 1;
+                self.in_flight += 1;
+                family.in_flight += 1;
             }
             (true, false) => {
-                self.going -= 1;
-                family.going -= 1;
+                self.in_flight -= 1;
+                family.in_flight -= 1;
             }
             (true, true) | (false, false) => {}
         }
-        if row.going.is_some_and(|going| going.alone) {
+        if row.in_flight.is_some_and(|in_flight| in_flight.alone) {
             self.alone = Some(row.id);
         } else if self.alone == Some(row.id) {
             self.alone = None;
@@ -197,7 +197,7 @@ impl Kernel {
                 own_arms(Some(row))
             };
             self.suspects.remove(&row.id);
-            self.going -= usize::from(row.going.is_some());
+            self.in_flight -= usize::from(row.in_flight.is_some());
             if self.alone == Some(row.id) {
                 self.alone = None;
             }

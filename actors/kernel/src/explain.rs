@@ -13,11 +13,11 @@ use crate::kernel::Kernel;
 use crate::needs::Lacking;
 use crate::row::{JoinPolicy, Round, Row};
 use crate::wait::WaitReason;
-use crate::waits::{Need, Node, WaitingFor};
+use crate::waits::{Need, WaitNode, WaitingFor};
 
 /// What will move a procedure that waits for no other procedure. Stages are encoded as stored, or given as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Until<S = Blob> {
+pub enum WakeSource<S = Blob> {
     /// The end of its running stage.
     Stage(S),
     /// The end of the running undo of this stage of a member.
@@ -34,22 +34,22 @@ pub enum Until<S = Blob> {
     Nothing,
 }
 
-impl<S> Until<S> {
+impl<S> WakeSource<S> {
     /// Converts the stage, for instance to text.
-    pub fn map<T>(self, say: impl FnOnce(S) -> T) -> Until<T> {
+    pub fn map<T>(self, say: impl FnOnce(S) -> T) -> WakeSource<T> {
         match self {
-            Self::Stage(stage) => Until::Stage(say(stage)),
-            Self::Undo(member, stage) => Until::Undo(member, say(stage)),
-            Self::Timer(at) => Until::Timer(at),
-            Self::Event(name, at) => Until::Event(name, at),
-            Self::Operator(reason) => Until::Operator(reason),
-            Self::Start => Until::Start,
-            Self::Nothing => Until::Nothing,
+            Self::Stage(stage) => WakeSource::Stage(say(stage)),
+            Self::Undo(member, stage) => WakeSource::Undo(member, say(stage)),
+            Self::Timer(at) => WakeSource::Timer(at),
+            Self::Event(name, at) => WakeSource::Event(name, at),
+            Self::Operator(reason) => WakeSource::Operator(reason),
+            Self::Start => WakeSource::Start,
+            Self::Nothing => WakeSource::Nothing,
         }
     }
 }
 
-impl<S: fmt::Display> fmt::Display for Until<S> {
+impl<S: fmt::Display> fmt::Display for WakeSource<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stage(stage) => write!(f, "stage {stage} ends"),
@@ -68,17 +68,17 @@ impl Kernel {
     /// Returns what a procedure needs from others before it can move, without what it waits for in the limiter's
     /// queues. Returns `None` if the procedure is not live.
     #[must_use]
-    pub fn needs_of(&self, id: ProcedureId) -> Option<Node> {
+    pub fn needs_of(&self, id: ProcedureId) -> Option<WaitNode> {
         let family = self.families.get(&id.family)?;
         let row = family.row(id.member).filter(|row| !row.is_ended())?;
         let draft = Draft::new(self, Timestamp::default());
         let needs = match family.scope_of(id.member) {
-            _ if row.going.is_some() || undo_is_out(family, row) => Vec::new(),
+            _ if row.in_flight.is_some() || undo_is_out(family, row) => Vec::new(),
             Some(scope) if draft.is_stopping(row) => self.needs_of_failing(&draft, family, row, scope),
             Some(_) | None => self.needs_of_waiting(family, row),
         };
         let (head, can_abort) = head_of(family, row);
-        Some(Node {
+        Some(WaitNode {
             since: row.since,
             needs,
             priority: row.priority,
@@ -141,34 +141,34 @@ impl Kernel {
 
     /// Returns what will move a procedure that waits for no other procedure.
     #[must_use]
-    pub fn until_of(&self, id: ProcedureId) -> Until {
+    pub fn wake_source_of(&self, id: ProcedureId) -> WakeSource {
         let row = self
             .families
             .get(&id.family)
             .and_then(|family| Some((family, family.row(id.member)?)));
         let Some((family, row)) = row else {
-            return Until::Nothing;
+            return WakeSource::Nothing;
         };
         if row.is_ended() {
-            return Until::Nothing;
+            return WakeSource::Nothing;
         }
-        if row.going.is_some() {
-            return Until::Stage(row.stage.clone());
+        if row.in_flight.is_some() {
+            return WakeSource::Stage(row.stage.clone());
         }
         if let Some((member, stage)) = self.next_undo(id).filter(|_| undo_is_out(family, row)) {
-            return Until::Undo(member, stage);
+            return WakeSource::Undo(member, stage);
         }
         match &row.wait {
-            Some(WaitReason::Timer(at) | WaitReason::Backoff(_, at)) => Until::Timer(*at),
-            Some(WaitReason::Event(name, at)) => Until::Event(name.clone(), *at),
+            Some(WaitReason::Timer(at) | WaitReason::Backoff(_, at)) => WakeSource::Timer(*at),
+            Some(WaitReason::Event(name, at)) => WakeSource::Event(name.clone(), *at),
             Some(
                 reason @ (WaitReason::Poison
                 | WaitReason::RollbackFailed
                 | WaitReason::Paused
                 | WaitReason::RepeatLimit
                 | WaitReason::Quarantined),
-            ) => Until::Operator(reason.clone()),
-            Some(WaitReason::Queue) if self.draining => Until::Start,
+            ) => WakeSource::Operator(reason.clone()),
+            Some(WaitReason::Queue) if self.draining => WakeSource::Start,
             Some(
                 WaitReason::Queue
                 | WaitReason::Width
@@ -177,7 +177,7 @@ impl Kernel {
                 | WaitReason::Children
                 | WaitReason::Suspect,
             )
-            | None => Until::Nothing,
+            | None => WakeSource::Nothing,
         }
     }
 
@@ -232,7 +232,8 @@ impl Kernel {
             return Vec::new();
         }
         let holds_up = |other: &&Row| {
-            let runs = other.going.is_some() || other.wait == Some(WaitReason::Suspect) || undo_is_out(family, other);
+            let runs =
+                other.in_flight.is_some() || other.wait == Some(WaitReason::Suspect) || undo_is_out(family, other);
             // A member past its point of no return may end first, with all its descendants.
             other.id != scope && !other.is_ended() && (runs || !draft.is_stopping(other))
         };
@@ -266,7 +267,7 @@ fn one(why: WaitingFor, of: ProcedureId) -> Need {
     Need {
         why,
         of: vec![of],
-        place: false,
+        queued_ahead: false,
     }
 }
 
@@ -297,7 +298,7 @@ fn latch(family: &Family, round: &Round) -> Vec<Need> {
     vec![Need {
         why: WaitingFor::Latch,
         of,
-        place: false,
+        queued_ahead: false,
     }]
 }
 
@@ -319,7 +320,7 @@ fn width(family: &Family, row: &Row) -> Vec<Need> {
     vec![Need {
         why: WaitingFor::Width,
         of: active.map(|other| other.id).collect(),
-        place: false,
+        queued_ahead: false,
     }]
 }
 

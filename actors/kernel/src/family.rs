@@ -46,7 +46,7 @@ pub struct Family {
     /// How many members have not ended.
     pub live: u32,
     /// How many stages are out.
-    pub going: u32,
+    pub in_flight: u32,
     /// One latch for each list of children, by the number of its first child.
     pub latches: BTreeMap<u32, Latch>,
     /// Members that are held back by the width of their list.

@@ -6,7 +6,7 @@ use crate::record::Record;
 
 /// A family that violates a rule: the reason, and its rows, which may still hold locks or permits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit {
+pub struct RejectedFamily {
     /// The first rule that is broken.
     pub why: String,
     /// The rows that were rejected.
@@ -20,9 +20,9 @@ impl Kernel {
     /// # Errors
     ///
     /// Returns the first rule that is broken, and the rows. Nothing of the family is left in the kernel.
-    pub fn take_in(&mut self, number: u64, rows: Members, signals: &[Record]) -> Result<(), Unfit> {
+    pub fn take_in(&mut self, number: u64, rows: Members, signals: &[Record]) -> Result<(), RejectedFamily> {
         if let Err(why) = self.check_given(number, &rows) {
-            return Err(Unfit { why, rows });
+            return Err(RejectedFamily { why, rows });
         }
         self.evolve(&Record::FamilyBegan(number));
         for row in rows {
@@ -35,7 +35,7 @@ impl Kernel {
         if let Err(why) = checked {
             let rows = self.family_ended(number).map(|family| family.members);
             let rows = rows.unwrap_or_default();
-            return Err(Unfit { why, rows });
+            return Err(RejectedFamily { why, rows });
         }
         Ok(())
     }

@@ -17,9 +17,12 @@ impl Kernel {
         for (number, family) in self.families.iter() {
             family.validate().map_err(|why| format!("family {number}: {why}"))?;
         }
-        let going: usize = self.families.awake().map(|family| family.going as usize).sum();
-        if going != self.going {
-            return Err(format!("{going} stages are out, but {} are counted", self.going));
+        let in_flight: usize = self.families.awake().map(|family| family.in_flight as usize).sum();
+        if in_flight != self.in_flight {
+            return Err(format!(
+                "{in_flight} stages are out, but {} are counted",
+                self.in_flight
+            ));
         }
         Ok(())
     }
@@ -78,16 +81,16 @@ impl Family {
         // A child that is being compensated takes its locks again.
         let compensated = row.parent.is_some() && self.scope_of(number).is_some();
         let holds = row.holds || (!row.locked.is_empty() && !compensated);
-        if row.is_ended() && (!ended_state || holds || row.going.is_some() || row.wait.is_some()) {
+        if row.is_ended() && (!ended_state || holds || row.in_flight.is_some() || row.wait.is_some()) {
             return broken("it has ended, but still holds or waits for something");
         }
         let stopping = self.scope_of(number).is_some();
-        let idle = row.going.is_none() && row.wait.is_none();
+        let idle = row.in_flight.is_none() && row.wait.is_none();
         if !row.is_ended() && idle && !stopping {
             return broken("nothing will ever move it");
         }
         let runs = matches!(row.state, ProcedureState::Runnable | ProcedureState::Failed) && row.wait.is_none();
-        if row.going.is_some() && !runs {
+        if row.in_flight.is_some() && !runs {
             return broken("its stage is out, but it waits or has not begun");
         }
         if row.state == ProcedureState::Waiting && !stopping && row.wait != Some(WaitReason::Children) {

@@ -190,7 +190,7 @@ pub struct Kernel {
     pub(crate) spaces: BTreeSet<Key>,
     pub(crate) limits: BTreeMap<LimitKey, Option<u32>>,
     pub(crate) draining: bool,
-    pub(crate) going: usize,
+    pub(crate) in_flight: usize,
     pub(crate) late: u64,
     pub(crate) found: u64,
     pub(crate) pauses: BTreeSet<Pause>,
@@ -342,8 +342,8 @@ impl Kernel {
 
     /// Returns the number of stages that are out.
     #[must_use]
-    pub const fn going(&self) -> usize {
-        self.going
+    pub const fn in_flight(&self) -> usize {
+        self.in_flight
     }
 
     /// Returns the number of undos that are out.

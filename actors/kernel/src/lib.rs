@@ -46,7 +46,7 @@ mod wait;
 mod waiters;
 mod waits;
 
-pub use admission::{Admissions, Blocker, Grant, Lack, LimitCrowd, LimitUse, LockUse, PATIENCE, Request};
+pub use admission::{Admissions, Blocker, Grant, LimitDetail, LimitUse, LockUse, MAX_OVERTAKES, Missing, Request};
 pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest, StateSnapshot};
 pub use cause::{Cause, CauseKind, NotUndone};
 pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};
@@ -58,7 +58,7 @@ pub use effect::{
 pub use event::{
     Admission, Birth, Event, JoinRuling, KeyAsked, StageEnded, StageOutcome, StoredTarget, Submission, UndoEnded,
 };
-pub use explain::Until;
+pub use explain::WakeSource;
 pub use families::{Families, FamilyRef, SAME_STAGE_FROZEN, STAGES_FROZEN};
 pub use family::{Below, Family, Members, Scope, Signals};
 pub use fingerprint::fingerprint;
@@ -67,7 +67,7 @@ pub use id::{
     Blob, Claim, ClaimId, Epoch, EventName, Key, Kind, LimitKey, ParseProcedureIdError, ParseTraceParentError,
     ProcedureId, RequestId, Seq, Timestamp, TraceParent,
 };
-pub use intake::Unfit;
+pub use intake::RejectedFamily;
 pub use kernel::{Bounds, HistoryDetail, Kernel, KindRules, Rules};
 pub use latch::{Join, Latch, LatchState};
 pub use lifecycle::ProcedureState;
@@ -83,4 +83,4 @@ pub use row::{
 pub use verb::{AbortAnswer, Act, BypassAs, BypassScope, RevealScope, UnknownVerb, Verb, VerbName};
 pub use wait::{Pause, SignalEntry, WaitReason, Wake};
 pub use waiters::Broadcast;
-pub use waits::{Deadlock, Link, Need, Node, WaitGraph, WaitingFor};
+pub use waits::{Deadlock, Link, Need, WaitGraph, WaitNode, WaitingFor};

@@ -24,7 +24,7 @@ impl Kernel {
         let Some(row) = family.row(id.member) else {
             return Vec::new();
         };
-        if row.going.is_some() {
+        if row.in_flight.is_some() {
             return stage_of(row, None).into_iter().collect();
         }
         let clean_up = row.cleaning.then(|| call_of(row, StageTask::CleanUp));
@@ -50,7 +50,7 @@ pub(crate) fn call_of(row: &Row, task: StageTask) -> StageCall {
 /// Returns the call of the stage that the row says is out.
 pub(crate) fn stage_of(row: &Row, payload: Option<Blob>) -> Option<StageCall> {
     let task = StageTask::Execute {
-        run: row.going?.run,
+        run: row.in_flight?.run,
         wake: row.wake.clone(),
         out_of_time: row.out_of_time && row.deadline.is_none(),
     };

@@ -249,7 +249,7 @@ pub struct Row {
     pub attempt: u32,
     /// Set while a stage is out.
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
-    pub going: Option<InFlight>,
+    pub in_flight: Option<InFlight>,
     /// Number of its newest history entry in the family; 0 means none.
     #[serde(rename = "h", default)]
     pub history: u32,
@@ -340,11 +340,11 @@ pub struct Row {
     pub trace: Option<Box<TraceParent>>,
     /// Size of its value, while that is at least a quarter of the allowed size.
     #[serde(rename = "K", default, skip_serializing_if = "Option::is_none")]
-    pub large: Option<Box<PayloadSizeNote>>,
+    pub payload_size: Option<Box<PayloadSizeNote>>,
     /// The newest failure of the current stage or undo, and how many in a row had the same text. `None` if nothing has
     /// failed since the last success, or if the failures predate this field.
     #[serde(rename = "L", default, skip_serializing_if = "Option::is_none")]
-    pub said: Option<Box<FailureStreak>>,
+    pub failure_streak: Option<Box<FailureStreak>>,
     /// While it waits for an event: the newest broadcast of that event that was still waking others when the wait
     /// began. That broadcast and all earlier ones do not wake it.
     #[serde(rename = "W", default, skip_serializing_if = "is_none")]

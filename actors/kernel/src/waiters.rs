@@ -31,12 +31,12 @@ type Waiter = (Seq, Timestamp, ProcedureId);
 
 /// The waiters of one event. Most events have a single waiter, and a set for each would take ten times the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Line {
+enum WaiterQueue {
     One(Waiter),
     Many(BTreeSet<Waiter>),
 }
 
-impl Line {
+impl WaiterQueue {
     fn len(&self) -> usize {
         match self {
             Self::One(_) => 1,
@@ -61,7 +61,7 @@ impl Line {
         }
     }
 
-    /// Removes a waiter. Returns `true` if the line is then empty.
+    /// Removes a waiter. Returns `true` if the queue is then empty.
     fn remove(&mut self, waiter: &Waiter) -> bool {
         match self {
             Self::One(first) => first == waiter,
@@ -85,7 +85,7 @@ struct Wave {
 /// All waiters by event, and all waves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waiters {
-    lines: BTreeMap<EventName, Line>,
+    queues: BTreeMap<EventName, WaiterQueue>,
     waves: BTreeMap<Seq, Wave>,
     /// Failing members: their descendants no longer wait for anything.
     failing: BTreeSet<ProcedureId>,
@@ -111,9 +111,9 @@ impl Waiters {
     }
 
     fn insert(&mut self, name: &EventName, waiter: Waiter) {
-        match self.lines.get_mut(name) {
-            Some(line) => line.insert(waiter),
-            None => drop(self.lines.insert(name.clone(), Line::One(waiter))),
+        match self.queues.get_mut(name) {
+            Some(queue) => queue.insert(waiter),
+            None => drop(self.queues.insert(name.clone(), WaiterQueue::One(waiter))),
         }
         if let Some(wave) = self.wave_mut(name, waiter.0) {
             wave.left += 1;
@@ -121,8 +121,8 @@ impl Waiters {
     }
 
     fn remove(&mut self, name: &EventName, waiter: &Waiter) {
-        if self.lines.get_mut(name).is_some_and(|line| line.remove(waiter)) {
-            self.lines.remove(name);
+        if self.queues.get_mut(name).is_some_and(|queue| queue.remove(waiter)) {
+            self.queues.remove(name);
         }
         if let Some(wave) = self.wave_mut(name, waiter.0) {
             wave.left -= 1;
@@ -181,7 +181,10 @@ impl Waiters {
     /// Counts the waiters of an event that belong to no wave.
     pub(crate) fn unclaimed(&self, name: &EventName) -> usize {
         let claimed = self.waves_of(name).map(|(_, wave)| wave.left).sum();
-        self.lines.get(name).map_or(0, Line::len).saturating_sub(claimed)
+        self.queues
+            .get(name)
+            .map_or(0, WaiterQueue::len)
+            .saturating_sub(claimed)
     }
 
     fn waves_of(&self, name: &EventName) -> impl DoubleEndedIterator<Item = (Seq, &Wave)> {
@@ -210,8 +213,8 @@ impl Waiters {
 
     /// Returns the waiters of an event, first waiter first.
     pub(crate) fn of(&self, name: &EventName) -> impl Iterator<Item = ProcedureId> {
-        let line = self.lines.get(name);
-        line.into_iter().flat_map(Line::iter).map(|(.., id)| *id)
+        let queue = self.queues.get(name);
+        queue.into_iter().flat_map(WaiterQueue::iter).map(|(.., id)| *id)
     }
 
     /// Returns the wave to serve after this one, in turn. Of two waves for one event, the earlier is served first.
@@ -229,8 +232,8 @@ impl Waiters {
     /// Returns the broadcast of a wave, its first `most` waiters, and whether these are the last.
     pub(crate) fn chunk(&self, seq: Seq, most: usize) -> Option<(&Broadcast, Vec<ProcedureId>, bool)> {
         let wave = self.waves.get(&seq)?;
-        let line = self.lines.get(&wave.broadcast.name);
-        let all = line.into_iter().flat_map(Line::iter);
+        let queue = self.queues.get(&wave.broadcast.name);
+        let all = queue.into_iter().flat_map(WaiterQueue::iter);
         let of_wave = all.take_while(|(after, ..)| *after < seq).take(most);
         let chunk: Vec<ProcedureId> = of_wave.map(|(.., id)| *id).collect();
         let is_last = chunk.len() >= wave.left;

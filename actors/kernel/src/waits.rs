@@ -68,12 +68,12 @@ pub struct Need {
     /// it, and the need counts as met.
     pub of: Vec<ProcedureId>,
     /// These procedures wait for the same thing ahead in the queue. The need is then also met once they lack no lock.
-    pub place: bool,
+    pub queued_ahead: bool,
 }
 
 /// One procedure in the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct WaitNode {
     /// Since when it waits.
     pub since: Timestamp,
     /// All of these must be met. Without needs a procedure can move by itself: it runs, or waits for a timer, an event
@@ -114,29 +114,33 @@ impl Deadlock {
     }
 }
 
-/// The part of a procedure that others wait for.
+/// What others wait for a procedure to reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
-    /// That it moves.
-    All,
-    /// That it lacks no lock.
-    Locks,
+enum Milestone {
+    /// It can move.
+    Moves,
+    /// It lacks no lock.
+    LacksNoLock,
 }
 
-/// A procedure, or only its locks.
-type Spot = (ProcedureId, Part);
+/// One vertex of the search: a procedure that is to reach a milestone.
+type Vertex = (ProcedureId, Milestone);
 
 impl Need {
-    fn spots(&self) -> impl Iterator<Item = Spot> {
-        let part = if self.place { Part::Locks } else { Part::All };
-        self.of.iter().map(move |of| (*of, part))
+    fn vertices(&self) -> impl Iterator<Item = Vertex> {
+        let milestone = if self.queued_ahead {
+            Milestone::LacksNoLock
+        } else {
+            Milestone::Moves
+        };
+        self.of.iter().map(move |of| (*of, milestone))
     }
 }
 
 /// The graph of waiting procedures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitGraph {
-    nodes: BTreeMap<ProcedureId, Node>,
+    nodes: BTreeMap<ProcedureId, WaitNode>,
 }
 
 impl WaitGraph {
@@ -159,7 +163,7 @@ impl WaitGraph {
     }
 
     /// Adds a procedure, or replaces the one with the same id.
-    pub fn insert(&mut self, id: ProcedureId, node: Node) {
+    pub fn insert(&mut self, id: ProcedureId, node: WaitNode) {
         self.nodes.insert(id, node);
     }
 
@@ -189,29 +193,29 @@ impl WaitGraph {
     /// Finds the deadlocks.
     ///
     /// A procedure can move if, for each of its needs, some provider can move. Providers outside the graph always can.
-    /// Among the remaining procedures, each knot of procedures that all wait for each other yields at least one cycle.
-    /// A procedure is in at most one reported cycle: where cycles overlap, the others are found once the first is
-    /// resolved. A procedure that merely waits behind a deadlock is in none.
+    /// Each strongly connected component of the remaining procedures yields at least one cycle. A procedure is in at
+    /// most one reported cycle: where cycles overlap, the others are found once the first is resolved. A procedure that
+    /// merely waits behind a deadlock is in none.
     ///
     /// The victim is the head of the cycle's member with the lowest priority and, among equals, the youngest. That is
     /// usually its root. Members that cannot be aborted are chosen last.
     #[must_use]
     pub fn deadlocks(&self) -> Vec<Deadlock> {
         let stuck = self.stuck();
-        let ways = self.ways_within_knots(&stuck);
-        let cycles = cycles::of_single_ways(&ways.iter().map(|(spot, (to, _))| (*spot, *to)).collect());
+        let edges = self.edges_within_components(&stuck);
+        let cycles = cycles::of_single_edges(&edges.iter().map(|(vertex, (to, _))| (*vertex, *to)).collect());
         cycles
             .into_iter()
-            .map(|members| self.deadlock(&members, &ways))
+            .map(|members| self.deadlock(&members, &edges))
             .collect()
     }
 
-    fn deadlock(&self, members: &[Spot], ways: &BTreeMap<Spot, (Spot, &Need)>) -> Deadlock {
+    fn deadlock(&self, members: &[Vertex], edges: &BTreeMap<Vertex, (Vertex, &Need)>) -> Deadlock {
         let links = members.iter().filter_map(|from| {
-            let (to, need) = ways.get(from)?;
+            let (to, need) = edges.get(from)?;
             self.link(from.0, to.0, need)
         });
-        let order = |node: &Node| (!node.can_abort, node.priority);
+        let order = |node: &WaitNode| (!node.can_abort, node.priority);
         let rank = |id: &ProcedureId| (self.nodes.get(id).map(order), Reverse(id.family));
         let lowest = members.iter().map(|(id, _)| *id).min_by_key(rank);
         let victim = lowest.and_then(|id| self.nodes.get(&id));
@@ -222,44 +226,48 @@ impl WaitGraph {
         }
     }
 
-    /// Returns every procedure, plus a second entry for each procedure whose locks alone are waited for.
-    fn spots(&self) -> BTreeSet<Spot> {
-        let mut spots = BTreeSet::new();
+    /// Returns every procedure, plus a second vertex for each procedure whose locks alone are waited for.
+    fn vertices(&self) -> BTreeSet<Vertex> {
+        let mut vertices = BTreeSet::new();
         for (id, node) in &self.nodes {
-            spots.insert((*id, Part::All));
-            let places = node.needs.iter().filter(|need| need.place).flat_map(|need| &need.of);
-            spots.extend(
+            vertices.insert((*id, Milestone::Moves));
+            let places = node
+                .needs
+                .iter()
+                .filter(|need| need.queued_ahead)
+                .flat_map(|need| &need.of);
+            vertices.extend(
                 places
                     .filter(|of| self.nodes.contains_key(of))
-                    .map(|of| (*of, Part::Locks)),
+                    .map(|of| (*of, Milestone::LacksNoLock)),
             );
         }
-        spots
+        vertices
     }
 
     /// Returns the procedures that cannot move. This computes the least set that can move, and takes the rest.
-    fn stuck(&self) -> BTreeSet<Spot> {
-        let mut unmet: BTreeMap<Spot, BTreeSet<usize>> = BTreeMap::new();
-        let mut waited_for: BTreeMap<Spot, Vec<(Spot, usize)>> = BTreeMap::new();
+    fn stuck(&self) -> BTreeSet<Vertex> {
+        let mut unmet: BTreeMap<Vertex, BTreeSet<usize>> = BTreeMap::new();
+        let mut waited_for: BTreeMap<Vertex, Vec<(Vertex, usize)>> = BTreeMap::new();
         let mut moving = Vec::new();
-        for spot in self.spots() {
+        for vertex in self.vertices() {
             let is_open = |need: &Need| !need.of.is_empty() && need.of.iter().all(|of| self.nodes.contains_key(of));
-            let open = self.needs(spot).enumerate().filter(|(_, need)| is_open(need));
+            let open = self.needs(vertex).enumerate().filter(|(_, need)| is_open(need));
             let mut indexes = BTreeSet::new();
             for (index, need) in open {
                 indexes.insert(index);
-                for of in need.spots() {
-                    waited_for.entry(of).or_default().push((spot, index));
+                for of in need.vertices() {
+                    waited_for.entry(of).or_default().push((vertex, index));
                 }
             }
             if indexes.is_empty() {
-                moving.push(spot);
+                moving.push(vertex);
             } else {
-                unmet.insert(spot, indexes);
+                unmet.insert(vertex, indexes);
             }
         }
-        while let Some(spot) = moving.pop() {
-            for (waiter, index) in waited_for.remove(&spot).unwrap_or_default() {
+        while let Some(vertex) = moving.pop() {
+            for (waiter, index) in waited_for.remove(&vertex).unwrap_or_default() {
                 let Some(indexes) = unmet.get_mut(&waiter) else {
                     continue;
                 };
@@ -273,25 +281,28 @@ impl WaitGraph {
         unmet.into_keys().collect()
     }
 
-    /// Returns, for each member of a knot, its first edge that stays within the knot.
-    fn ways_within_knots(&self, stuck: &BTreeSet<Spot>) -> BTreeMap<Spot, (Spot, &Need)> {
-        let unmet = |spot: Spot| {
-            let is_unmet = |need: &&Need| !need.of.is_empty() && need.spots().all(|of| stuck.contains(&of));
-            let needs = self.needs(spot).filter(is_unmet);
-            needs.flat_map(|need| need.spots().map(move |to| (to, need)))
+    /// Returns, for each member of a component, its first edge that stays within the component.
+    fn edges_within_components(&self, stuck: &BTreeSet<Vertex>) -> BTreeMap<Vertex, (Vertex, &Need)> {
+        let unmet = |vertex: Vertex| {
+            let is_unmet = |need: &&Need| !need.of.is_empty() && need.vertices().all(|of| stuck.contains(&of));
+            let needs = self.needs(vertex).filter(is_unmet);
+            needs.flat_map(|need| need.vertices().map(move |to| (to, need)))
         };
         let edges = stuck
             .iter()
-            .map(|spot| (*spot, unmet(*spot).map(|(to, _)| to).collect()))
+            .map(|vertex| (*vertex, unmet(*vertex).map(|(to, _)| to).collect()))
             .collect();
-        let knots = cycles::knots(&edges);
-        let within = |spot: Spot| unmet(spot).find(|(to, _)| knots.get(to) == knots.get(&spot));
-        stuck.iter().filter_map(|spot| Some((*spot, within(*spot)?))).collect()
+        let components = cycles::components(&edges);
+        let within = |vertex: Vertex| unmet(vertex).find(|(to, _)| components.get(to) == components.get(&vertex));
+        stuck
+            .iter()
+            .filter_map(|vertex| Some((*vertex, within(*vertex)?)))
+            .collect()
     }
 
-    fn needs(&self, (id, part): Spot) -> impl Iterator<Item = &Need> {
+    fn needs(&self, (id, milestone): Vertex) -> impl Iterator<Item = &Need> {
         let needs = self.nodes.get(&id).into_iter().flat_map(|node| &node.needs);
-        needs.filter(move |need| part == Part::All || matches!(need.why, WaitingFor::Lock(_)))
+        needs.filter(move |need| milestone == Milestone::Moves || matches!(need.why, WaitingFor::Lock(_)))
     }
 
     fn edges(&self, from: ProcedureId) -> impl Iterator<Item = (ProcedureId, &Need)> {

@@ -35,7 +35,7 @@ fn circling() -> Result<Kernel, String> {
     };
     let mut kernel = Kernel::new(rules, Epoch(1), 0);
     let mut root = birth();
-    root.ahead.next_is_no_return = Some("1".to_owned());
+    root.next_needs.next_is_no_return = Some("1".to_owned());
     feed(&mut kernel, NOW, Event::Submitted(RequestId(1), vec![root.into()]));
     report(&mut kernel, ROOT, StageOutcome::Next(stage()), 0)?;
     assert!(is_going(&kernel, ROOT));
@@ -54,11 +54,11 @@ fn feed(kernel: &mut Kernel, now: Timestamp, event: Event) -> Vec<Effect> {
 
 /// Reports the stage that is out, with so many children added.
 fn report(kernel: &mut Kernel, id: ProcedureId, outcome: StageOutcome, children: usize) -> Tested {
-    let going = kernel.row(id).and_then(|row| row.going);
-    let run = going.ok_or_else(|| format!("{id} has no stage out"))?.run;
+    let in_flight = kernel.row(id).and_then(|row| row.in_flight);
+    let run = in_flight.ok_or_else(|| format!("{id} has no stage out"))?.run;
     let mut report = StageEnded::new(id, run, Epoch(1), NOW, outcome);
     report.children = vec![birth(); children];
-    report.ahead = NextStageNeeds {
+    report.next_needs = NextStageNeeds {
         next_is_no_return: Some("1".to_owned()),
         ..NextStageNeeds::default()
     };
@@ -67,7 +67,7 @@ fn report(kernel: &mut Kernel, id: ProcedureId, outcome: StageOutcome, children:
 }
 
 fn is_going(kernel: &Kernel, id: ProcedureId) -> bool {
-    kernel.row(id).is_some_and(|row| row.going.is_some())
+    kernel.row(id).is_some_and(|row| row.in_flight.is_some())
 }
 
 fn wait_of(kernel: &Kernel) -> Option<WaitReason> {

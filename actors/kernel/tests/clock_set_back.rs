@@ -31,8 +31,8 @@ fn ended(shell: &mut Shell, at: u64, outcome: StageOutcome) -> Vec<Effect> {
     let run = shell
         .kernel
         .row(ROOT)
-        .and_then(|row| row.going)
-        .map_or(Seq(0), |going| going.run);
+        .and_then(|row| row.in_flight)
+        .map_or(Seq(0), |in_flight| in_flight.run);
     let report = StageEnded::new(ROOT, run, Epoch(1), Timestamp(at), outcome);
     shell.feed(at, Event::StageEnded(Box::new(report)))
 }

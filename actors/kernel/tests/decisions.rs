@@ -51,8 +51,8 @@ fn settle(kernel: &mut Kernel, decision: Decision) -> Vec<Effect> {
 fn ended(kernel: &Kernel, id: ProcedureId, outcome: StageOutcome) -> Event {
     let run = kernel
         .row(id)
-        .and_then(|row| row.going)
-        .map_or(Seq(0), |going| going.run);
+        .and_then(|row| row.in_flight)
+        .map_or(Seq(0), |in_flight| in_flight.run);
     Event::StageEnded(Box::new(StageEnded::new(id, run, Epoch(1), NOW, outcome)))
 }
 
@@ -273,7 +273,7 @@ fn a_number_above_those_given_is_believed_up_to_a_bound_alone() {
         let mut trial = kernel.clone();
         let taken = trial.take_in(family, vec![Box::new(row)], &[]);
         assert_eq!(taken.is_ok(), trial.row(ProcedureId::root(family)).is_some());
-        taken.err().map(|unfit| (unfit.why, unfit.rows.len()))
+        taken.err().map(|rejected| (rejected.why, rejected.rows.len()))
     };
     let (no_number, no_commit) = (
         "no engine assigned this family number",
@@ -303,11 +303,11 @@ fn a_family_that_cannot_be_is_given_back_and_leaves_nothing_but_its_number() {
     row.id = ProcedureId::root(7);
     let mut without = kernel.clone();
     assert!(kernel.clone().take_in(7, vec![Box::new(row.clone())], &[]).is_ok());
-    row.going = None;
-    let unfit = kernel.take_in(7, vec![Box::new(row.clone())], &[]).err();
-    let unfit = unfit.expect("nothing will ever move it");
-    assert_eq!(unfit.why, "member 0: nothing will ever move it");
-    assert_eq!(unfit.rows, [Box::new(row)]);
+    row.in_flight = None;
+    let rejected = kernel.take_in(7, vec![Box::new(row.clone())], &[]).err();
+    let rejected = rejected.expect("nothing will ever move it");
+    assert_eq!(rejected.why, "member 0: nothing will ever move it");
+    assert_eq!(rejected.rows, [Box::new(row)]);
     assert_eq!(without.pass_over(7), Ok(()));
     assert_eq!(kernel, without);
 }

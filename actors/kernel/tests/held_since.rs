@@ -24,14 +24,14 @@ fn admission(lacking: Option<&str>) -> Admission {
 /// One that is born at 0, and holds these for its first stage.
 fn born(locks: &[&str], for_life: bool) -> Shell {
     Shell::new(Birth {
-        ahead: ahead(locks),
+        next_needs: next_needs(locks),
         locks_for_life: for_life,
         admission: admission(None),
         ..Birth::new(Kind::from(KIND), 1, Blob::default(), Blob::default())
     })
 }
 
-fn ahead(locks: &[&str]) -> NextStageNeeds {
+fn next_needs(locks: &[&str]) -> NextStageNeeds {
     NextStageNeeds {
         locks: locks.iter().copied().map(lock).collect(),
         ..NextStageNeeds::default()
@@ -41,13 +41,13 @@ fn ahead(locks: &[&str]) -> NextStageNeeds {
 impl Shell {
     /// Its stage ends with this; the next one needs these, and the limiter was asked or not.
     fn ends(&mut self, now: u64, outcome: StageOutcome, locks: &[&str], admission: Option<Admission>) {
-        let going = self.kernel.row(ROOT).and_then(|row| row.going);
+        let in_flight = self.kernel.row(ROOT).and_then(|row| row.in_flight);
         let report = StageEnded {
-            ahead: ahead(locks),
+            next_needs: next_needs(locks),
             admission,
             ..StageEnded::new(
                 ROOT,
-                going.map_or(Seq(0), |going| going.run),
+                in_flight.map_or(Seq(0), |in_flight| in_flight.run),
                 Epoch(1),
                 Timestamp(now),
                 outcome,

@@ -46,8 +46,10 @@ fn stage(kernel: &mut Kernel, report: &StageEnded) -> Result<Vec<Record>, String
 }
 
 fn run_of(kernel: &Kernel, id: ProcedureId) -> Result<Seq, String> {
-    let going = kernel.row(id).and_then(|row| row.going);
-    going.map(|going| going.run).ok_or_else(|| format!("{id} is not going"))
+    let in_flight = kernel.row(id).and_then(|row| row.in_flight);
+    in_flight
+        .map(|in_flight| in_flight.run)
+        .ok_or_else(|| format!("{id} is not going"))
 }
 
 /// Children of the root that have not ended.

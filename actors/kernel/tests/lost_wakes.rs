@@ -53,8 +53,8 @@ impl Shell {
     }
 
     fn report(&self, id: ProcedureId, outcome: StageOutcome) -> Result<Event, String> {
-        let going = self.kernel.row(id).and_then(|row| row.going);
-        let run = going.ok_or_else(|| format!("{id} has no stage out"))?.run;
+        let in_flight = self.kernel.row(id).and_then(|row| row.in_flight);
+        let run = in_flight.ok_or_else(|| format!("{id} has no stage out"))?.run;
         let report = StageEnded::new(id, run, Epoch(1), self.now, outcome);
         Ok(Event::StageEnded(Box::new(report)))
     }
@@ -80,7 +80,7 @@ impl Shell {
     }
 
     fn is_going(&self, id: ProcedureId) -> bool {
-        self.kernel.row(id).is_some_and(|row| row.going.is_some())
+        self.kernel.row(id).is_some_and(|row| row.in_flight.is_some())
     }
 }
 
@@ -182,7 +182,7 @@ fn e_108_the_time_of_a_whole_procedure_is_found() {
 /// A root that was born while another held the lock that it needs.
 fn waits_for_a_lock() -> Shell {
     let shell = Shell::new(Birth {
-        ahead: NextStageNeeds {
+        next_needs: NextStageNeeds {
             locks: vec![LockNeed::exclusive("t")],
             ..NextStageNeeds::default()
         },

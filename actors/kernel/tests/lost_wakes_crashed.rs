@@ -53,7 +53,7 @@ fn birth(wake: Wake) -> Birth {
         return birth;
     }
     Birth {
-        ahead: NextStageNeeds {
+        next_needs: NextStageNeeds {
             locks: vec![LockNeed::exclusive("t")],
             ..NextStageNeeds::default()
         },
@@ -126,7 +126,11 @@ impl Life {
     }
 
     fn report(&mut self, id: ProcedureId, outcome: StageOutcome) -> Result<(), Died> {
-        let Some(run) = self.row(id).and_then(|row| row.going).map(|going| going.run) else {
+        let Some(run) = self
+            .row(id)
+            .and_then(|row| row.in_flight)
+            .map(|in_flight| in_flight.run)
+        else {
             return Ok(());
         };
         let report = StageEnded::new(id, run, self.kernel.epoch(), self.now, outcome);
@@ -153,11 +157,11 @@ impl Life {
         let Some(root) = self.row(ROOT) else {
             return Ok(false);
         };
-        if root.going.is_some() {
+        if root.in_flight.is_some() {
             self.report(ROOT, self.outcome(&root))?;
             return Ok(true);
         }
-        if self.row(CHILD).is_some_and(|child| child.going.is_some()) {
+        if self.row(CHILD).is_some_and(|child| child.in_flight.is_some()) {
             self.report(CHILD, StageOutcome::Done(Blob::default()))?;
             if !self.is_lost {
                 self.lose(root);

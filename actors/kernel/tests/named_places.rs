@@ -33,12 +33,12 @@ fn spawned(detached: &[bool], places: &[u32]) -> Shell {
 }
 
 fn ended(shell: &mut Shell, id: ProcedureId, outcome: StageOutcome) {
-    let going = shell
+    let in_flight = shell
         .kernel
         .row(id)
-        .and_then(|row| row.going)
+        .and_then(|row| row.in_flight)
         .expect("its stage is out");
-    let report = StageEnded::new(id, going.run, Epoch(1), Timestamp(1), outcome);
+    let report = StageEnded::new(id, in_flight.run, Epoch(1), Timestamp(1), outcome);
     shell.feed(1, Event::StageEnded(Box::new(report)));
 }
 
@@ -60,7 +60,7 @@ fn root(shell: &Shell) -> &Row {
 
 /// Tells whether the root runs the stage behind its children.
 fn goes_on(shell: &Shell) -> bool {
-    root(shell).state == ProcedureState::Runnable && root(shell).going.is_some()
+    root(shell).state == ProcedureState::Runnable && root(shell).in_flight.is_some()
 }
 
 #[test]
@@ -148,14 +148,14 @@ fn started(members: Members) -> Shell {
 
 fn succeeds_later(shell: &mut Shell, member: u32) {
     let id = ProcedureId::new(1, member);
-    let going = shell
+    let in_flight = shell
         .kernel
         .row(id)
-        .and_then(|row| row.going)
+        .and_then(|row| row.in_flight)
         .expect("its stage is out");
     let report = StageEnded::new(
         id,
-        going.run,
+        in_flight.run,
         Epoch(2),
         Timestamp(3),
         StageOutcome::Done(Blob::default()),
@@ -179,7 +179,7 @@ fn a_parent_whose_children_had_all_ended_goes_on_at_the_start() {
     for places in [&[2][..], &[0, 0]] {
         let mut members = left_behind(places);
         for child in members.iter_mut().skip(1) {
-            (child.state, child.going) = (ProcedureState::Success, None);
+            (child.state, child.in_flight) = (ProcedureState::Success, None);
             child.ended = Some(Timestamp(1));
         }
         let shell = started(members);

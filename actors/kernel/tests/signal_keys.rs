@@ -54,13 +54,13 @@ fn send_by(shell: &mut Shell, name: &str, payload: &[u8], key: &str) -> Answer {
 
 /// The stage that is out waits for `beat` next.
 fn listens(shell: &mut Shell) {
-    let going = shell
+    let in_flight = shell
         .kernel
         .row(ROOT)
-        .and_then(|row| row.going)
+        .and_then(|row| row.in_flight)
         .expect("its stage is out");
     let outcome = StageOutcome::Wait(EventName::from("beat"), None, Blob::from(&b"beat"[..]));
-    let report = StageEnded::new(ROOT, going.run, Epoch(1), Timestamp(1), outcome);
+    let report = StageEnded::new(ROOT, in_flight.run, Epoch(1), Timestamp(1), outcome);
     shell.feed(1, Event::StageEnded(Box::new(report)));
 }
 

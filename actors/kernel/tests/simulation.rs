@@ -19,6 +19,8 @@ mod desk;
 mod disk;
 #[path = "simulation/draw.rs"]
 mod draw;
+#[path = "simulation/failure_streaks.rs"]
+mod failure_streaks;
 #[path = "simulation/kept.rs"]
 mod kept;
 #[path = "simulation/limiter.rs"]
@@ -35,8 +37,6 @@ mod play;
 mod queues;
 #[path = "simulation/reports.rs"]
 mod reports;
-#[path = "simulation/said.rs"]
-mod said;
 #[path = "simulation/shell.rs"]
 mod shell;
 

@@ -15,13 +15,13 @@ const NOW: u64 = 1_000_000;
 #[test]
 fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Result<(), String> {
     let limits = vec![LimitKey::from(KIND)];
-    let ahead = NextStageNeeds {
+    let next_needs = NextStageNeeds {
         locks: vec![LockNeed::exclusive("t")],
         ..NextStageNeeds::default()
     };
     let mut shell = Shell::new(Birth {
         hold: Hold::WhileActive,
-        ahead: ahead.clone(),
+        next_needs: next_needs.clone(),
         admission: Admission {
             limits: limits.clone(),
             asked: Some(ClaimId(1)),
@@ -32,12 +32,12 @@ fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Resul
     let run = shell
         .kernel
         .row(ROOT)
-        .and_then(|row| row.going)
+        .and_then(|row| row.in_flight)
         .ok_or("no stage is out")?
         .run;
     // Permit and lock were given up for those of the next stage, and it lacks one of them: somebody went before it.
     let report = StageEnded {
-        ahead,
+        next_needs,
         admission: Some(Admission {
             limits: limits.clone(),
             asked: Some(ClaimId(1)),

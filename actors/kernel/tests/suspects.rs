@@ -44,7 +44,7 @@ fn suspects() -> Kernel {
 /// Those that run alone.
 fn alone(kernel: &Kernel) -> Vec<ProcedureId> {
     let rows = kernel.families().values().flat_map(|family| &family.members);
-    let alone = rows.filter(|row| row.going.is_some_and(|going| going.alone));
+    let alone = rows.filter(|row| row.in_flight.is_some_and(|in_flight| in_flight.alone));
     alone.map(|row| row.id).collect()
 }
 

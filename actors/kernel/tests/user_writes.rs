@@ -14,8 +14,8 @@ use shell::{KIND, ROOT, Shell};
 fn writes(number: u64, size: usize) -> Shell {
     let (stage, payload) = (Blob::from(&b"first"[..]), Blob::from(&b"value"[..]));
     let mut shell = Shell::new(Birth::new(Kind::from(KIND), 1, stage, payload));
-    let going = shell.kernel.row(ROOT).and_then(|row| row.going);
-    let run = going.expect("its stage is out").run;
+    let in_flight = shell.kernel.row(ROOT).and_then(|row| row.in_flight);
+    let run = in_flight.expect("its stage is out").run;
     let next = StageOutcome::Next(Blob::from(&b"second"[..]));
     let mut report = StageEnded::new(ROOT, run, Epoch(1), Timestamp(1), next);
     report.writes = (0..number)
@@ -75,11 +75,11 @@ fn spaces(first: usize, second: &[usize]) -> Shell {
     .into_iter()
     .enumerate()
     {
-        let Some(going) = shell.kernel.row(ROOT).and_then(|row| row.going) else {
+        let Some(in_flight) = shell.kernel.row(ROOT).and_then(|row| row.in_flight) else {
             break;
         };
         let next = StageOutcome::Next(Blob::from(&b"second"[..]));
-        let mut report = StageEnded::new(ROOT, going.run, Epoch(1), Timestamp(1), next);
+        let mut report = StageEnded::new(ROOT, in_flight.run, Epoch(1), Timestamp(1), next);
         report.writes = writes;
         shell.feed(1 + at as u64, Event::StageEnded(Box::new(report)));
     }

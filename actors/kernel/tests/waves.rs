@@ -76,8 +76,8 @@ impl Engine {
     }
 
     fn report(&mut self, id: ProcedureId, outcome: StageOutcome) -> Result<(), String> {
-        let going = self.kernel.row(id).and_then(|row| row.going);
-        let run = going.ok_or_else(|| format!("{id} is not out"))?.run;
+        let in_flight = self.kernel.row(id).and_then(|row| row.in_flight);
+        let run = in_flight.ok_or_else(|| format!("{id} is not out"))?.run;
         let report = StageEnded::new(id, run, self.kernel.epoch(), self.now, outcome);
         self.feed(Event::StageEnded(Box::new(report))).map(drop)
     }

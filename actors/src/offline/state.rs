@@ -112,9 +112,9 @@ fn fill(kernel: &Kernel, waiting: &[ProcedureId], admissions: &mut Admissions) -
 impl OfflineState {
     fn explain(&self, id: ProcedureId) -> Option<Explanation> {
         let lacks = self.kernel.lacks(id);
-        let lack = lacks.and_then(|(asker, lacking)| self.admissions.lack(self.claims.claim(asker)?, &lacking));
+        let missing = lacks.and_then(|(asker, lacking)| self.admissions.missing(self.claims.claim(asker)?, &lacking));
         let input = DiagnosisInput {
-            lack: lack.as_ref(),
+            missing: missing.as_ref(),
             ..self.input()
         };
         let mut explanation = input.explain(id)?;
@@ -130,7 +130,7 @@ impl OfflineState {
             kernel: &self.kernel,
             claims: &self.claims,
             queues: &self.queues,
-            lack: None,
+            missing: None,
             quarantined: &self.quarantined,
             // Found where a rollback goes on: nothing goes on here.
             holes: &NO_HOLES,
@@ -172,7 +172,7 @@ impl OfflineState {
     /// by code is unknown and `None`.
     #[must_use]
     pub fn limits(&self) -> Vec<LimitUse> {
-        let mut limits = limit_views(self.admissions.crowds(NAMED), &self.claims, &self.kernel);
+        let mut limits = limit_views(self.admissions.limit_details(NAMED), &self.claims, &self.kernel);
         for limit in &mut limits {
             if self.unknown.contains(&limit.key) {
                 limit.limit = None;

@@ -108,7 +108,7 @@ impl<A> Admission<A> {
         demand: &mut Demand,
     ) {
         let limits = self.claims.limits_of(birth, parent.is_some());
-        if limits.is_empty() && birth.ahead.locks.is_empty() {
+        if limits.is_empty() && birth.next_needs.locks.is_empty() {
             return;
         }
         birth.admission.limits.clone_from(&limits);
@@ -121,7 +121,7 @@ impl<A> Admission<A> {
         demand.acquire.requests.push(Request {
             claim: Claim::first(claim),
             kind: limits.contains(&kind).then_some(kind),
-            needs: needs(limits, birth.ahead.locks.clone()),
+            needs: needs(limits, birth.next_needs.locks.clone()),
             priority: birth.priority,
             within: parent
                 .map(|parent| within(kernel, &self.claims, parent))
@@ -177,13 +177,13 @@ impl<A> Admission<A> {
     /// later can be stale.
     fn exchange(&mut self, kernel: &Kernel, report: &StageEnded) -> Option<Exchange> {
         let next = matches!(report.outcome, StageOutcome::Next(_)) && report.children.is_empty();
-        if !next || report.ahead.locks.is_empty() || !kernel.goes_on(report.id, report.run) {
+        if !next || report.next_needs.locks.is_empty() || !kernel.goes_on(report.id, report.run) {
             return None;
         }
         let row = kernel.row(report.id)?;
         let (gives, locks) = if row.locks_for_life {
             let more: Vec<LockNeed> = report
-                .ahead
+                .next_needs
                 .locks
                 .iter()
                 .filter(|need| !row.locked.contains(need))
@@ -194,7 +194,7 @@ impl<A> Admission<A> {
             }
             (Vec::new(), more)
         } else {
-            (row.locked.clone(), report.ahead.locks.clone())
+            (row.locked.clone(), report.next_needs.locks.clone())
         };
         // Permits that are held while active are given up and requested together with the locks, all or nothing.
         let limits = if row.holds && row.hold == Hold::WhileActive {

@@ -409,8 +409,8 @@ impl Dispatch {
         }
         if let Some(run) = call.run() {
             // The stage may have been stopped during the read.
-            let going = view.kernel.row(call.id).and_then(|row| row.going);
-            if going.is_none_or(|going| going.run != run) {
+            let in_flight = view.kernel.row(call.id).and_then(|row| row.in_flight);
+            if in_flight.is_none_or(|in_flight| in_flight.run != run) {
                 return;
             }
         }

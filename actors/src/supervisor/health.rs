@@ -24,7 +24,7 @@ use std::time::Duration;
 use actix::WeakRecipient;
 use actix::prelude::*;
 use futures::FutureExt;
-use procession_kernel::{Kernel, Lack, ProcedureId, Row, Seq, Timestamp};
+use procession_kernel::{Kernel, Missing, ProcedureId, Row, Seq, Timestamp};
 
 use super::admission::claims::Claims;
 use super::dispatch::actor_table::ActorTable;
@@ -175,12 +175,12 @@ impl Health {
         &self,
         id: ProcedureId,
         queues: &Queues,
-        lack: Option<&Lack>,
+        missing: Option<&Missing>,
         state: &EngineState<'_>,
     ) -> Option<Explanation> {
         let called = |id| state.progress(id);
         let input = DiagnosisInput {
-            lack,
+            missing,
             ..self.input(state, queues, &called, &|_| None)
         };
         input.explain(id)
@@ -198,7 +198,7 @@ impl Health {
             kernel: state.kernel,
             claims: state.claims,
             queues,
-            lack: None,
+            missing: None,
             quarantined: state.quarantined,
             holes: state.holes,
             thresholds: &self.thresholds,

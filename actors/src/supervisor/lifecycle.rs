@@ -208,7 +208,7 @@ impl Lifecycle {
 
     /// Begins a drain.
     pub(super) fn begin_drain(&mut self, kernel: &Kernel, waiter: Option<oneshot::Sender<DrainReport>>) {
-        tracing::info!(out = kernel.going(), "the engine drains");
+        tracing::info!(out = kernel.in_flight(), "the engine drains");
         self.drain = Some(Draining::begin(kernel, waiter));
     }
 

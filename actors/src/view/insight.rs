@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use procession_kernel::{Deadlock, Kind, LimitUse, Link, LockNeed, ProcedureId, ProcedureState, Timestamp, Until};
+use procession_kernel::{Deadlock, Kind, LimitUse, Link, LockNeed, ProcedureId, ProcedureState, Timestamp, WakeSource};
 
 /// Why a procedure is in its state, and what keeps it there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub struct ChainEnd {
     /// The procedure, which waits for no other procedure.
     pub id: ProcedureId,
     /// What will move it.
-    pub until: Until<String>,
+    pub until: WakeSource<String>,
     /// Since when it has waited for that.
     pub since: Timestamp,
 }

@@ -21,7 +21,7 @@ pub(crate) fn next(row: &Row) -> String {
         | ProcedureState::RolledBack
         | ProcedureState::Success => goes_on(row),
     };
-    if row.paused && row.wait != Some(WaitReason::Paused) && row.going.is_none() {
+    if row.paused && row.wait != Some(WaitReason::Paused) && row.in_flight.is_none() {
         return format!("{next}, but not before an operator resumes it");
     }
     next
@@ -39,7 +39,7 @@ fn after_end(row: &Row) -> &'static str {
 
 fn rolls_back(row: &Row) -> String {
     match &row.wait {
-        _ if row.going.is_some() => "its stage reports; then it is rolled back".to_owned(),
+        _ if row.in_flight.is_some() => "its stage reports; then it is rolled back".to_owned(),
         Some(WaitReason::Backoff(_, at)) => format!("its undo is retried at {at}"),
         Some(WaitReason::RollbackFailed) => "nothing, until an operator retries or skips its undo".to_owned(),
         Some(WaitReason::Lock(path)) => format!("its rollback continues when the lock {path} is free"),

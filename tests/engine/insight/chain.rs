@@ -6,7 +6,7 @@ use std::time::Duration;
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
 use procession::{
     AskError, Children, ListFilter, LockNeed, Particulars, Procedure, ProcedureId, ProcedureState, QueuePosition,
-    StageContext, StageError, Step, Timestamp, Until, WaitReason, WaitingFor,
+    StageContext, StageError, Step, Timestamp, WaitReason, WaitingFor, WakeSource,
 };
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +60,7 @@ fn e_075_explain_shows_the_chain() -> Tested {
         };
         assert_eq!(
             (end.id, &end.until, end.since),
-            (a, &Until::Timer(Timestamp(NOON * 1_000)), at(0))
+            (a, &WakeSource::Timer(Timestamp(NOON * 1_000)), at(0))
         );
         assert_eq!(
             (explained.reason.as_str(), explained.queue_position),
@@ -206,7 +206,7 @@ fn e_105_explain_says_for_which_stage_a_failing_family_waits() -> Tested {
 
         let explained = run.executor.explain(root).await?;
         assert_eq!(links(&explained), [(root, member(1), WaitingFor::Stage)]);
-        assert_eq!(explained.ends[0].until, Until::Stage("Copy".to_owned()));
+        assert_eq!(explained.ends[0].until, WakeSource::Stage("Copy".to_owned()));
         assert_eq!(explained.reason, "its rollback waits until none of its stages runs");
         let explained = run.executor.explain(member(3)).await?;
         assert_eq!(
@@ -237,7 +237,7 @@ fn e_075_explain_knows_every_sort_of_wait() -> Tested {
     live_in(&World::new(), &lab, FaultPlan::none(), async |run| {
         let event = submit(run, Planned(asleep()), "event").await?;
         let explained = run.executor.explain(event).await?;
-        assert_eq!(explained.ends[0].until, Until::Event("never".into(), None));
+        assert_eq!(explained.ends[0].until, WakeSource::Event("never".into(), None));
         assert_eq!(
             (explained.links.len(), explained.reason.as_str()),
             (0, "waits for the event never")
@@ -293,7 +293,7 @@ fn e_075_a_quarantined_holder_is_named() -> Tested {
         let waits = submit(run, Planned(plan("d", [Act::Done(2)]).exclusive("t")), "d").await?;
         let explained = run.executor.explain(waits).await?;
         assert_eq!(links(&explained), [(waits, held, WaitingFor::Lock("t".into()))]);
-        assert_eq!(explained.ends[0].until, Until::Operator(WaitReason::Quarantined));
+        assert_eq!(explained.ends[0].until, WakeSource::Operator(WaitReason::Quarantined));
         let verdict = the_verdict(run).await?;
         assert_eq!(
             (verdict.rule, verdict.procedure),

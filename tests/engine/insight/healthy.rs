@@ -82,7 +82,7 @@ fn limits(lab: &Lab, builder: Builder) -> Builder {
     let set_up = set_up(lab, builder).limit("active", 3);
     // Who waits in a long line for its permit is passed by many who need its locks alone: that is load.
     set_up.thresholds(Thresholds {
-        passed: u32::MAX,
+        overtaken: u32::MAX,
         free: Duration::ZERO,
         ..Thresholds::default()
     })

@@ -56,7 +56,7 @@ pub(crate) fn set_up(lab: &Lab, builder: Builder) -> Builder {
     let thresholds = Thresholds {
         retries: 3,
         same_stage: 5,
-        passed: 3,
+        overtaken: 3,
         free: Duration::ZERO,
         ..Thresholds::default()
     };

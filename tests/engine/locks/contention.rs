@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use procession::messages::{Submit, SubmitBatch};
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
-use procession::{Builder, LockMode, LockNeed, PATIENCE, Procedure, ProcedureState};
+use procession::{Builder, LockMode, LockNeed, MAX_OVERTAKES, Procedure, ProcedureState};
 
 use super::kit::nothing_is_left;
 use crate::rollback::helper::Order;
@@ -172,7 +172,7 @@ fn ten_thousand_of_any_priority_are_passed_a_bounded_number_of_times() -> Tested
         permits: Some(20),
     };
     let most = all.passed_most()?;
-    assert!(most > 0 && most <= PATIENCE, "{most}");
+    assert!(most > 0 && most <= MAX_OVERTAKES, "{most}");
     Ok(())
 }
 

@@ -69,7 +69,7 @@ fn of_pause_and_resume() -> Tested {
         run.pass(std::time::Duration::from_secs(2)).await;
         let resumed = both(run, |by| run.executor.resume(one(), by)).await?;
         assert_eq!(
-            (ids(&resumed), resumed.changes[0].after.going),
+            (ids(&resumed), resumed.changes[0].after.in_flight),
             (vec![handle.id()], true)
         );
         for what in [Pause::Kind(Kind::from("planned")), Pause::All] {

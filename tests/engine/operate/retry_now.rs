@@ -34,7 +34,7 @@ fn e_058_dry_run_then_retry_now_and_the_audit() -> Tested {
         assert_eq!(dry.changes[0].id, hour.id());
         assert!(matches!(dry.changes[0].before.wait, Some(WaitReason::Backoff(3, _))));
         assert_eq!(
-            (dry.changes[0].after.state, dry.changes[0].after.going),
+            (dry.changes[0].after.state, dry.changes[0].after.in_flight),
             (State::Runnable, true)
         );
         assert_eq!(

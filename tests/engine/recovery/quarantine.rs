@@ -5,8 +5,8 @@ use std::future::IntoFuture;
 use procession::provider::Space;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{
-    AskError, Builder, OperatorRequest, Procedure, ProcedureId, StageContext, StageError, StartError, Step, Until,
-    WaitReason, WaitingFor,
+    AskError, Builder, OperatorRequest, Procedure, ProcedureId, StageContext, StageError, StartError, Step, WaitReason,
+    WaitingFor, WakeSource,
 };
 use procession_actors::journal::keys;
 use serde::{Deserialize, Serialize};
@@ -276,7 +276,7 @@ fn its_permit_is_not_free_and_who_waits_is_told_why() -> Tested {
                 let links: Vec<_> = explained.links.iter().map(|link| (link.to, link.why.clone())).collect();
                 assert_eq!(links, [(a, WaitingFor::Permit("limited".into()))]);
                 let ends: Vec<_> = explained.ends.iter().map(|end| (end.id, end.until.clone())).collect();
-                assert_eq!(ends, [(a, Until::Operator(WaitReason::Quarantined))]);
+                assert_eq!(ends, [(a, WakeSource::Operator(WaitReason::Quarantined))]);
                 assert!(!lab.has("b1"));
                 Ok(())
             })?

@@ -218,7 +218,7 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
         11 => row.visit = feed.count(),
         12 => row.attempt = feed.count(),
         13 | 14 => {
-            row.going = feed.maybe(|feed| InFlight {
+            row.in_flight = feed.maybe(|feed| InFlight {
                 run: Seq(feed.number()),
                 deaths: feed.count(),
                 alone: feed.byte().is_multiple_of(2),
@@ -250,7 +250,7 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
         35 => row.cleaning = !row.cleaning,
         36 => {
             row.undo_attempts = feed.count();
-            row.said = feed.maybe(said);
+            row.failure_streak = feed.maybe(said);
         }
         _ => {
             row.ended = feed.maybe(Feed::time);

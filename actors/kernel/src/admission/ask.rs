@@ -1,9 +1,9 @@
 //! The requests and reports that callers make. Each call changes what one claim has or wants, and then serves every
 //! waiter that can be served.
 
-use super::claim::{ClaimState, Limits, Locks, Slot};
-use super::judge::Finding;
-use super::seat::Seat;
+use super::claim::{ClaimSlot, ClaimState, LimitIds, LockIds};
+use super::evaluate::Evaluation;
+use super::queue_position::QueuePosition;
 use super::{Admissions, Grant, Needs, Request};
 use crate::id::{Claim, ClaimId, LimitKey};
 
@@ -18,83 +18,83 @@ impl Admissions {
         let Claim { id, .. } = request.claim;
         let slot = self.claims.find_or_add(id);
         let waited = self.claims.waiting(slot).is_some();
-        self.leave_seat(slot);
+        self.dequeue(slot);
         self.enter(slot, request);
         if self.is_alone(slot) && !waited {
-            let finding = self.look_at_once(slot);
-            if !self.is_any_to_look_at() {
-                self.count_wait(slot, finding);
-                return (self.answer(finding), Vec::new());
+            let evaluation = self.evaluate_arrival(slot);
+            if !self.is_recheck_due() {
+                self.count_wait(slot, evaluation);
+                return (self.answer(evaluation), Vec::new());
             }
         } else {
-            self.take_seat(slot);
+            self.enqueue(slot);
             self.forget_idle_claim(slot);
         }
         let mut served = self.serve();
         served.retain(|other| other.id != id);
-        let finding = self.judge(slot);
+        let evaluation = self.evaluate(slot);
         if !waited {
-            self.count_wait(slot, finding);
+            self.count_wait(slot, evaluation);
         }
-        (self.answer(finding), served)
+        (self.answer(evaluation), served)
     }
 
     /// Counts a new request that must wait, in each of its limits that has no permit for it.
-    fn count_wait(&mut self, slot: Slot, finding: Finding) {
-        let Self { claims, pools, .. } = self;
+    fn count_wait(&mut self, slot: ClaimSlot, evaluation: Evaluation) {
+        let Self { claims, limits, .. } = self;
         let Some(waiting) = claims.waiting(slot) else { return };
         for id in waiting.limits.iter() {
-            let lacks = matches!(finding, Finding::Permit(lacked) if lacked == id);
-            if let Some(pool) = pools.get_mut(id).filter(|pool| lacks || !pool.has_room()) {
-                pool.count_wait();
+            let lacks = matches!(evaluation, Evaluation::LacksPermit(lacked) if lacked == id);
+            if let Some(limit) = limits.get_mut(id).filter(|limit| lacks || !limit.has_room()) {
+                limit.count_wait();
             }
         }
     }
 
-    /// Returns `true` if a new request requires no look at any other waiter.
-    fn is_alone(&mut self, slot: Slot) -> bool {
-        if self.is_any_to_look_at() {
+    /// Returns `true` if a new request requires no evaluation of any other waiter.
+    fn is_alone(&mut self, slot: ClaimSlot) -> bool {
+        if self.is_recheck_due() {
             return false;
         }
         self.claims.waiting(slot).is_some_and(|waiting| {
             let kind = waiting.kind.filter(|id| waiting.limits.contains(*id));
-            let pool = kind.and_then(|id| self.pools.get(id));
+            let limit = kind.and_then(|id| self.limits.get(id));
             // As the first of its kind it could change what other waiters lack.
-            pool.is_none_or(|pool| {
-                pool.watchers.is_empty() || pool.own.first().is_some_and(|first| first < waiting.seat)
+            limit.is_none_or(|limit| {
+                limit.dependents.is_empty() || limit.own.first().is_some_and(|first| first < waiting.position)
             })
         })
     }
 
-    /// Records what a claim without a seat asks for, except what it already holds or wants.
-    fn enter(&mut self, slot: Slot, request: Request) {
+    /// Records what a claim outside the queues asks for, except what it already holds or wants.
+    fn enter(&mut self, slot: ClaimSlot, request: Request) {
         self.arrivals += 1;
-        let seat = Seat::new(slot, request.priority, self.arrivals, 0);
-        let kind = request.kind.as_ref().map(|key| self.pools.name(key));
+        let position = QueuePosition::new(slot, request.priority, self.arrivals, 0);
+        let kind = request.kind.as_ref().map(|key| self.limits.name(key));
         let Some(claim) = self.claims.get_mut(slot) else {
             return;
         };
         claim.renew(request.claim.generation);
         claim.within = request.within;
         if !claim.is_waiting {
-            claim.wish.begin(seat, request.priority);
+            claim.pending.begin(position, request.priority);
         }
-        claim.wish.kind = claim.wish.kind.or(kind);
+        claim.pending.kind = claim.pending.kind.or(kind);
         let ClaimState {
-            limits, locks, wish, ..
+            limits, locks, pending, ..
         } = claim;
         for key in &request.needs.limits {
-            let id = self.pools.ask(key);
-            if !limits.contains(id) && !wish.limits.contains(id) {
-                wish.limits.push(id);
+            let id = self.limits.ask(key);
+            if !limits.contains(id) && !pending.limits.contains(id) {
+                pending.limits.push(id);
             }
         }
         for need in &request.needs.locks {
             let lock = self.tree.enter(need);
-            if locks.contains(lock) || wish.locks.contains(lock) {
+            if locks.contains(lock) || pending.locks.contains(lock) {
                 self.tree.leave(lock);
             } else {
-                wish.locks.push(lock);
+                pending.locks.push(lock);
             }
         }
         claim.settle();
@@ -104,20 +104,20 @@ impl Admissions {
     /// other claims that this serves: none while no claim waits.
     pub fn restore(&mut self, request: Request) -> Vec<Claim> {
         let slot = self.claims.find_or_add(request.claim.id);
-        self.with_seat_left(slot, |this| this.take_back(slot, request));
+        self.while_dequeued(slot, |this| this.take_back(slot, request));
         self.forget_idle_claim(slot);
         self.serve()
     }
 
-    fn take_back(&mut self, slot: Slot, request: Request) {
+    fn take_back(&mut self, slot: ClaimSlot, request: Request) {
         let Some(claim) = self.claims.get_mut(slot) else {
             return;
         };
         claim.renew(request.claim.generation);
         claim.within = request.within;
-        let (mut limits, mut locks) = (Limits::default(), Locks::default());
+        let (mut limits, mut locks) = (LimitIds::default(), LockIds::default());
         for key in &request.needs.limits {
-            let id = self.pools.ask(key);
+            let id = self.limits.ask(key);
             if !claim.limits.contains(id) && !limits.contains(id) {
                 limits.push(id);
             }
@@ -135,11 +135,11 @@ impl Admissions {
     }
 
     /// Removes from a claim's wants whatever it was given outside its turn.
-    fn wait_for_the_rest(&mut self, slot: Slot, limits: &Limits, locks: &Locks) {
+    fn wait_for_the_rest(&mut self, slot: ClaimSlot, limits: &LimitIds, locks: &LockIds) {
         let Self { claims, tree, .. } = self;
         if let Some(claim) = claims.get_mut(slot).filter(|claim| claim.is_waiting) {
-            claim.wish.limits.retain(|id| !limits.contains(id));
-            claim.wish.locks.retain(|lock| {
+            claim.pending.limits.retain(|id| !limits.contains(id));
+            claim.pending.locks.retain(|lock| {
                 let is_given = locks.contains(lock);
                 if is_given {
                     tree.leave(lock);
@@ -154,7 +154,7 @@ impl Admissions {
     /// order.
     pub fn give_back(&mut self, claim_id: ClaimId, needs: &Needs) -> Vec<Claim> {
         if let Some(slot) = self.claims.find(claim_id) {
-            self.with_seat_left(slot, |this| this.let_go(slot, needs));
+            self.while_dequeued(slot, |this| this.let_go(slot, needs));
             self.forget_idle_claim(slot);
         }
         self.serve()
@@ -193,12 +193,12 @@ impl Admissions {
         self.serve()
     }
 
-    fn want_nothing(&mut self, slot: Slot) {
-        self.leave_seat(slot);
+    fn want_nothing(&mut self, slot: ClaimSlot) {
+        self.dequeue(slot);
         let Self { claims, tree, .. } = self;
         if let Some(claim) = claims.get_mut(slot).filter(|claim| claim.is_waiting) {
             claim.is_waiting = false;
-            claim.wish.locks.iter().for_each(|lock| tree.leave(lock));
+            claim.pending.locks.iter().for_each(|lock| tree.leave(lock));
         }
     }
 
@@ -206,25 +206,25 @@ impl Admissions {
     /// same priority. Returns the answer, and the other claims that this serves, in order.
     pub fn exchange(&mut self, give: &Needs, request: Request) -> (Grant, Vec<Claim>) {
         if let Some(slot) = self.claims.find(request.claim.id) {
-            self.with_seat_left(slot, |this| this.let_go(slot, give));
+            self.while_dequeued(slot, |this| this.let_go(slot, give));
         }
         self.request(request)
     }
 
     /// Changes the capacity of a limit. Raising it serves exactly the difference; lowering it takes nothing back.
     pub fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) -> Vec<Claim> {
-        let id = self.pools.set(&key, limit, &self.claims);
-        self.pools.stir(id);
+        let id = self.limits.set(&key, limit, &self.claims);
+        self.limits.mark_due(id);
         self.serve()
     }
 
     /// Changes the priority of a waiting claim, which keeps its arrival.
     pub fn set_priority(&mut self, claim_id: ClaimId, priority: i16) -> Vec<Claim> {
         if let Some(slot) = self.claims.find(claim_id) {
-            self.with_seat_left(slot, |this| {
+            self.while_dequeued(slot, |this| {
                 if let Some(waiting) = this.claims.waiting_mut(slot) {
                     waiting.priority = priority;
-                    waiting.seat = Seat::new(slot, priority, waiting.seat.arrival, waiting.passed);
+                    waiting.position = QueuePosition::new(slot, priority, waiting.position.arrival, waiting.overtaken);
                 }
             });
         }
@@ -232,10 +232,10 @@ impl Admissions {
     }
 
     /// Drops a claim that holds nothing and waits for nothing.
-    fn forget_idle_claim(&mut self, slot: Slot) {
+    fn forget_idle_claim(&mut self, slot: ClaimSlot) {
         let claim = self.claims.get(slot);
         if claim.is_some_and(|claim| claim.is_empty_handed() && !claim.is_waiting) {
-            self.look_at_watchers(slot);
+            self.schedule_dependents(slot);
             self.claims.remove(slot);
         }
     }

@@ -1,85 +1,85 @@
 //! What a claim holds and what it waits for.
 
 use super::few::Few;
-use super::index::{self, Index};
-use super::line::LineId;
-use super::node::Lock;
-use super::pool::PoolId;
-use super::seat::Seat;
+use super::hash_index::{self, HashIndex};
+use super::limit::LimitId;
+use super::path_node::LockId;
+use super::permit_queue::PermitQueueId;
+use super::queue_position::QueuePosition;
 use crate::id::{Claim, ClaimId};
 
-/// The number of a claim.
+/// The number of a claim: its slot in the list of all claims.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Slot(pub(super) u32);
+pub(super) struct ClaimSlot(pub(super) u32);
 
-pub(super) type Limits = Few<PoolId, 3>;
-pub(super) type Locks = Few<Lock, 3>;
+pub(super) type LimitIds = Few<LimitId, 3>;
+pub(super) type LockIds = Few<LockId, 3>;
 
-/// What a waiter lacked when it was last looked at.
+/// What a waiter lacked when it was last evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// The waiter was not looked at in this place yet.
+pub(super) enum WaitState {
+    /// The waiter was not evaluated in this position yet.
     #[default]
-    Unseen,
+    Unevaluated,
     /// The waiter lacks at least one lock. It keeps its place on each path.
     LacksLock,
     /// The waiter lacks only permits. Every lock is free for it, and it reserves none.
     LacksPermit,
 }
 
-/// What must change before a waiter is worth another look.
+/// What must change before another evaluation of a waiter can have a different result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Watch {
-    /// Nothing. Another waiter of its line watches for it, or it is about to be looked at.
+pub(super) enum Dependency {
+    /// None: another waiter of its permit queue depends on the limit instead, or a recheck is scheduled.
     #[default]
-    Nothing,
+    None,
     /// This claim: a holder, or an earlier waiter.
-    Claim(Slot),
+    Claim(ClaimSlot),
     /// The room in this limit.
-    Limit(PoolId),
+    Limit(LimitId),
 }
 
 /// What a claim waits for.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Waiting {
-    pub(super) seat: Seat,
+pub(super) struct PendingRequest {
+    pub(super) position: QueuePosition,
     /// The limits whose permits it asked for and does not hold.
-    pub(super) limits: Limits,
-    pub(super) locks: Locks,
-    pub(super) kind: Option<PoolId>,
+    pub(super) limits: LimitIds,
+    pub(super) locks: LockIds,
+    pub(super) kind: Option<LimitId>,
     pub(super) priority: i16,
-    pub(super) passed: u32,
-    pub(super) standing: Standing,
-    pub(super) watch: Watch,
-    /// The neighbours in the list of waiters that watch the same claim.
-    pub(super) earlier: Option<Slot>,
-    pub(super) later: Option<Slot>,
-    /// The line it stands in.
-    pub(super) line: Option<LineId>,
-    /// `true` if it is on the list of waiters to look at.
-    pub(super) is_listed: bool,
+    pub(super) overtaken: u32,
+    pub(super) state: WaitState,
+    pub(super) dependency: Dependency,
+    /// The neighbours in the list of waiters that depend on the same claim.
+    pub(super) earlier: Option<ClaimSlot>,
+    pub(super) later: Option<ClaimSlot>,
+    /// The permit queue it is in.
+    pub(super) permit_queue: Option<PermitQueueId>,
+    /// `true` if a recheck of it is scheduled.
+    pub(super) is_scheduled: bool,
 }
 
-impl Waiting {
+impl PendingRequest {
     /// Resets this to a new arrival that needs nothing yet. All other fields already have the values from when it left
-    /// its seat for good.
-    pub(super) fn begin(&mut self, seat: Seat, priority: i16) {
-        self.seat = seat;
+    /// the queues for good.
+    pub(super) fn begin(&mut self, position: QueuePosition, priority: i16) {
+        self.position = position;
         self.limits.clear();
         self.locks.clear();
         self.kind = None;
         self.priority = priority;
-        self.passed = 0;
+        self.overtaken = 0;
     }
 }
 
-impl Standing {
+impl WaitState {
     /// Returns `true` if a place on a path may hold up the waiters behind it.
-    pub(super) const fn reserves_locks(self, seat: Seat) -> bool {
+    pub(super) const fn reserves_locks(self, position: QueuePosition) -> bool {
         match self {
             Self::LacksLock => true,
-            Self::LacksPermit => seat.is_out_of_patience(),
-            Self::Unseen => false,
+            Self::LacksPermit => position.has_max_overtakes(),
+            Self::Unevaluated => false,
         }
     }
 
@@ -87,7 +87,7 @@ impl Standing {
     pub(super) const fn is_idle(self) -> bool {
         match self {
             Self::LacksLock => false,
-            Self::LacksPermit | Self::Unseen => true,
+            Self::LacksPermit | Self::Unevaluated => true,
         }
     }
 }
@@ -101,14 +101,14 @@ pub(super) struct ClaimState {
     /// `true` if the claim exists; otherwise its slot is free.
     is_there: bool,
     pub(super) is_waiting: bool,
-    /// The first of the waiters that watch this claim. The others are linked to that waiter.
-    pub(super) watcher: Option<Slot>,
-    pub(super) limits: Limits,
-    pub(super) locks: Locks,
+    /// The first of the waiters that depend on this claim. The others are linked to that waiter.
+    pub(super) first_dependent: Option<ClaimSlot>,
+    pub(super) limits: LimitIds,
+    pub(super) locks: LockIds,
     /// Claims of its ancestors, nearest first.
     pub(super) within: Vec<ClaimId>,
     /// What it waits for, if it waits. Stored in place, because moving this large value takes time.
-    pub(super) wish: Waiting,
+    pub(super) pending: PendingRequest,
 }
 
 impl ClaimState {
@@ -118,11 +118,11 @@ impl ClaimState {
             generation: 0,
             is_there: true,
             is_waiting: false,
-            watcher: None,
-            limits: Limits::default(),
-            locks: Locks::default(),
+            first_dependent: None,
+            limits: LimitIds::default(),
+            locks: LockIds::default(),
             within: Vec::new(),
-            wish: Waiting::default(),
+            pending: PendingRequest::default(),
         }
     }
 
@@ -139,13 +139,13 @@ impl ClaimState {
     }
 
     #[inline]
-    pub(super) fn waiting(&self) -> Option<&Waiting> {
-        self.is_waiting.then_some(&self.wish)
+    pub(super) fn waiting(&self) -> Option<&PendingRequest> {
+        self.is_waiting.then_some(&self.pending)
     }
 
     #[inline]
-    pub(super) fn waiting_mut(&mut self) -> Option<&mut Waiting> {
-        self.is_waiting.then_some(&mut self.wish)
+    pub(super) fn waiting_mut(&mut self) -> Option<&mut PendingRequest> {
+        self.is_waiting.then_some(&mut self.pending)
     }
 
     /// Records a newer request. Later grants answer this generation.
@@ -163,7 +163,7 @@ impl ClaimState {
 
     /// Sets whether the claim waits: it does if it wants anything.
     pub(super) fn settle(&mut self) {
-        self.is_waiting = !(self.wish.limits.is_empty() && self.wish.locks.is_empty());
+        self.is_waiting = !(self.pending.limits.is_empty() && self.pending.locks.is_empty());
     }
 }
 
@@ -171,8 +171,8 @@ impl ClaimState {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Claims {
     all: Vec<ClaimState>,
-    free: Vec<Slot>,
-    by_id: Index,
+    free: Vec<ClaimSlot>,
+    by_id: HashIndex,
 }
 
 impl Claims {
@@ -180,12 +180,12 @@ impl Claims {
     const KEPT: usize = 1024;
 
     #[inline]
-    pub(super) fn find(&self, claim_id: ClaimId) -> Option<Slot> {
+    pub(super) fn find(&self, claim_id: ClaimId) -> Option<ClaimSlot> {
         let is = |number| self.all.get(number as usize).is_some_and(|claim| claim.id == claim_id);
-        self.by_id.find(index::of_number(claim_id.0), is).map(Slot)
+        self.by_id.find(hash_index::of_number(claim_id.0), is).map(ClaimSlot)
     }
 
-    pub(super) fn find_or_add(&mut self, claim_id: ClaimId) -> Slot {
+    pub(super) fn find_or_add(&mut self, claim_id: ClaimId) -> ClaimSlot {
         if let Some(slot) = self.find(claim_id) {
             return slot;
         }
@@ -200,21 +200,21 @@ impl Claims {
             }
             None => {
                 self.all.push(ClaimState::new(claim_id));
-                Slot(u32::try_from(self.all.len() - 1).unwrap_or(u32::MAX))
+                ClaimSlot(u32::try_from(self.all.len() - 1).unwrap_or(u32::MAX))
             }
         };
-        self.by_id.insert(index::of_number(claim_id.0), slot.0);
+        self.by_id.insert(hash_index::of_number(claim_id.0), slot.0);
         slot
     }
 
-    /// Drops a claim that holds nothing, waits for nothing and is not watched.
-    pub(super) fn remove(&mut self, slot: Slot) {
+    /// Drops a claim that holds nothing, waits for nothing and has no dependents.
+    pub(super) fn remove(&mut self, slot: ClaimSlot) {
         let Some(claim) = self.get_mut(slot) else {
             return;
         };
         claim.is_there = false;
         claim.within = Vec::new();
-        let hash = index::of_number(claim.id.0);
+        let hash = hash_index::of_number(claim.id.0);
         self.by_id.remove(hash, slot.0);
         self.free.push(slot);
         if self.free.len() == self.all.len() && self.all.len() > Self::KEPT {
@@ -223,31 +223,31 @@ impl Claims {
     }
 
     #[inline]
-    pub(super) fn get(&self, slot: Slot) -> Option<&ClaimState> {
+    pub(super) fn get(&self, slot: ClaimSlot) -> Option<&ClaimState> {
         self.all.get(slot.0 as usize).filter(|claim| claim.is_there)
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut ClaimState> {
+    pub(super) fn get_mut(&mut self, slot: ClaimSlot) -> Option<&mut ClaimState> {
         self.all.get_mut(slot.0 as usize).filter(|claim| claim.is_there)
     }
 
     #[inline]
-    pub(super) fn waiting(&self, slot: Slot) -> Option<&Waiting> {
+    pub(super) fn waiting(&self, slot: ClaimSlot) -> Option<&PendingRequest> {
         self.get(slot)?.waiting()
     }
 
     #[inline]
-    pub(super) fn waiting_mut(&mut self, slot: Slot) -> Option<&mut Waiting> {
+    pub(super) fn waiting_mut(&mut self, slot: ClaimSlot) -> Option<&mut PendingRequest> {
         self.get_mut(slot)?.waiting_mut()
     }
 
-    pub(super) fn get_by(&self, claim_id: ClaimId) -> Option<(Slot, &ClaimState)> {
+    pub(super) fn get_by(&self, claim_id: ClaimId) -> Option<(ClaimSlot, &ClaimState)> {
         let slot = self.find(claim_id)?;
         Some((slot, self.get(slot)?))
     }
 
-    pub(super) fn id_of(&self, slot: Slot) -> Option<ClaimId> {
+    pub(super) fn id_of(&self, slot: ClaimSlot) -> Option<ClaimId> {
         self.get(slot).map(|claim| claim.id)
     }
 

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::claim::{ClaimState, Slot, Waiting};
-use super::node::Lock;
-use super::pool::PoolId;
-use super::{Admissions, Blocker, Lack, Lacking, LockUse};
+use super::claim::{ClaimSlot, ClaimState, PendingRequest};
+use super::limit::LimitId;
+use super::path_node::LockId;
+use super::{Admissions, Blocker, Lacking, LockUse, Missing};
 use crate::id::ClaimId;
 use crate::lock::{LockMode, LockNeed, LockPath};
 
@@ -14,7 +14,7 @@ impl Admissions {
     /// Returns everything that a waiting claim lacks. Empty if the claim does not wait.
     ///
     /// For a lock, `by` lists the claims that wait for it in an earlier place, nearest first. The list ends at the
-    /// first claim that itself waits for all earlier claims. The holders are listed only if there is no such claim,
+    /// first claim that itself waits for all earlier claims. The holders are scheduled only if there is no such claim,
     /// because otherwise the chain leads to them.
     ///
     /// For a permit, `by` names an earlier waiter with the same needs, if there is any. Otherwise it lists the holders
@@ -38,14 +38,14 @@ impl Admissions {
 
     fn lock_blockers(
         &self,
-        slot: Slot,
+        slot: ClaimSlot,
         claim: &ClaimState,
-        waiting: &Waiting,
-        lock: Lock,
+        waiting: &PendingRequest,
+        lock: LockId,
     ) -> impl Iterator<Item = Blocker> {
         let mut before = Vec::new();
         let mut is_all = false;
-        for other in self.places_before(slot, claim, waiting, lock) {
+        for other in self.positions_before(slot, claim, waiting, lock) {
             before.extend(self.claims.id_of(other));
             is_all = self.waits_for_all_before(other, lock);
             if is_all {
@@ -57,17 +57,17 @@ impl Admissions {
             false => self.holders(slot, claim, lock),
         };
         let both = [(before, true), (holders.into_iter().collect(), false)];
-        let blockers = both.map(|(by, place)| Blocker {
+        let blockers = both.map(|(by, queued_ahead)| Blocker {
             lacking: Lacking::Lock(self.tree.path(lock)),
             by,
             any: false,
-            place,
+            queued_ahead,
         });
         blockers.into_iter().filter(|blocker| !blocker.by.is_empty())
     }
 
     /// Returns the claims that hold a lock conflicting with this one, except the claim itself and its ancestors.
-    fn holders(&self, slot: Slot, claim: &ClaimState, lock: Lock) -> BTreeSet<ClaimId> {
+    fn holders(&self, slot: ClaimSlot, claim: &ClaimState, lock: LockId) -> BTreeSet<ClaimId> {
         let mut holders = BTreeSet::new();
         self.tree.each_holder(lock, |holder| {
             let is_kin = self.is_kin(holder, slot, claim);
@@ -80,7 +80,7 @@ impl Admissions {
     /// Returns the details of one thing that a waiting claim lacks. Prefers the thing in `told`, the answer to its
     /// request, if the claim still lacks it. Otherwise returns the first thing in its way, or `None` if nothing is.
     #[must_use]
-    pub fn lack(&self, claim_id: ClaimId, told: &Lacking) -> Option<Lack> {
+    pub fn missing(&self, claim_id: ClaimId, told: &Lacking) -> Option<Missing> {
         let slot = self.claims.find(claim_id)?;
         let (claim, waiting) = self.waiter(slot)?;
         let blockers = self.blockers(claim_id);
@@ -93,51 +93,63 @@ impl Admissions {
             Lacking::Lock(path) => {
                 let lock = waiting.locks.iter().find(|lock| self.tree.path(*lock) == *path)?;
                 let holders = self.holders(slot, claim, lock);
-                Some(Lack::Lock(self.tree.need(lock), holders.into_iter().collect()))
+                Some(Missing::Lock(self.tree.need(lock), holders.into_iter().collect()))
             }
             Lacking::Permit(key) => {
-                let id = self.pools.find(key)?;
+                let id = self.limits.find(key)?;
                 waiting.limits.iter().find(|limit| *limit == id)?;
-                self.usage_of(key).map(Lack::Permit)
+                self.usage_of(key).map(Missing::Permit)
             }
         }
     }
 
     /// Returns `true` if a waiter waits for every earlier claim that conflicts with the lock. Such a waiter wants the
     /// path, or a path above it, exclusively, and overtakes no other waiter.
-    fn waits_for_all_before(&self, slot: Slot, lock: Lock) -> bool {
+    fn waits_for_all_before(&self, slot: ClaimSlot, lock: LockId) -> bool {
         self.waiter(slot).is_some_and(|(claim, waiting)| {
-            let covers = |need: Lock| self.tree.covers(need, lock);
+            let covers = |need: LockId| self.tree.covers(need, lock);
             claim.within.is_empty() && claim.is_empty_handed() && waiting.locks.iter().any(covers)
         })
     }
 
-    fn permit_blockers(&self, slot: Slot, claim: &ClaimState, waiting: &Waiting, id: PoolId) -> Option<Blocker> {
-        let pool = self.pools.get(id)?;
+    fn permit_blockers(
+        &self,
+        slot: ClaimSlot,
+        claim: &ClaimState,
+        waiting: &PendingRequest,
+        id: LimitId,
+    ) -> Option<Blocker> {
+        let limit = self.limits.get(id)?;
         let mate = self
-            .lines
+            .permit_queues
             .first_like(claim, waiting)
-            .filter(|first| *first < waiting.seat);
+            .filter(|first| *first < waiting.position);
         let by = match mate {
             Some(mate) => self.claims.id_of(mate.slot).into_iter().collect(),
             None => self.holders_and_guards(slot, claim, waiting, id),
         };
         Some(Blocker {
-            lacking: Lacking::Permit(pool.key.clone()),
+            lacking: Lacking::Permit(limit.key.clone()),
             by,
             any: true,
-            place: false,
+            queued_ahead: false,
         })
     }
 
-    fn holders_and_guards(&self, slot: Slot, claim: &ClaimState, waiting: &Waiting, id: PoolId) -> Vec<ClaimId> {
-        let Some(pool) = self.pools.get(id) else {
+    fn holders_and_guards(
+        &self,
+        slot: ClaimSlot,
+        claim: &ClaimState,
+        waiting: &PendingRequest,
+        id: LimitId,
+    ) -> Vec<ClaimId> {
+        let Some(limit) = self.limits.get(id) else {
             return Vec::new();
         };
-        let is_full = !pool.has_room();
+        let is_full = !limit.has_room();
         let guards = self.guards_against(slot, claim, waiting, id).filter(|_| !is_full);
         let guards = guards.filter_map(|guard| self.claims.id_of(guard));
-        guards.chain(pool.holders.iter()).collect()
+        guards.chain(limit.holders.iter()).collect()
     }
 
     /// Returns every path that is locked or wanted.

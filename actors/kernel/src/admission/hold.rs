@@ -1,92 +1,102 @@
 //! Grants and returns: what each changes, and which waiters a grant overtakes.
 
-use super::claim::{ClaimState, Limits, Locks, Slot};
-use super::node::{Lock, Part};
-use super::pool::PoolId;
-use super::seat::Seat;
-use super::{Admissions, Needs, PATIENCE};
+use super::claim::{ClaimSlot, ClaimState, LimitIds, LockIds};
+use super::limit::LimitId;
+use super::path_node::{LockId, WaiterClass};
+use super::queue_position::QueuePosition;
+use super::{Admissions, MAX_OVERTAKES, Needs};
 
 impl Admissions {
-    /// Grants a waiter all it needs, and counts the waiters that this overtakes. The waiter has left its seat already.
-    pub(super) fn grant(&mut self, slot: Slot) {
+    /// Grants a waiter all it needs, and counts the waiters that this overtakes. The waiter has left the queues
+    /// already.
+    pub(super) fn grant(&mut self, slot: ClaimSlot) {
         // Find the overtaken waiters first: after the grant the claim no longer waits.
-        let passed = self.passed_by(slot);
+        let overtaken = self.overtaken_by(slot);
         if let Some(claim) = self.claims.get_mut(slot).filter(|claim| claim.is_waiting) {
             claim.is_waiting = false;
-            let (limits, locks) = (claim.wish.limits.clone(), claim.wish.locks.clone());
+            let (limits, locks) = (claim.pending.limits.clone(), claim.pending.locks.clone());
             self.hold(slot, &limits, &locks);
         }
-        for other in passed {
-            self.count_as_passed(other);
+        for other in overtaken {
+            self.count_overtake(other);
         }
     }
 
     /// Returns the earlier arrivals that wait for what this waiter is about to take.
-    fn passed_by(&self, slot: Slot) -> Vec<Slot> {
+    fn overtaken_by(&self, slot: ClaimSlot) -> Vec<ClaimSlot> {
         let Some((claim, waiting)) = self.waiter(slot) else {
             return Vec::new();
         };
-        let mut passed = Vec::new();
+        let mut overtaken = Vec::new();
         for lock in waiting.locks.iter() {
-            self.asked_before(slot, claim, waiting.seat.arrival, lock, &mut passed);
+            self.add_earlier_requests(slot, claim, waiting.position.arrival, lock, &mut overtaken);
         }
-        if !passed.is_empty() {
-            let is_entering = |other: &Slot| {
+        if !overtaken.is_empty() {
+            let is_entering = |other: &ClaimSlot| {
                 let entering = self.claims.get(*other).map(|claim| &claim.within);
                 entering.is_some_and(|within| within.contains(&claim.id))
             };
-            passed.retain(|other| !is_entering(other));
+            overtaken.retain(|other| !is_entering(other));
         }
-        for pool in waiting.limits.iter().filter_map(|id| self.pools.get(id)) {
-            if pool.spare().is_some_and(|spare| spare <= 1) {
-                pool.waiting.came_before(waiting.seat.arrival, &mut passed);
+        for limit in waiting.limits.iter().filter_map(|id| self.limits.get(id)) {
+            if limit.spare().is_some_and(|spare| spare <= 1) {
+                limit.waiting.arrived_before(waiting.position.arrival, &mut overtaken);
             }
         }
-        if passed.is_empty() {
-            return passed;
+        if overtaken.is_empty() {
+            return overtaken;
         }
-        passed.sort_unstable();
-        passed.dedup();
+        overtaken.sort_unstable();
+        overtaken.dedup();
         // Most requesters hold nothing yet, and neither do their ancestors.
         if !self.kin(slot, claim).all(|(_, claim)| claim.is_empty_handed()) {
-            passed.retain(|other| !self.has_part_of(slot, claim, *other));
+            overtaken.retain(|other| !self.has_part_of(slot, claim, *other));
         }
-        passed
+        overtaken
     }
 
-    /// Adds the earlier arrivals that wait for a lock conflicting with this one. Strangers to the waiter's shelter are
-    /// left out.
-    fn asked_before(&self, slot: Slot, claim: &ClaimState, arrival: u64, lock: Lock, passed: &mut Vec<Slot>) {
-        let parts = [Part::Reserved, Part::Idle];
-        let Some((holder, holds)) = self.shelter(slot, claim, lock) else {
-            return parts
+    /// Adds the earlier arrivals that wait for a lock conflicting with this one. If a holder encloses
+    /// the lock, strangers to that holder are left out.
+    fn add_earlier_requests(
+        &self,
+        slot: ClaimSlot,
+        claim: &ClaimState,
+        arrival: u64,
+        lock: LockId,
+        overtaken: &mut Vec<ClaimSlot>,
+    ) {
+        let classes = [WaiterClass::Reserved, WaiterClass::Idle];
+        let Some((holder, holds)) = self.enclosing_holder(slot, claim, lock) else {
+            return classes
                 .into_iter()
-                .for_each(|part| self.tree.came_before(part, lock, arrival, passed));
+                .for_each(|class| self.tree.arrived_before(class, lock, arrival, overtaken));
         };
-        if let Some(inside) = self.insides.of(holds.id) {
-            let levels = parts.into_iter().map(|part| inside.part(part));
-            levels.for_each(|levels| self.tree.came_before_in(levels, lock, arrival, passed));
+        if let Some(nested) = self.nested.of(holds.id) {
+            let waiters_by_path = classes.into_iter().map(|class| nested.waiters(class));
+            waiters_by_path
+                .for_each(|waiters_by_path| self.tree.arrived_before_in(waiters_by_path, lock, arrival, overtaken));
         }
-        let own = self.own_seat(holder, lock, |waiting| waiting.seat.arrival < arrival);
-        passed.extend(own.map(|seat| seat.slot));
+        let own = self.own_position(holder, lock, |waiting| waiting.position.arrival < arrival);
+        overtaken.extend(own.map(|position| position.slot));
     }
 
-    fn count_as_passed(&mut self, slot: Slot) {
+    fn count_overtake(&mut self, slot: ClaimSlot) {
         let Some(waiting) = self.claims.waiting_mut(slot) else {
             return;
         };
-        waiting.passed += 1;
-        if waiting.passed == PATIENCE {
-            self.with_seat_left(slot, |this| {
+        waiting.overtaken += 1;
+        if waiting.overtaken == MAX_OVERTAKES {
+            self.while_dequeued(slot, |this| {
                 if let Some(waiting) = this.claims.waiting_mut(slot) {
-                    waiting.seat = Seat::new(slot, waiting.priority, waiting.seat.arrival, PATIENCE);
+                    waiting.position =
+                        QueuePosition::new(slot, waiting.priority, waiting.position.arrival, MAX_OVERTAKES);
                 }
             });
         }
     }
 
     /// Gives a claim permits and locks that it does not hold yet, even if other claims hold them too.
-    pub(super) fn hold(&mut self, slot: Slot, limits: &Limits, locks: &Locks) {
+    pub(super) fn hold(&mut self, slot: ClaimSlot, limits: &LimitIds, locks: &LockIds) {
         let Some(claim) = self.claims.get_mut(slot) else {
             return;
         };
@@ -94,26 +104,26 @@ impl Admissions {
         limits.iter().for_each(|id| claim.limits.push(id));
         locks.iter().for_each(|lock| claim.locks.push(lock));
         for id in limits.iter() {
-            self.pools.take(id, claim_id);
+            self.limits.take(id, claim_id);
         }
         for lock in locks.iter() {
             self.tree.hold(lock, slot);
             // Until now the lock was free for these waiters.
-            self.look_at_idle(lock, None);
+            self.schedule_idle(lock, None);
         }
-        self.look_inside(claim_id);
+        self.schedule_nested(claim_id);
     }
 
     /// Takes these permits and locks from a claim, as far as it holds them.
-    pub(super) fn let_go(&mut self, slot: Slot, needs: &Needs) {
+    pub(super) fn let_go(&mut self, slot: ClaimSlot, needs: &Needs) {
         for key in &needs.limits {
-            let held = |id: &PoolId| self.claims.get(slot).is_some_and(|claim| claim.limits.contains(*id));
-            if let Some(id) = self.pools.find(key).filter(held) {
+            let held = |id: &LimitId| self.claims.get(slot).is_some_and(|claim| claim.limits.contains(*id));
+            if let Some(id) = self.limits.find(key).filter(held) {
                 self.let_go_of_permit(slot, id);
             }
         }
         for need in &needs.locks {
-            let held = |lock: &Lock| self.claims.get(slot).is_some_and(|claim| claim.locks.contains(*lock));
+            let held = |lock: &LockId| self.claims.get(slot).is_some_and(|claim| claim.locks.contains(*lock));
             if let Some(lock) = self.tree.find(need).filter(held) {
                 self.let_go_of_lock(slot, lock);
             }
@@ -122,7 +132,7 @@ impl Admissions {
     }
 
     /// Takes all permits and locks from a claim.
-    pub(super) fn let_go_of_all(&mut self, slot: Slot) {
+    pub(super) fn let_go_of_all(&mut self, slot: ClaimSlot) {
         let Some(claim) = self.claims.get(slot) else {
             return;
         };
@@ -132,14 +142,14 @@ impl Admissions {
         self.has_let_go(slot);
     }
 
-    fn let_go_of_permit(&mut self, slot: Slot, id: PoolId) {
+    fn let_go_of_permit(&mut self, slot: ClaimSlot, id: LimitId) {
         if let Some(claim) = self.claims.get_mut(slot) {
             claim.limits.remove(id);
-            self.pools.give_back(id, claim.id);
+            self.limits.give_back(id, claim.id);
         }
     }
 
-    fn let_go_of_lock(&mut self, slot: Slot, lock: Lock) {
+    fn let_go_of_lock(&mut self, slot: ClaimSlot, lock: LockId) {
         if let Some(claim) = self.claims.get_mut(slot) {
             claim.locks.remove(lock);
             self.tree.let_go(lock, slot);
@@ -147,10 +157,10 @@ impl Admissions {
         }
     }
 
-    fn has_let_go(&mut self, slot: Slot) {
-        self.look_at_watchers(slot);
+    fn has_let_go(&mut self, slot: ClaimSlot) {
+        self.schedule_dependents(slot);
         if let Some(claim_id) = self.claims.id_of(slot) {
-            self.look_inside(claim_id);
+            self.schedule_nested(claim_id);
         }
     }
 }

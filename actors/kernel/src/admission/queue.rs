@@ -1,29 +1,29 @@
-//! The seats of waiters. A waiter takes its seat unseen. Looking at it then decides what its place reserves, and in
-//! which line it stands: see `look`.
+//! How waiters join and leave the queues. A waiter joins unevaluated. Its evaluation then decides what its position
+//! reserves, and which permit queue it joins: see `recheck`.
 
 use super::Admissions;
-use super::claim::{Slot, Standing, Watch};
-use super::node::Part;
+use super::claim::{ClaimSlot, Dependency, WaitState};
+use super::path_node::WaiterClass;
 
 impl Admissions {
-    /// Changes what a claim has or wants. A waiting claim leaves its seat meanwhile, because the place where it is
-    /// found depends on what is changed.
-    pub(super) fn with_seat_left(&mut self, slot: Slot, change: impl FnOnce(&mut Self)) {
-        self.leave_seat(slot);
+    /// Changes what a claim has or wants. A waiting claim leaves the queues meanwhile, because the sets that
+    /// contain it depend on what is changed.
+    pub(super) fn while_dequeued(&mut self, slot: ClaimSlot, change: impl FnOnce(&mut Self)) {
+        self.dequeue(slot);
         change(self);
-        self.take_seat(slot);
+        self.enqueue(slot);
     }
 
-    /// Seats a waiter and lists it to be looked at.
-    pub(super) fn take_seat(&mut self, slot: Slot) {
-        self.sit_down(slot, Standing::Unseen);
-        self.list(slot);
+    /// Adds a waiter to its queues and schedules a recheck.
+    pub(super) fn enqueue(&mut self, slot: ClaimSlot) {
+        self.enqueue_as(slot, WaitState::Unevaluated);
+        self.schedule(slot);
     }
 
-    /// Seats a waiter whose standing is known.
-    pub(super) fn sit_down(&mut self, slot: Slot, standing: Standing) {
+    /// Adds a waiter whose state is known to its queues.
+    pub(super) fn enqueue_as(&mut self, slot: ClaimSlot, state: WaitState) {
         let Self {
-            claims, pools, insides, ..
+            claims, limits, nested, ..
         } = self;
         let Some(claim) = claims.get_mut(slot) else {
             return;
@@ -31,73 +31,73 @@ impl Admissions {
         if !claim.is_waiting {
             return;
         }
-        let waiting = &mut claim.wish;
-        waiting.standing = standing;
+        let waiting = &mut claim.pending;
+        waiting.state = state;
         for ancestor in &claim.within {
-            insides.enter(*ancestor, slot);
+            nested.enter(*ancestor, slot);
         }
         for id in waiting.limits.iter() {
             let is_own = waiting.kind == Some(id);
-            let Some(pool) = pools.get_mut(id) else {
+            let Some(limit) = limits.get_mut(id) else {
                 continue;
             };
-            pool.enter(waiting.seat, is_own);
-            if is_own && pool.own.first() == Some(waiting.seat) {
+            limit.enter(waiting.position, is_own);
+            if is_own && limit.own.first() == Some(waiting.position) {
                 // Until now a permit was kept for another waiter, and different claims may overtake that waiter.
-                pools.stir(id);
+                limits.mark_due(id);
             }
         }
-        self.show_locks(slot, None, Some(standing));
+        self.update_paths(slot, None, Some(state));
     }
 
-    /// Takes a waiter from its seat. It still waits. The waiters behind it are looked at.
-    pub(super) fn leave_seat(&mut self, slot: Slot) {
-        let (before, next) = self.get_up(slot);
-        if before != Standing::Unseen {
-            self.look_at_watchers(slot);
-            self.stir_limits(slot);
+    /// Takes a waiter off its queues. It still waits. The waiters that depend on it are rechecked.
+    pub(super) fn dequeue(&mut self, slot: ClaimSlot) {
+        let (before, next) = self.leave_queues(slot);
+        if before != WaitState::Unevaluated {
+            self.schedule_dependents(slot);
+            self.mark_limits_due(slot);
         }
         if let Some(next) = next {
-            self.list(next);
+            self.schedule(next);
         }
     }
 
-    /// Takes a waiter from its seat and grants it everything it waits for. Its watchers, except its descendants, still
-    /// lack what it takes, so they are not looked at.
-    pub(super) fn leave_seat_granted(&mut self, slot: Slot) {
-        let (before, next) = self.get_up(slot);
-        if before != Standing::Unseen {
-            self.look_at_watchers_inside(slot);
-            self.stir_limits(slot);
+    /// Takes a waiter off its queues and grants it everything it waits for. Its dependents, except its descendants,
+    /// still lack what it takes, so they are not rechecked.
+    pub(super) fn dequeue_granted(&mut self, slot: ClaimSlot) {
+        let (before, next) = self.leave_queues(slot);
+        if before != WaitState::Unevaluated {
+            self.schedule_nested_dependents(slot);
+            self.mark_limits_due(slot);
         }
         self.grant(slot);
         if let Some(next) = next {
-            self.lead_line(next);
+            self.lead_permit_queue(next);
         }
     }
 
-    /// Takes a waiter from its seat. Returns its former standing, and the new first waiter of the line that it led.
-    pub(super) fn get_up(&mut self, slot: Slot) -> (Standing, Option<Slot>) {
-        self.set_watch(slot, Watch::Nothing);
+    /// Takes a waiter off all sets. Returns its former state, and the new first waiter of the permit queue that it led.
+    pub(super) fn leave_queues(&mut self, slot: ClaimSlot) -> (WaitState, Option<ClaimSlot>) {
+        self.set_dependency(slot, Dependency::None);
         let Some(waiting) = self.claims.waiting_mut(slot) else {
-            return (Standing::Unseen, None);
+            return (WaitState::Unevaluated, None);
         };
-        let before = std::mem::take(&mut waiting.standing);
-        waiting.is_listed = false;
-        self.show_locks(slot, Some(before), None);
-        let next = self.leave_line(slot);
+        let before = std::mem::take(&mut waiting.state);
+        waiting.is_scheduled = false;
+        self.update_paths(slot, Some(before), None);
+        let next = self.leave_permit_queue(slot);
         let Self {
-            claims, pools, insides, ..
+            claims, limits, nested, ..
         } = self;
         if let Some(claim) = claims.get(slot)
             && let Some(waiting) = claim.waiting()
         {
             for ancestor in &claim.within {
-                insides.leave(*ancestor, slot);
+                nested.leave(*ancestor, slot);
             }
             for id in waiting.limits.iter() {
-                if let Some(pool) = pools.get_mut(id) {
-                    pool.leave(waiting.seat, waiting.kind == Some(id));
+                if let Some(limit) = limits.get_mut(id) {
+                    limit.leave(waiting.position, waiting.kind == Some(id));
                 }
             }
         }
@@ -105,31 +105,31 @@ impl Admissions {
     }
 
     /// Records what a waiter lacks, with all consequences for the waiters behind it.
-    pub(super) fn set_standing(&mut self, slot: Slot, standing: Standing) {
+    pub(super) fn set_state(&mut self, slot: ClaimSlot, state: WaitState) {
         let Some(waiting) = self.claims.waiting_mut(slot) else {
             return;
         };
-        let before = std::mem::replace(&mut waiting.standing, standing);
-        if before == standing {
+        let before = std::mem::replace(&mut waiting.state, state);
+        if before == state {
             return;
         }
-        self.show_locks(slot, Some(before), Some(standing));
-        if let Some(next) = self.leave_line(slot) {
-            self.list(next);
+        self.update_paths(slot, Some(before), Some(state));
+        if let Some(next) = self.leave_permit_queue(slot) {
+            self.schedule(next);
         }
-        if standing == Standing::LacksPermit {
-            self.join_line(slot);
+        if state == WaitState::LacksPermit {
+            self.join_permit_queue(slot);
         }
-        if before != Standing::Unseen {
-            self.look_at_watchers(slot);
-            self.stir_limits(slot);
+        if before != WaitState::Unevaluated {
+            self.schedule_dependents(slot);
+            self.mark_limits_due(slot);
         }
     }
 
-    /// Updates on each path what the waiter's place reserves there, from a former place or standing to the present one.
-    pub(super) fn show_locks(&mut self, slot: Slot, before: Option<Standing>, now: Option<Standing>) {
+    /// Updates on each path what the waiter's position reserves there, from a former state to the present one.
+    pub(super) fn update_paths(&mut self, slot: ClaimSlot, before: Option<WaitState>, now: Option<WaitState>) {
         let Self {
-            claims, tree, insides, ..
+            claims, tree, nested, ..
         } = self;
         let Some(claim) = claims.get(slot) else {
             return;
@@ -140,57 +140,59 @@ impl Admissions {
         if waiting.locks.is_empty() {
             return;
         }
-        let seat = waiting.seat;
-        let reserves = |standing: Option<Standing>| standing.is_some_and(|standing| standing.reserves_locks(seat));
-        let is_idle = |standing: Option<Standing>| standing.is_some_and(Standing::is_idle);
+        let position = waiting.position;
+        let reserves = |state: Option<WaitState>| state.is_some_and(|state| state.reserves_locks(position));
+        let is_idle = |state: Option<WaitState>| state.is_some_and(WaitState::is_idle);
         let changes = [
-            (Part::Reserved, reserves(before), reserves(now)),
-            (Part::Idle, is_idle(before), is_idle(now)),
+            (WaiterClass::Reserved, reserves(before), reserves(now)),
+            (WaiterClass::Idle, is_idle(before), is_idle(now)),
         ];
-        for (part, was_there, is_there) in changes {
+        for (class, was_there, is_there) in changes {
             if was_there == is_there {
                 continue;
             }
             for lock in waiting.locks.iter() {
                 if is_there {
-                    tree.sit(part, lock, seat);
+                    tree.add_waiter(class, lock, position);
                     claim
                         .within
                         .iter()
-                        .for_each(|kin| insides.sit(*kin, tree, part, lock, seat));
+                        .for_each(|kin| nested.add_waiter(*kin, tree, class, lock, position));
                 } else {
-                    tree.rise(part, lock, seat);
+                    tree.remove_waiter(class, lock, position);
                     claim
                         .within
                         .iter()
-                        .for_each(|kin| insides.rise(*kin, tree, part, lock, seat));
+                        .for_each(|kin| nested.remove_waiter(*kin, tree, class, lock, position));
                 }
             }
         }
         if reserves(now) {
-            // The place reserves locks that were free for the waiters behind it.
+            // The position reserves locks that were free for the waiters behind it.
             for lock in waiting.locks.clone().iter() {
-                self.look_at_idle(lock, Some(seat));
+                self.schedule_idle(lock, Some(position));
             }
         }
     }
 
-    pub(super) fn join_line(&mut self, slot: Slot) {
-        let Self { claims, lines, .. } = self;
-        let line = claims.get(slot).and_then(|claim| {
+    pub(super) fn join_permit_queue(&mut self, slot: ClaimSlot) {
+        let Self {
+            claims, permit_queues, ..
+        } = self;
+        let queue = claims.get(slot).and_then(|claim| {
             let waiting = claim.waiting()?;
-            Some(lines.join(claim, waiting))
+            Some(permit_queues.join(claim, waiting))
         });
         if let Some(waiting) = claims.waiting_mut(slot) {
-            waiting.line = line;
+            waiting.permit_queue = queue;
         }
     }
 
-    /// Takes a waiter off its line. Returns the next waiter if this was the first.
-    pub(super) fn leave_line(&mut self, slot: Slot) -> Option<Slot> {
+    /// Takes a waiter off its permit queue. Returns the next waiter if this was the first.
+    pub(super) fn leave_permit_queue(&mut self, slot: ClaimSlot) -> Option<ClaimSlot> {
         let waiting = self.claims.waiting_mut(slot)?;
-        let seat = waiting.seat;
-        let line = waiting.line.take()?;
-        self.lines.leave(line, seat).map(|next| next.slot)
+        let position = waiting.position;
+        let queue = waiting.permit_queue.take()?;
+        self.permit_queues.leave(queue, position).map(|next| next.slot)
     }
 }

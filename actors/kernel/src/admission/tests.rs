@@ -1,4 +1,4 @@
-//! The rules of `admission`, one at a time. Tests run with a small `PATIENCE`.
+//! The rules of `admission`, one at a time. Tests run with a small `MAX_OVERTAKES`.
 
 use super::*;
 use crate::lock::LockNeed;
@@ -41,8 +41,8 @@ pub(super) fn limited(limits: &[(&str, u32)]) -> Admissions {
 impl Admissions {
     /// Returns `true` if nothing is left of any claim except the names of limits.
     pub(super) fn is_empty(&self) -> bool {
-        let of_waiters = self.insides.is_empty() && self.lines.is_empty() && self.look.is_empty();
-        of_waiters && self.claims.is_empty() && self.tree.is_empty() && !self.pools.is_any_stirred()
+        let of_waiters = self.nested.is_empty() && self.permit_queues.is_empty() && self.recheck_queue.is_empty();
+        of_waiters && self.claims.is_empty() && self.tree.is_empty() && !self.limits.is_any_due()
     }
 
     /// Makes a request. Returns `true` if it was granted. No other claim may be served.

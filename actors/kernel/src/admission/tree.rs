@@ -1,22 +1,22 @@
 //! All locked or wanted paths, each with a number, its holders and its waiters. Conflicts with a lock are found without
-//! a look at the other paths.
+//! reading the other paths.
 
 use std::collections::BTreeMap;
 use std::iter;
 
-use super::claim::Slot;
-use super::index::{self, Index};
-use super::node::{Level, Lock, Node, Part, Spot};
-use super::seat::{Seat, Seats};
+use super::claim::ClaimSlot;
+use super::hash_index::{self, HashIndex};
+use super::path_node::{LockId, PathId, PathNode, PathWaiters, WaiterClass};
+use super::queue_position::{PositionSet, QueuePosition};
 use super::slab::Slab;
-use super::sorted::Sorted;
+use super::sorted_deque::SortedDeque;
 use crate::lock::{LockNeed, LockPath};
 
 /// All paths in use, and recently used paths.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
-    nodes: Slab<Node>,
-    by_path: Index,
+    nodes: Slab<PathNode>,
+    by_path: HashIndex,
     /// The number of paths without a use.
     unused: usize,
 }
@@ -25,83 +25,84 @@ impl Tree {
     /// The number of paths without a use that are always kept.
     const KEPT: usize = 1024;
 
-    fn find_text(&self, text: &str) -> Option<Spot> {
+    fn find_text(&self, text: &str) -> Option<PathId> {
         let is = |number| self.nodes.get(number).is_some_and(|node| node.path.as_str() == text);
-        self.by_path.find(index::of_text(text), is).map(Spot)
+        self.by_path.find(hash_index::of_text(text), is).map(PathId)
     }
 
     /// Returns the number of a lock, if its path is known.
-    pub(super) fn find(&self, need: &LockNeed) -> Option<Lock> {
-        let spot = self.find_text(need.path.as_str())?;
-        Some(Lock::new(spot, need.mode))
+    pub(super) fn find(&self, need: &LockNeed) -> Option<LockId> {
+        let path_id = self.find_text(need.path.as_str())?;
+        Some(LockId::new(path_id, need.mode))
     }
 
     /// Returns the number of a lock, and adds a use to its path.
-    pub(super) fn enter(&mut self, need: &LockNeed) -> Lock {
-        let spot = self.spot_of(&need.path);
-        let lock = Lock::new(spot, need.mode);
+    pub(super) fn enter(&mut self, need: &LockNeed) -> LockId {
+        let path_id = self.path_id_of(&need.path);
+        let lock = LockId::new(path_id, need.mode);
         if lock.is_exclusive() {
-            self.keep_below(spot);
+            self.keep_below(path_id);
         }
         lock
     }
 
     /// Makes a path keep the claims with a lock under it from now on.
-    fn keep_below(&mut self, spot: Spot) {
-        let Some(node) = self.nodes.get_mut(spot.0).filter(|node| !node.keeps_below) else {
+    fn keep_below(&mut self, path_id: PathId) {
+        let Some(node) = self.nodes.get_mut(path_id.0).filter(|node| !node.keeps_below) else {
             return;
         };
         node.keeps_below = true;
         if node.paths.is_empty() {
             return;
         }
-        let (held, reserved, idle) = self.below(spot);
-        if let Some(node) = self.nodes.get_mut(spot.0) {
+        let (held, reserved, idle) = self.below(path_id);
+        if let Some(node) = self.nodes.get_mut(path_id.0) {
             (node.held.below, node.reserved.below, node.idle.below) = (held, reserved, idle);
         }
     }
 
     /// Returns the holders of locks under a path, and the waiters for them.
-    fn below(&self, spot: Spot) -> (Sorted<(Slot, Lock)>, Seats, Seats) {
-        let (mut held, mut reserved, mut idle) = (Sorted::default(), Seats::default(), Seats::default());
-        let mut next = vec![spot];
+    fn below(&self, path_id: PathId) -> (SortedDeque<(ClaimSlot, LockId)>, PositionSet, PositionSet) {
+        let (mut held, mut reserved, mut idle) =
+            (SortedDeque::default(), PositionSet::default(), PositionSet::default());
+        let mut next = vec![path_id];
         while let Some(upper) = next.pop() {
             let paths = self.node(upper).into_iter().flat_map(|node| &node.paths);
             for path in paths.copied() {
                 let Some(node) = self.node(path) else { continue };
                 next.push(path);
                 node.held.at(path).for_each(|holder| held.insert(holder));
-                node.reserved.at().for_each(|seat| reserved.insert(seat));
-                node.idle.at().for_each(|seat| idle.insert(seat));
+                node.reserved.at().for_each(|position| reserved.insert(position));
+                node.idle.at().for_each(|position| idle.insert(position));
             }
         }
         (held, reserved, idle)
     }
 
-    fn spot_of(&mut self, path: &LockPath) -> Spot {
-        if let Some(spot) = self.find_text(path.as_str()) {
-            if let Some(node) = self.nodes.get_mut(spot.0) {
+    fn path_id_of(&mut self, path: &LockPath) -> PathId {
+        if let Some(path_id) = self.find_text(path.as_str()) {
+            if let Some(node) = self.nodes.get_mut(path_id.0) {
                 self.unused -= usize::from(node.uses == 0);
                 node.uses += 1;
             }
-            return spot;
+            return path_id;
         }
-        let above = path.ancestors().next().map(|above| self.spot_of(&above));
+        let above = path.ancestors().next().map(|above| self.path_id_of(&above));
         let depth = above
             .and_then(|above| self.node(above))
             .map_or(0, |node| node.depth + 1);
-        let number = self.nodes.add(Node::new(path.clone(), above, depth));
-        self.by_path.insert(index::of_text(path.as_str()), number);
+        let number = self.nodes.add(PathNode::new(path.clone(), above, depth));
+        self.by_path.insert(hash_index::of_text(path.as_str()), number);
         if let Some(node) = above.and_then(|above| self.nodes.get_mut(above.0)) {
-            node.paths.insert(Spot(number));
+            node.paths.insert(PathId(number));
         }
-        Spot(number)
+        PathId(number)
     }
 
     /// Removes a use from a path. An unused path is kept for the next claim that names it, until half of all paths are
     /// unused.
-    pub(super) fn leave(&mut self, lock: Lock) {
-        if let Some(node) = self.nodes.get_mut(lock.spot().0) {
+    pub(super) fn leave(&mut self, lock: LockId) {
+        if let Some(node) = self.nodes.get_mut(lock.path_id().0) {
             node.uses -= 1;
             self.unused += usize::from(node.uses == 0);
         }
@@ -112,22 +113,22 @@ impl Tree {
 
     /// Drops the unused paths.
     fn sweep(&mut self) {
-        let unused: Vec<Spot> = self
+        let unused: Vec<PathId> = self
             .nodes
             .iter()
             .filter(|(_, node)| node.uses == 0)
-            .map(|(number, _)| Spot(number))
+            .map(|(number, _)| PathId(number))
             .collect();
-        for spot in unused {
-            let mut next = Some(spot);
-            while let Some(spot) = next.take()
-                && let Some(node) = self.nodes.remove(spot.0)
+        for path_id in unused {
+            let mut next = Some(path_id);
+            while let Some(path_id) = next.take()
+                && let Some(node) = self.nodes.remove(path_id.0)
             {
-                self.by_path.remove(index::of_text(node.path.as_str()), spot.0);
+                self.by_path.remove(hash_index::of_text(node.path.as_str()), path_id.0);
                 if let Some(above) = node.above
                     && let Some(node) = self.nodes.get_mut(above.0)
                 {
-                    node.paths.remove(&spot);
+                    node.paths.remove(&path_id);
                     node.uses -= 1;
                     next = (node.uses == 0).then_some(above);
                 }
@@ -136,18 +137,18 @@ impl Tree {
         self.unused = 0;
     }
 
-    fn node(&self, spot: Spot) -> Option<&Node> {
-        self.nodes.get(spot.0)
+    fn node(&self, path_id: PathId) -> Option<&PathNode> {
+        self.nodes.get(path_id.0)
     }
 
     /// Returns the path of a lock.
-    pub(super) fn path(&self, lock: Lock) -> LockPath {
-        self.node(lock.spot())
+    pub(super) fn path(&self, lock: LockId) -> LockPath {
+        self.node(lock.path_id())
             .map_or_else(|| LockPath::new(""), |node| node.path.clone())
     }
 
     /// Returns a lock by its path and mode, as callers name it.
-    pub(super) fn need(&self, lock: Lock) -> LockNeed {
+    pub(super) fn need(&self, lock: LockId) -> LockNeed {
         LockNeed {
             path: self.path(lock),
             mode: lock.mode(),
@@ -155,29 +156,29 @@ impl Tree {
     }
 
     /// Returns a path and the paths above it, nearest first.
-    pub(super) fn upwards(&self, spot: Spot) -> impl Iterator<Item = Spot> {
-        iter::successors(Some(spot), |spot| self.node(*spot)?.above)
+    pub(super) fn upwards(&self, path_id: PathId) -> impl Iterator<Item = PathId> {
+        iter::successors(Some(path_id), |path_id| self.node(*path_id)?.above)
     }
 
     /// Returns `true` if a lock is exclusive at the path of another lock, or above it.
-    pub(super) fn covers(&self, lock: Lock, other: Lock) -> bool {
-        lock.is_exclusive() && self.is_within(other.spot(), lock.spot())
+    pub(super) fn covers(&self, lock: LockId, other: LockId) -> bool {
+        lock.is_exclusive() && self.is_within(other.path_id(), lock.path_id())
     }
 
     /// Returns `true` if two strangers may not hold these locks at the same time.
-    pub(super) fn conflict(&self, one: Lock, other: Lock) -> bool {
+    pub(super) fn conflict(&self, one: LockId, other: LockId) -> bool {
         self.covers(one, other) || self.covers(other, one)
     }
 
-    fn is_within(&self, spot: Spot, outer: Spot) -> bool {
+    fn is_within(&self, path_id: PathId, outer: PathId) -> bool {
         let depth = self.node(outer).map_or(0, |node| node.depth);
-        let is_deep = |spot: &Spot| self.node(*spot).is_some_and(|node| node.depth >= depth);
-        self.upwards(spot).take_while(is_deep).any(|above| above == outer)
+        let is_deep = |path_id: &PathId| self.node(*path_id).is_some_and(|node| node.depth >= depth);
+        self.upwards(path_id).take_while(is_deep).any(|above| above == outer)
     }
 
     /// Records that a lock is held.
-    pub(super) fn hold(&mut self, lock: Lock, holder: Slot) {
-        let mut above = self.nodes.get_mut(lock.spot().0).and_then(|node| {
+    pub(super) fn hold(&mut self, lock: LockId, holder: ClaimSlot) {
+        let mut above = self.nodes.get_mut(lock.path_id().0).and_then(|node| {
             if lock.is_exclusive() {
                 node.held.exclusive.push(holder);
             } else {
@@ -185,7 +186,7 @@ impl Tree {
             }
             node.above
         });
-        while let Some(node) = above.and_then(|spot| self.nodes.get_mut(spot.0)) {
+        while let Some(node) = above.and_then(|path_id| self.nodes.get_mut(path_id.0)) {
             if node.keeps_below {
                 node.held.below.insert((holder, lock));
             }
@@ -194,8 +195,8 @@ impl Tree {
     }
 
     /// Records that a lock is no longer held.
-    pub(super) fn let_go(&mut self, lock: Lock, holder: Slot) {
-        let mut above = self.nodes.get_mut(lock.spot().0).and_then(|node| {
+    pub(super) fn let_go(&mut self, lock: LockId, holder: ClaimSlot) {
+        let mut above = self.nodes.get_mut(lock.path_id().0).and_then(|node| {
             if lock.is_exclusive() {
                 node.held.exclusive.remove(holder);
             } else {
@@ -203,7 +204,7 @@ impl Tree {
             }
             node.above
         });
-        while let Some(node) = above.and_then(|spot| self.nodes.get_mut(spot.0)) {
+        while let Some(node) = above.and_then(|path_id| self.nodes.get_mut(path_id.0)) {
             if node.keeps_below {
                 node.held.below.remove((holder, lock));
             }
@@ -212,7 +213,7 @@ impl Tree {
     }
 
     /// Returns the first holder of a conflicting lock that is not excused.
-    pub(super) fn holder(&self, lock: Lock, is_excused: impl Fn(Slot) -> bool) -> Option<Slot> {
+    pub(super) fn holder(&self, lock: LockId, is_excused: impl Fn(ClaimSlot) -> bool) -> Option<ClaimSlot> {
         let mut found = None;
         self.each_holder(lock, |holder| {
             found = Some(holder).filter(|holder| !is_excused(*holder));
@@ -223,8 +224,8 @@ impl Tree {
 
     /// Passes each holder of a conflicting lock to `is_enough`, until this returns `true`. A holder may be passed more
     /// than once.
-    pub(super) fn each_holder(&self, lock: Lock, mut is_enough: impl FnMut(Slot) -> bool) {
-        let mut next = self.node(lock.spot());
+    pub(super) fn each_holder(&self, lock: LockId, mut is_enough: impl FnMut(ClaimSlot) -> bool) {
+        let mut next = self.node(lock.path_id());
         if let Some(node) = next.filter(|_| lock.is_exclusive()) {
             let held = &node.held;
             if !held.shared.is_empty() && held.shared.iter().any(&mut is_enough) {
@@ -238,80 +239,91 @@ impl Tree {
             if node.held.exclusive.iter().any(&mut is_enough) {
                 return;
             }
-            next = node.above.and_then(|spot| self.node(spot));
+            next = node.above.and_then(|path_id| self.node(path_id));
         }
     }
 
     /// Records that a claim waits for a lock.
-    pub(super) fn sit(&mut self, part: Part, lock: Lock, seat: Seat) {
-        self.seats_up(part, lock, |seats| seats.insert(seat));
+    pub(super) fn add_waiter(&mut self, class: WaiterClass, lock: LockId, position: QueuePosition) {
+        self.each_set_upwards(class, lock, |positions| positions.insert(position));
     }
 
     /// Records that a claim no longer waits for a lock.
-    pub(super) fn rise(&mut self, part: Part, lock: Lock, seat: Seat) {
-        self.seats_up(part, lock, |seats| _ = seats.remove(seat));
+    pub(super) fn remove_waiter(&mut self, class: WaiterClass, lock: LockId, position: QueuePosition) {
+        self.each_set_upwards(class, lock, |positions| _ = positions.remove(position));
     }
 
     #[inline]
-    fn seats_up(&mut self, part: Part, lock: Lock, change: impl Fn(&mut Seats)) {
-        let mut next = Some(lock.spot());
-        while let Some(spot) = next
-            && let Some(node) = self.nodes.get_mut(spot.0)
+    fn each_set_upwards(&mut self, class: WaiterClass, lock: LockId, change: impl Fn(&mut PositionSet)) {
+        let mut next = Some(lock.path_id());
+        while let Some(path_id) = next
+            && let Some(node) = self.nodes.get_mut(path_id.0)
         {
-            if node.keeps_below || spot == lock.spot() {
-                change(node.part_mut(part).of(lock, spot));
+            if node.keeps_below || path_id == lock.path_id() {
+                change(node.waiters_mut(class).of(lock, path_id));
             }
             next = node.above;
         }
     }
 
-    /// Returns the last place before `bound` of a waiter for a conflicting lock.
-    pub(super) fn last_before(&self, part: Part, lock: Lock, bound: Seat) -> Option<Seat> {
+    /// Returns the last position before `bound` of a waiter for a conflicting lock.
+    pub(super) fn last_before(&self, class: WaiterClass, lock: LockId, bound: QueuePosition) -> Option<QueuePosition> {
         let mut last = None;
         self.each_set(
             lock,
-            |_, node| Some(node.part(part)),
-            |seats| last = last.max(seats.before(bound)),
+            |_, node| Some(node.waiters(class)),
+            |positions| last = last.max(positions.before(bound)),
         );
         last
     }
 
     /// Does the same for the waiters at the given paths.
-    pub(super) fn last_before_in(&self, levels: &BTreeMap<Spot, Level>, lock: Lock, bound: Seat) -> Option<Seat> {
+    pub(super) fn last_before_in(
+        &self,
+        waiters_by_path: &BTreeMap<PathId, PathWaiters>,
+        lock: LockId,
+        bound: QueuePosition,
+    ) -> Option<QueuePosition> {
         let mut last = None;
         self.each_set(
             lock,
-            |spot, _| levels.get(&spot),
-            |seats| last = last.max(seats.before(bound)),
+            |path_id, _| waiters_by_path.get(&path_id),
+            |positions| last = last.max(positions.before(bound)),
         );
         last
     }
 
     /// Adds the waiters for a conflicting lock that arrived before `arrival`.
-    pub(super) fn came_before(&self, part: Part, lock: Lock, arrival: u64, who: &mut Vec<Slot>) {
+    pub(super) fn arrived_before(&self, class: WaiterClass, lock: LockId, arrival: u64, waiters: &mut Vec<ClaimSlot>) {
         self.each_set(
             lock,
-            |_, node| Some(node.part(part)),
-            |seats| seats.came_before(arrival, who),
+            |_, node| Some(node.waiters(class)),
+            |positions| positions.arrived_before(arrival, waiters),
         );
     }
 
     /// Does the same for the waiters at the given paths.
-    pub(super) fn came_before_in(&self, levels: &BTreeMap<Spot, Level>, lock: Lock, arrival: u64, who: &mut Vec<Slot>) {
+    pub(super) fn arrived_before_in(
+        &self,
+        waiters_by_path: &BTreeMap<PathId, PathWaiters>,
+        lock: LockId,
+        arrival: u64,
+        waiters: &mut Vec<ClaimSlot>,
+    ) {
         self.each_set(
             lock,
-            |spot, _| levels.get(&spot),
-            |seats| seats.came_before(arrival, who),
+            |path_id, _| waiters_by_path.get(&path_id),
+            |positions| positions.arrived_before(arrival, waiters),
         );
     }
 
-    /// Returns the idle waiters for a conflicting lock: all of them, or only the waiters behind a place.
-    pub(super) fn idle(&self, lock: Lock, behind: Option<Seat>) -> Vec<Slot> {
+    /// Returns the idle waiters for a conflicting lock: all of them, or only the waiters behind a position.
+    pub(super) fn idle(&self, lock: LockId, behind: Option<QueuePosition>) -> Vec<ClaimSlot> {
         let mut idle = Vec::new();
         self.each_set(
             lock,
             |_, node| Some(&node.idle),
-            |seats| idle.extend(seats.behind(behind).map(|seat| seat.slot)),
+            |positions| idle.extend(positions.behind(behind).map(|position| position.slot)),
         );
         idle
     }
@@ -320,22 +332,22 @@ impl Tree {
     #[inline]
     fn each_set<'a>(
         &'a self,
-        lock: Lock,
-        level: impl Fn(Spot, &'a Node) -> Option<&'a Level>,
-        mut show: impl FnMut(&'a Seats),
+        lock: LockId,
+        waiters: impl Fn(PathId, &'a PathNode) -> Option<&'a PathWaiters>,
+        mut show: impl FnMut(&'a PositionSet),
     ) {
-        let mut next = Some(lock.spot());
-        while let Some(spot) = next
-            && let Some(node) = self.node(spot)
+        let mut next = Some(lock.path_id());
+        while let Some(path_id) = next
+            && let Some(node) = self.node(path_id)
         {
-            if let Some(level) = level(spot, node) {
-                if !level.exclusive.is_empty() {
-                    show(&level.exclusive);
+            if let Some(waiters) = waiters(path_id, node) {
+                if !waiters.exclusive.is_empty() {
+                    show(&waiters.exclusive);
                 }
-                if lock.is_exclusive() && spot == lock.spot() {
-                    [&level.shared, &level.below]
+                if lock.is_exclusive() && path_id == lock.path_id() {
+                    [&waiters.shared, &waiters.below]
                         .into_iter()
-                        .filter(|seats| !seats.is_empty())
+                        .filter(|positions| !positions.is_empty())
                         .for_each(&mut show);
                 }
             }
@@ -347,13 +359,13 @@ impl Tree {
     #[cfg(test)]
     pub(super) fn is_sound(&self) -> bool {
         self.nodes.iter().all(|(number, node)| {
-            let above = Some(Spot(number));
+            let above = Some(PathId(number));
             let paths = self.nodes.iter().filter(|(_, node)| node.above == above);
-            let (held, reserved, idle) = self.below(Spot(number));
+            let (held, reserved, idle) = self.below(PathId(number));
             let is_kept = held.iter().eq(node.held.below.iter())
                 && reserved.iter().eq(node.reserved.below.iter())
                 && idle.iter().eq(node.idle.below.iter());
-            paths.map(|(number, _)| Spot(number)).eq(node.paths.iter().copied()) && (is_kept || !node.keeps_below)
+            paths.map(|(number, _)| PathId(number)).eq(node.paths.iter().copied()) && (is_kept || !node.keeps_below)
         })
     }
 

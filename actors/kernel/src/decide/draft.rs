@@ -82,7 +82,7 @@ impl<'a> Draft<'a> {
         let rows = std::mem::replace(&mut self.rows, Few::new());
         for mut row in rows.into_values() {
             row.revision = self.seq;
-            row.forget_said();
+            row.clear_failure_streak();
             let before = self.row_before(row.id);
             row.waits_after = self.waits_after(&row, before);
             // An invariant of the engine: nothing may be committed from a broken state.
@@ -398,7 +398,7 @@ impl<'a> Draft<'a> {
             Some(_) | None => None,
         };
         row.since = self.now;
-        row.going = None;
+        row.in_flight = None;
         let goes = !self.kernel.draining && !self.is_paused(row) && row.is_admitted();
         row.state = match row.state {
             ProcedureState::Failed => ProcedureState::Failed,
@@ -425,7 +425,7 @@ impl<'a> Draft<'a> {
         if row.out_of_time {
             row.deadline = None;
         }
-        row.going = Some(InFlight {
+        row.in_flight = Some(InFlight {
             run: self.seq,
             deaths: self.kernel.deaths,
             alone: false,
@@ -471,7 +471,7 @@ impl<'a> Draft<'a> {
         row.state = state;
         row.since = self.now;
         row.ready = None;
-        row.going = None;
+        row.in_flight = None;
         if reason.deadline().is_some() {
             self.effect(LifecycleEffect::ArmTimer);
         }
@@ -493,10 +493,10 @@ impl<'a> Draft<'a> {
             limits: admission.limits.clone(),
             holds: granted && !admission.limits.is_empty(),
             hold: birth.hold,
-            locks: birth.ahead.locks.clone(),
+            locks: birth.next_needs.locks.clone(),
             locks_for_life: birth.locks_for_life,
-            next_is_no_return: birth.ahead.next_is_no_return.clone(),
-            expected: birth.ahead.expected,
+            next_is_no_return: birth.next_needs.next_is_no_return.clone(),
+            expected: birth.next_needs.expected,
             on_timeout: birth.on_timeout,
             priority: birth.priority,
             trace: birth.trace.clone(),
@@ -504,7 +504,7 @@ impl<'a> Draft<'a> {
             ..Row::new(id, birth.kind.clone(), birth.version, birth.stage.clone(), self.now)
         });
         if granted {
-            row.lock_all(&birth.ahead.locks, self.now);
+            row.lock_all(&birth.next_needs.locks, self.now);
         }
         row.note_size(birth.payload.len(), self.kernel.rules.bounds.payload, |_| None);
         row

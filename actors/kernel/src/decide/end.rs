@@ -45,7 +45,7 @@ impl Draft<'_> {
     /// callers that wait for the outcome.
     pub(super) fn ended(&mut self, row: &mut Row, output: Option<Blob>) {
         row.ended = Some(self.now);
-        row.going = None;
+        row.in_flight = None;
         row.output = None;
         row.ready = None;
         self.effect(DispatchEffect::Stop(row.id));
@@ -99,11 +99,11 @@ impl Draft<'_> {
         // is undone without being run again.
         let in_doubt = |wait: &WaitReason| matches!(wait, WaitReason::Suspect | WaitReason::Poison);
         row.wait = row.wait.take().filter(in_doubt);
-        if row.going.is_none() && row.wait.is_none() {
+        if row.in_flight.is_none() && row.wait.is_none() {
             self.attempts_settled(&mut row);
         }
         // A stage that is out keeps its actor, because it reports before anything is undone.
-        if row.going.is_none() {
+        if row.in_flight.is_none() {
             self.effect(DispatchEffect::Stop(id));
         }
         self.put(row);

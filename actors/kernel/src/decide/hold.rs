@@ -73,7 +73,7 @@ impl Draft<'_> {
             None => self.effect(AdmissionEffect::Release(id)),
             Some(row) if row.is_ended() && row.locked.is_empty() => self.effect(AdmissionEffect::Release(id)),
             // The limiter may already have granted what the procedure will request next.
-            Some(row) if row.going.is_some() => {
+            Some(row) if row.in_flight.is_some() => {
                 let limits = if row.holds { Vec::new() } else { row.limits.clone() };
                 let locks = row.locks.iter().filter(|need| !row.locked.contains(need));
                 let needs = Needs {

@@ -394,7 +394,7 @@ fn snapshot_of(row: &Row) -> StateSnapshot {
     StateSnapshot {
         state: row.state,
         wait: row.wait.clone(),
-        going: row.going.is_some(),
+        in_flight: row.in_flight.is_some(),
     }
 }
 

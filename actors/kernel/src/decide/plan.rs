@@ -142,7 +142,7 @@ impl Draft<'_> {
             Some(AbortAnswer::WillRollBack) | None => {}
         }
         match verb {
-            Verb::Drain(_) => warnings.push(format!("{} stages are running", self.kernel.going)),
+            Verb::Drain(_) => warnings.push(format!("{} stages are running", self.kernel.in_flight)),
             Verb::Pause(Pause::All) => warnings.push("nothing is started until everything is resumed".to_owned()),
             Verb::Pause(Pause::Kind(kind)) => {
                 warnings.push(format!("no \"{kind}\" is started until the kind is resumed"))
@@ -208,7 +208,7 @@ impl Draft<'_> {
 
     fn warn_of_stages(&self, id: ProcedureId, scope: Option<ProcedureId>, verb: &Verb, warnings: &mut Vec<String>) {
         let Some(family) = self.family(id.family) else { return };
-        let out = |top: ProcedureId| family.within(top.member).filter(|row| row.going.is_some()).count();
+        let out = |top: ProcedureId| family.within(top.member).filter(|row| row.in_flight.is_some()).count();
         let words = if let Verb::Abort(_) = verb {
             "finishes first, and is undone as well"
         } else if let Verb::Pause(_) = verb {

@@ -123,9 +123,9 @@ impl Draft<'_> {
 
     fn resumption(&self, row: &Row) -> Resumption {
         let stopping = self.is_stopping(row);
-        if let Some(going) = row.going {
-            let deaths = self.kernel.deaths.saturating_sub(going.deaths);
-            return match (stopping, going.alone && deaths > 0, deaths >= SUSPECT_AFTER) {
+        if let Some(in_flight) = row.in_flight {
+            let deaths = self.kernel.deaths.saturating_sub(in_flight.deaths);
+            return match (stopping, in_flight.alone && deaths > 0, deaths >= SUSPECT_AFTER) {
                 // A stage in doubt in a failing family must run to its commit, so that it can be undone.
                 (true, ..) | (false, false, false) => Resumption::Again,
                 (false, true, _) => Resumption::Poison,
@@ -163,7 +163,7 @@ impl Draft<'_> {
         for id in rest {
             if let Some(mut row) = self.take(*id) {
                 // Its stage may have run in part, so it keeps its locks and permits and nobody else enters them.
-                row.going = None;
+                row.in_flight = None;
                 row.ready = None;
                 row.wait = Some(WaitReason::Suspect);
                 row.since = self.now;
@@ -173,8 +173,11 @@ impl Draft<'_> {
         }
         // The suspect keeps its death count: one more death makes it poison.
         self.change(*first, |row| {
-            if let Some(going) = row.going {
-                row.going = Some(InFlight { alone: true, ..going });
+            if let Some(in_flight) = row.in_flight {
+                row.in_flight = Some(InFlight {
+                    alone: true,
+                    ..in_flight
+                });
             }
         });
         if let Some(row) = self.row(*first).cloned() {

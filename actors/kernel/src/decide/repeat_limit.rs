@@ -21,7 +21,7 @@ impl Draft<'_> {
 
     /// Fails a procedure that ran one stage too often in a row.
     pub(super) fn fail_at_repeat_limit(&mut self, row: Box<Row>, bound: u32, report: &StageEnded) {
-        let name = report.ahead.name.as_deref().unwrap_or("its stage");
+        let name = report.next_needs.name.as_deref().unwrap_or("its stage");
         let text = format!("stage {name} ran {bound} times in a row, which is the limit");
         if report.admission.is_some() {
             self.effect(AdmissionEffect::Cancel(row.id));

@@ -62,17 +62,17 @@ impl Draft<'_> {
             .kernel
             .families
             .awake()
-            .filter(|family| family.going > 0)
+            .filter(|family| family.in_flight > 0)
             .flat_map(|family| &family.members)
-            .filter(|row| row.going.is_some())
+            .filter(|row| row.in_flight.is_some())
             .map(|row| row.id)
             .collect();
         for id in out {
             let now = self.now;
             self.change(id, |row| {
-                if let Some(going) = &mut row.going {
-                    going.deaths = InFlight::UNCOUNTED;
-                    going.alone = false;
+                if let Some(in_flight) = &mut row.in_flight {
+                    in_flight.deaths = InFlight::UNCOUNTED;
+                    in_flight.alone = false;
                 }
                 if row.state != ProcedureState::Failed {
                     row.since = now;

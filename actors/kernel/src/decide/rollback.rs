@@ -103,7 +103,7 @@ impl Draft<'_> {
             .any(|row| {
                 self.row(row.id).is_some_and(|row| {
                     let shielded = !row.is_ended() && !self.is_stopping(row);
-                    row.going.is_some() || row.wait == Some(WaitReason::Suspect) || shielded
+                    row.in_flight.is_some() || row.wait == Some(WaitReason::Suspect) || shielded
                 })
             });
         let mut scopes = family.within(scope.member).filter_map(|row| {

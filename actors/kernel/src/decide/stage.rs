@@ -18,7 +18,10 @@ use crate::wait::{WaitReason, Wake};
 
 impl Draft<'_> {
     pub(super) fn stage_ended(&mut self, report: Box<StageEnded>) {
-        let current = self.row(report.id).and_then(|row| row.going).map(|going| going.run);
+        let current = self
+            .row(report.id)
+            .and_then(|row| row.in_flight)
+            .map(|in_flight| in_flight.run);
         if current != Some(report.run) || report.epoch != self.kernel.epoch {
             self.late(report.id);
             return;
@@ -146,7 +149,7 @@ impl Draft<'_> {
         if self.is_stopping(&row) || self.kernel.draining {
             // A yielded call has not executed, so nothing is added to the rollback stack.
             let mut row = Box::new(row);
-            row.going = None;
+            row.in_flight = None;
             row.wait = Some(WaitReason::Queue);
             row.since = self.now;
             let id = row.id;
@@ -163,7 +166,8 @@ impl Draft<'_> {
     fn stage_recorded(&mut self, row: &mut Row, report: &mut StageEnded) {
         let number = self.next_history(row.id.family);
         let (ending, error) = ending_of(&report.outcome);
-        let locks = locks_go_on(row, report).then(|| std::mem::replace(&mut row.locks, report.ahead.locks.clone()));
+        let locks =
+            locks_go_on(row, report).then(|| std::mem::replace(&mut row.locks, report.next_needs.locks.clone()));
         self.record(Record::History(Box::new(HistoryEntry {
             family: row.id.family,
             number,
@@ -185,10 +189,10 @@ impl Draft<'_> {
         }
         row.history = number;
         row.ready = None;
-        row.going = None;
+        row.in_flight = None;
         if is_success(&report.outcome) {
-            row.next_is_no_return.clone_from(&report.ahead.next_is_no_return);
-            row.expected = report.ahead.expected;
+            row.next_is_no_return.clone_from(&report.next_needs.next_is_no_return);
+            row.expected = report.next_needs.expected;
         }
         self.admission_recorded(row, report);
         if !matches!(report.outcome, StageOutcome::Retry(_) | StageOutcome::Panicked(_)) {
@@ -213,9 +217,9 @@ impl Draft<'_> {
         }
         // These belong to the stage that was to follow, even if the report has been refused since.
         match (row.locks_for_life, admission.is_granted()) {
-            (true, true) => row.lock_all(&report.ahead.locks, self.now),
+            (true, true) => row.lock_all(&report.next_needs.locks, self.now),
             (true, false) => {}
-            (false, true) => row.exchange_locks(&report.ahead.locks, self.now),
+            (false, true) => row.exchange_locks(&report.next_needs.locks, self.now),
             (false, false) => drop(row.unlock_all()),
         }
     }
@@ -464,7 +468,9 @@ const fn next_stage(outcome: &StageOutcome) -> Option<&Blob> {
 /// Returns `true` if the next stage needs other locks than the one that has ended. No stage follows the last one: a
 /// compensation undoes it under its own locks.
 fn locks_go_on(row: &Row, report: &StageEnded) -> bool {
-    is_success(&report.outcome) && !matches!(report.outcome, StageOutcome::Done(_)) && row.locks != report.ahead.locks
+    is_success(&report.outcome)
+        && !matches!(report.outcome, StageOutcome::Done(_))
+        && row.locks != report.next_needs.locks
 }
 
 const fn is_success(outcome: &StageOutcome) -> bool {

@@ -39,8 +39,8 @@ impl Draft<'_> {
     fn set_alone(&mut self, id: ProcedureId) {
         let Some(mut row) = self.take(id) else { return };
         self.set_going(&mut row, None);
-        if let Some(going) = &mut row.going {
-            going.alone = true;
+        if let Some(in_flight) = &mut row.in_flight {
+            in_flight.alone = true;
         }
         self.put(row);
     }

@@ -19,7 +19,7 @@ impl Birth {
             hold: Hold::default(),
             permits: ChildPermits::default(),
             locks_for_life: false,
-            ahead: NextStageNeeds::default(),
+            next_needs: NextStageNeeds::default(),
             timeout: None,
             on_timeout: OnTimeout::default(),
             admission: Admission::default(),
@@ -56,7 +56,7 @@ impl StageEnded {
             writes: Vec::new(),
             submitted: Vec::new(),
             children: Vec::new(),
-            ahead: NextStageNeeds::default(),
+            next_needs: NextStageNeeds::default(),
             admission: None,
         }
     }

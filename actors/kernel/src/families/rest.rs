@@ -20,7 +20,7 @@ pub(super) fn is_at_rest(family: &Family) -> bool {
         members,
         history: _,
         live,
-        going,
+        in_flight,
         latches,
         held,
         scopes,
@@ -28,7 +28,7 @@ pub(super) fn is_at_rest(family: &Family) -> bool {
         below: _,
     } = family;
     let [row] = members.as_slice() else { return false };
-    let counts = *live == 1 && *going == 0;
+    let counts = *live == 1 && *in_flight == 0;
     let maps = latches.is_empty() && held.is_empty() && scopes.is_empty() && signals.is_empty();
     counts && maps && rests(row)
 }
@@ -48,7 +48,7 @@ fn rests(row: &Row) -> bool {
         stage: _,
         visit,
         attempt,
-        going,
+        in_flight,
         history: _,
         standing: _,
         attempts_kept,
@@ -78,8 +78,8 @@ fn rests(row: &Row) -> bool {
         not_undone,
         signals: _,
         trace: _,
-        large,
-        said,
+        payload_size,
+        failure_streak,
         waits_after: _,
         key: _,
         deadline: _,
@@ -92,7 +92,7 @@ fn rests(row: &Row) -> bool {
         && id.is_root()
         && parent.is_none()
         && *attempt == 0
-        && going.is_none()
+        && in_flight.is_none()
         && attempts_kept.is_empty()
         && wake.is_none()
         && rounds.is_empty()
@@ -101,8 +101,8 @@ fn rests(row: &Row) -> bool {
         && ready.is_none()
         && *same_stage < SAME_STAGE_FROZEN
         && *visit < STAGES_FROZEN
-        && large.is_none()
-        && said.is_none()
+        && payload_size.is_none()
+        && failure_streak.is_none()
         && !paused
         && mark.is_none()
         && output.is_none()

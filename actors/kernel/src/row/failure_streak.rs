@@ -27,18 +27,18 @@ impl FailureStreak {
 
 impl Row {
     /// Records the text of a failed attempt. Failures of another stage or undo have been cleared before: see
-    /// [`Self::forget_said`].
+    /// [`Self::clear_failure_streak`].
     pub(crate) fn note_failure(&mut self, text: &str) {
         const CUT: &str = "\u{2026}";
         // The history cuts the text at this length; text that is not kept must not make a difference.
         let print = fingerprint(cut(text, crate::cause::Cause::TEXT_MAX));
-        let before = self.said.take().filter(|before| before.print == print);
+        let before = self.failure_streak.take().filter(|before| before.print == print);
         let times = before.map_or(0, |before| before.times).saturating_add(1);
         let mut kept = text.to_owned();
         if text.len() > FailureStreak::TEXT_MAX {
             kept = format!("{}{CUT}", cut(text, FailureStreak::TEXT_MAX - CUT.len()));
         }
-        self.said = Some(Box::new(FailureStreak {
+        self.failure_streak = Some(Box::new(FailureStreak {
             print,
             times,
             text: kept,
@@ -47,9 +47,9 @@ impl Row {
 
     /// Clears a failure that no longer matters: the stage has succeeded, was stopped by its family's failure, or the
     /// undo is done.
-    pub(crate) fn forget_said(&mut self) {
-        if self.said.is_some() && (self.is_ended() || self.failed_in_a_row() == 0) {
-            self.said = None;
+    pub(crate) fn clear_failure_streak(&mut self) {
+        if self.failure_streak.is_some() && (self.is_ended() || self.failed_in_a_row() == 0) {
+            self.failure_streak = None;
         }
     }
 
@@ -84,8 +84,8 @@ mod tests {
     fn failed(row: &mut Row, text: &str) -> u32 {
         row.attempt += 1;
         row.note_failure(text);
-        row.forget_said();
-        row.said.as_ref().map_or(0, |said| said.times)
+        row.clear_failure_streak();
+        row.failure_streak.as_ref().map_or(0, |streak| streak.times)
     }
 
     #[test]
@@ -99,16 +99,19 @@ mod tests {
         ];
         assert_eq!(said.map(|text| failed(&mut row, text)), [1, 2, 1, 1]);
         assert_eq!(
-            row.said.as_ref().map(|said| said.text.as_str()),
+            row.failure_streak.as_ref().map(|streak| streak.text.as_str()),
             Some("timeout after 2 ms")
         );
         row.attempt = 0;
-        row.forget_said();
-        assert_eq!((row.said.is_none(), failed(&mut row, "timeout after 2 ms")), (true, 1));
+        row.clear_failure_streak();
+        assert_eq!(
+            (row.failure_streak.is_none(), failed(&mut row, "timeout after 2 ms")),
+            (true, 1)
+        );
         // It rolls back: the undo counts, and has not failed.
         row.state = ProcedureState::Failed;
-        row.forget_said();
-        assert_eq!(row.said, None);
+        row.clear_failure_streak();
+        assert_eq!(row.failure_streak, None);
     }
 
     #[test]
@@ -116,7 +119,11 @@ mod tests {
         let mut row = row();
         let long = "\u{e4}".repeat(1_024);
         assert_eq!(failed(&mut row, &long), 1);
-        let text = row.said.as_ref().map(|said| said.text.clone()).unwrap_or_default();
+        let text = row
+            .failure_streak
+            .as_ref()
+            .map(|streak| streak.text.clone())
+            .unwrap_or_default();
         assert_eq!((text.len(), text.ends_with("\u{e4}\u{2026}")), (255, true));
         assert_eq!(
             failed(&mut row, &format!("{long}, and more")),

@@ -25,16 +25,16 @@ impl Row {
     /// value.
     pub(crate) fn note_size(&mut self, bytes: usize, bound: usize, stage: impl FnOnce(&Self) -> Option<Blob>) {
         if bytes.saturating_mul(PART) < bound || bytes == 0 {
-            self.large = None;
+            self.payload_size = None;
             return;
         }
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let before = self.large.take().filter(|before| before.bytes >= bytes);
+        let before = self.payload_size.take().filter(|before| before.bytes >= bytes);
         let stage = match before {
             Some(before) => before.stage,
             None => stage(self),
         };
-        self.large = Some(Box::new(PayloadSizeNote { bytes, stage }));
+        self.payload_size = Some(Box::new(PayloadSizeNote { bytes, stage }));
     }
 }
 
@@ -49,8 +49,8 @@ mod tests {
         let mut row = Row::new(id, Kind::from("kind"), 1, Blob::default(), Timestamp(0));
         let mut noted = |bytes, stage: Option<&[u8]>| {
             row.note_size(bytes, 100, |_| stage.map(Blob::from));
-            let large = row.large.as_deref()?;
-            Some((large.bytes, large.stage.as_ref().map(|stage| stage.as_slice().to_vec())))
+            let size = row.payload_size.as_deref()?;
+            Some((size.bytes, size.stage.as_ref().map(|stage| stage.as_slice().to_vec())))
         };
         let by = |stage: &[u8]| Some(stage.to_vec());
         assert_eq!(noted(25, None), Some((25, None)), "it was submitted so");

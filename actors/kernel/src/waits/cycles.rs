@@ -3,41 +3,41 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Assigns each node the name of its knot. Two nodes share a knot if each can be reached from the other (strongly
-/// connected components, by Kosaraju).
-pub(super) fn knots<N: Copy + Ord>(edges: &BTreeMap<N, Vec<N>>) -> BTreeMap<N, N> {
+/// Assigns each node the name of its strongly connected component: two nodes share a component if each can be reached
+/// from the other. The algorithm is Kosaraju's.
+pub(super) fn components<N: Copy + Ord>(edges: &BTreeMap<N, Vec<N>>) -> BTreeMap<N, N> {
     let mut back: BTreeMap<N, Vec<N>> = BTreeMap::new();
     for (from, tos) in edges {
         for to in tos {
             back.entry(*to).or_default().push(*from);
         }
     }
-    let mut knots = BTreeMap::new();
+    let mut components = BTreeMap::new();
     for name in by_finish(edges).into_iter().rev() {
         let mut reached = vec![name];
         while let Some(id) = reached.pop() {
-            if let Entry::Vacant(knot) = knots.entry(id) {
-                knot.insert(name);
+            if let Entry::Vacant(component) = components.entry(id) {
+                component.insert(name);
                 reached.extend(back.get(&id).into_iter().flatten());
             }
         }
     }
-    knots
+    components
 }
 
 /// Returns the nodes in the order in which a depth-first search leaves them.
 fn by_finish<N: Copy + Ord>(edges: &BTreeMap<N, Vec<N>>) -> Vec<N> {
-    let ways = |id: N| edges.get(&id).into_iter().flatten().copied();
+    let targets = |id: N| edges.get(&id).into_iter().flatten().copied();
     let mut finished = Vec::new();
     let mut seen = BTreeSet::new();
     for start in edges.keys().copied() {
         if !seen.insert(start) {
             continue;
         }
-        let mut path = vec![(start, ways(start))];
+        let mut path = vec![(start, targets(start))];
         while let Some((id, rest)) = path.last_mut() {
             match rest.find(|to| seen.insert(*to)) {
-                Some(to) => path.push((to, ways(to))),
+                Some(to) => path.push((to, targets(to))),
                 None => {
                     finished.push(*id);
                     path.pop();
@@ -50,15 +50,15 @@ fn by_finish<N: Copy + Ord>(edges: &BTreeMap<N, Vec<N>>) -> Vec<N> {
 
 /// Returns the cycles of a graph with at most one edge from each node. Each cycle begins at its smallest member, and
 /// the cycles are sorted by it.
-pub(super) fn of_single_ways<N: Copy + Ord>(ways: &BTreeMap<N, N>) -> Vec<Vec<N>> {
+pub(super) fn of_single_edges<N: Copy + Ord>(edges: &BTreeMap<N, N>) -> Vec<Vec<N>> {
     let mut cycles = Vec::new();
     let mut seen = BTreeSet::new();
-    for start in ways.keys() {
+    for start in edges.keys() {
         let mut walked = Vec::new();
         let mut next = Some(*start);
         while let Some(id) = next.filter(|id| seen.insert(*id)) {
             walked.push(id);
-            next = ways.get(&id).copied();
+            next = edges.get(&id).copied();
         }
         // A walk that ends at a node of an earlier walk has no cycle of its own.
         let begin = walked.iter().position(|id| Some(*id) == next);

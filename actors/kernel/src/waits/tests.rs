@@ -20,9 +20,9 @@ fn graph(nodes: &[(&str, i16, &[Wanted<'_>])]) -> WaitGraph {
         let need = |(why, of): &Wanted<'_>| Need {
             why: why.clone(),
             of: of.iter().map(|of| id(of)).collect(),
-            place: false,
+            queued_ahead: false,
         };
-        let node = Node {
+        let node = WaitNode {
             since: Timestamp(id(name).family),
             needs: needs.iter().map(need).collect(),
             priority: *priority,
@@ -107,10 +107,10 @@ fn the_victim_is_one_that_has_not_ended() {
     let need = Need {
         why: lock("y"),
         of: vec![id("2.0")],
-        place: false,
+        queued_ahead: false,
     };
     // Its root has ended, but its parent has not.
-    let outlives = Node {
+    let outlives = WaitNode {
         since: Timestamp(1),
         needs: vec![need],
         priority: -1,
@@ -195,7 +195,7 @@ fn who_is_not_in_the_graph_can_move_and_what_nobody_keeps_is_met() {
 }
 
 #[test]
-fn a_knot_before_another_has_its_own_cycle() {
+fn a_component_before_another_has_its_own_cycle() {
     let graph = graph(&[
         ("1.0", 0, &[(lock("a"), &["3.0"]), (lock("b"), &["2.0"])]),
         ("2.0", 0, &[(lock("c"), &["1.0"])]),
@@ -223,9 +223,9 @@ fn a_ring_of_a_hundred_thousand_is_one_cycle() {
         let need = Need {
             why: lock("t"),
             of: vec![ProcedureId::root((number + 1) % MEMBERS)],
-            place: false,
+            queued_ahead: false,
         };
-        let node = Node {
+        let node = WaitNode {
             since: Timestamp(number),
             needs: vec![need],
             priority: 0,
@@ -251,12 +251,12 @@ fn a_ring_of_a_hundred_thousand_is_one_cycle() {
 fn a_place_is_given_up_by_one_that_lacks_a_permit_alone() {
     // 3.0 wants a lock for which 2.0 is ahead in the queue. 2.0 also lacks a permit that the parent of 3.0 holds. The
     // locks that 2.0 needs are held by 9.0, which can move.
-    let need = |why, of: &str, place| Need {
+    let need = |why, of: &str, queued_ahead| Need {
         why,
         of: vec![id(of)],
-        place,
+        queued_ahead,
     };
-    let node = |needs| Node {
+    let node = |needs| WaitNode {
         since: Timestamp(0),
         needs,
         priority: 0,

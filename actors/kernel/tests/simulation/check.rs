@@ -17,7 +17,7 @@ pub(crate) fn before(kernel: &Kernel, records: &[Record]) -> Result<(), String> 
         if !old.state.may_become(row.state) {
             return Err(format!("{} goes from {} to {}", row.id, old.state, row.state));
         }
-        if old.is_ended() && (row.going.is_some() || row.ended.is_none()) {
+        if old.is_ended() && (row.in_flight.is_some() || row.ended.is_none()) {
             return Err(format!("{} had ended, and goes on", row.id));
         }
         let bypassed = row.mark == Some(Mark::Bypassed);
@@ -101,7 +101,7 @@ fn stopped_by_a_scope(kernel: &Kernel) -> Result<(), String> {
 /// Gives those whose stage a decision sets going, save suspects that were held
 /// back: they are in doubt, and run to their commit also while their family fails.
 pub(crate) fn started(kernel: &Kernel, records: &[Record]) -> Vec<ProcedureId> {
-    let run = |row: &Row| row.going.map(|going| going.run);
+    let run = |row: &Row| row.in_flight.map(|in_flight| in_flight.run);
     let rows = records
         .iter()
         .filter_map(|record| if let Record::Row(row) = record { Some(row) } else { None });
@@ -264,7 +264,7 @@ pub(crate) fn undo(
     let running = family
         .members
         .iter()
-        .find(|row| (row.going.is_some() || row.is_past_return()) && family.is_within(scope.member, row.id.member));
+        .find(|row| (row.in_flight.is_some() || row.is_past_return()) && family.is_within(scope.member, row.id.member));
     match running {
         Some(row) => Err(format!("{} has not ended its stage while {scope} is undone", row.id)),
         None => Ok(()),

@@ -8,8 +8,8 @@ use procession_kernel::{
 };
 
 use super::draw::PAYLOAD;
+use super::failure_streaks;
 use super::owed::Owed;
-use super::said;
 
 /// Everything that is on disk.
 #[derive(Clone, Default)]
@@ -47,8 +47,8 @@ impl Disk {
                 }
                 self.says_its_size(row)?;
                 let newest = self.history.get(&(row.id.family, row.history));
-                said::check(self.rows.get(&row.id), row, newest)?;
-                if row.going.is_some() {
+                failure_streaks::check(self.rows.get(&row.id), row, newest)?;
+                if row.in_flight.is_some() {
                     self.ran_under.insert((row.id, row.visit), row.locks.clone());
                 }
                 self.rows.insert(row.id, (**row).clone());
@@ -149,7 +149,7 @@ impl Disk {
     fn says_its_size(&self, row: &Row) -> Result<(), String> {
         let size = self.payloads.get(&row.id).copied();
         let size = size.ok_or_else(|| format!("{} has a row and no payload", row.id))?;
-        let noted = row.large.as_ref().map(|large| large.bytes as usize);
+        let noted = row.payload_size.as_ref().map(|noted| noted.bytes as usize);
         let expected = Some(size).filter(|size| 4 * size >= PAYLOAD);
         if noted != expected {
             return Err(format!("{} says {noted:?} of its value of {size} bytes", row.id));
@@ -263,7 +263,7 @@ impl Disk {
                 numbers(&loaded)
             ));
         }
-        if loaded.going() != living.going() || loaded.limits() != living.limits() {
+        if loaded.in_flight() != living.in_flight() || loaded.limits() != living.limits() {
             return Err("memory and disk differ in stages that are out, or in limits".to_owned());
         }
         if loaded.pauses() != living.pauses() || loaded.audited() != living.audited() {

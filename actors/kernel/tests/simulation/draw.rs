@@ -97,7 +97,7 @@ impl Draw {
                 _ => ChildPermits::Own,
             },
             locks_for_life: self.percent(30),
-            ahead: self.ahead(),
+            next_needs: self.next_needs(),
             timeout: self.percent(10).then(|| Duration::from_secs(1 + self.below(20))),
             on_timeout: if self.percent(40) {
                 OnTimeout::Execute
@@ -115,7 +115,7 @@ impl Draw {
     }
 
     /// Draws what the code says of the stage that runs next.
-    pub(crate) fn ahead(&mut self) -> NextStageNeeds {
+    pub(crate) fn next_needs(&mut self) -> NextStageNeeds {
         let count = match self.below(10) {
             0..6 => 0,
             6..9 => 1,

@@ -86,7 +86,7 @@ impl Shell {
         served: &mut Vec<Claim>,
     ) -> Result<(), String> {
         let limits = limits_of(birth, parent.is_some());
-        if limits.is_empty() && birth.ahead.locks.is_empty() {
+        if limits.is_empty() && birth.next_needs.locks.is_empty() {
             return Ok(());
         }
         birth.admission.limits.clone_from(&limits);
@@ -99,7 +99,7 @@ impl Shell {
         let request = Request {
             claim: Claim::first(claim),
             kind: own_of(&birth.kind, &limits),
-            needs: needs(limits, birth.ahead.locks.clone()),
+            needs: needs(limits, birth.next_needs.locks.clone()),
             priority: birth.priority,
             within: parent.map(|parent| self.within(parent)).unwrap_or_default(),
         };
@@ -117,17 +117,17 @@ impl Shell {
     ) -> Result<Option<(Claim, ProcedureId)>, String> {
         let next = matches!(report.outcome, StageOutcome::Next(_)) && report.children.is_empty();
         let id = report.id;
-        if !next || report.ahead.locks.is_empty() || !self.kernel.goes_on(id, report.run) {
+        if !next || report.next_needs.locks.is_empty() || !self.kernel.goes_on(id, report.run) {
             return Ok(None);
         }
         let Some(row) = self.kernel.row(id).cloned() else {
             return Ok(None);
         };
-        let more = report.ahead.locks.iter().filter(|need| !row.locked.contains(need));
+        let more = report.next_needs.locks.iter().filter(|need| !row.locked.contains(need));
         let (gives, locks) = if row.locks_for_life {
             (Vec::new(), more.cloned().collect())
         } else {
-            (row.locked.clone(), report.ahead.locks.clone())
+            (row.locked.clone(), report.next_needs.locks.clone())
         };
         if locks.is_empty() {
             return Ok(None);

@@ -37,7 +37,7 @@ impl Play {
             writes: vec![write],
             submitted: self.births(3),
             children: self.collected(&outcome),
-            ahead: self.ahead(&outcome),
+            next_needs: self.next_needs(&outcome),
             ..StageEnded::new(id, run, epoch, now, outcome)
         };
         self.shell.report(report)
@@ -59,11 +59,11 @@ impl Play {
         self.births(if waits_for_them { 12 } else { 1 })
     }
 
-    fn ahead(&mut self, outcome: &StageOutcome) -> NextStageNeeds {
+    fn next_needs(&mut self, outcome: &StageOutcome) -> NextStageNeeds {
         if matches!(outcome, StageOutcome::Done(_)) {
             return NextStageNeeds::default();
         }
-        self.draw.ahead()
+        self.draw.next_needs()
     }
 
     pub(crate) fn undo_one(&mut self) -> Result<(), String> {

@@ -256,10 +256,10 @@ impl Shell {
         match &call.task {
             StageTask::Execute { run, .. } => {
                 let (id, run) = (call.id, *run);
-                let going = self.kernel.row(id).and_then(|row| row.going);
+                let in_flight = self.kernel.row(id).and_then(|row| row.in_flight);
                 // An operator may have ended it meanwhile; then its report is late.
-                if going.is_some_and(|going| going.run != run) {
-                    return Err(format!("{call:?} is not what the row says: {going:?}"));
+                if in_flight.is_some_and(|in_flight| in_flight.run != run) {
+                    return Err(format!("{call:?} is not what the row says: {in_flight:?}"));
                 }
                 if let Some(twice) = self.running.insert((id, run), call) {
                     return Err(format!("{twice:?} is out twice"));
@@ -342,8 +342,8 @@ impl Shell {
     pub(crate) fn what_is_out(&self) -> Result<(), String> {
         for family in self.kernel.families().values() {
             for row in &family.members {
-                if let Some(going) = row.going
-                    && !self.running.contains_key(&(row.id, going.run))
+                if let Some(in_flight) = row.in_flight
+                    && !self.running.contains_key(&(row.id, in_flight.run))
                 {
                     return Err(format!("a stage of {} counts as out, and nobody runs it", row.id));
                 }

@@ -25,7 +25,7 @@ impl Settled {
                 Some(WaitReason::Event(..)) => seq,
                 Some(_) | None => Seq::default(),
             };
-            if row.going.take().is_some() {
+            if row.in_flight.take().is_some() {
                 // It may have run in part, here or where it was exported. It keeps what it holds, and runs to its
                 // commit before any of it is undone.
                 row.wait = Some(WaitReason::Suspect);
@@ -90,7 +90,7 @@ fn check(content: &Content, seq: Seq) -> Result<(), String> {
     kernel.continue_after(seq);
     let rows = content.rows.iter().cloned().map(Box::new).collect();
     let taken = kernel.take_in(content.family, rows, &content.signals);
-    taken.map_err(|unfit| unfit.why)
+    taken.map_err(|rejected| rejected.why)
 }
 
 /// Returns the warnings for a family that may continue some day.

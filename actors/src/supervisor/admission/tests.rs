@@ -99,7 +99,7 @@ impl Bench {
 
     async fn submit(&mut self, locks: Vec<LockNeed>) {
         let mut birth = Birth::new(Kind::from(KIND), 1, Blob::default(), Blob::default());
-        birth.ahead.locks = locks;
+        birth.next_needs.locks = locks;
         let mut demand = Demand::default();
         self.wing.demand(&self.kernel, &mut birth, None, true, &mut demand);
         let (pending, answer) = self.wing.ask(demand, None);
@@ -113,10 +113,10 @@ impl Bench {
     /// The stage of `WAITER` ends, and the limiter is asked for the lock of the next one. It queues the request.
     async fn exchange(&mut self) -> Exchanged {
         let row = self.kernel.row(WAITER).expect("it lives");
-        let run = row.going.expect("it runs").run;
+        let run = row.in_flight.expect("it runs").run;
         let next = StageOutcome::Next(Blob::default());
         let mut report = Box::new(StageEnded::new(WAITER, run, Epoch(1), Timestamp(2), next));
-        report.ahead.locks = vec![LockNeed::exclusive(PATH)];
+        report.next_needs.locks = vec![LockNeed::exclusive(PATH)];
         let demand = self.wing.demand_of_report(&self.kernel, &mut report);
         let (mut pending, answer) = self.wing.ask(demand, Some(WAITER));
         let acquired = answer.await.expect("the limiter runs");
@@ -139,7 +139,7 @@ impl Bench {
     fn runs(&self, id: ProcedureId) -> bool {
         self.kernel
             .row(id)
-            .is_some_and(|row| row.going.is_some() && !row.locked.is_empty())
+            .is_some_and(|row| row.in_flight.is_some() && !row.locked.is_empty())
     }
 
     fn claim(&self, id: ProcedureId) -> ClaimId {

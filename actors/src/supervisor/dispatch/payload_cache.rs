@@ -103,7 +103,7 @@ impl<'a> BornPayloads<'a> {
 
 fn is_waiting(row: &Row) -> bool {
     let is_new = row.visit == 0 && row.attempt == 0;
-    is_new && row.going.is_none() && row.wait.is_some() && !row.is_ended()
+    is_new && row.in_flight.is_none() && row.wait.is_some() && !row.is_ended()
 }
 
 #[cfg(test)]

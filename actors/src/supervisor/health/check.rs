@@ -386,7 +386,7 @@ fn is_missed(row: &Row, check: &Check, state: &EngineState<'_>) -> bool {
 
 /// Returns `true` if a procedure has no actor although its stage is out, by a commit whose effects were released.
 fn is_uncalled(row: &Row, state: &EngineState<'_>) -> bool {
-    let is_out = row.going.is_some_and(|going| going.run <= state.durable);
+    let is_out = row.in_flight.is_some_and(|in_flight| in_flight.run <= state.durable);
     is_out && state.pending_reads <= PENDING_MAX && !state.actors.contains(row.id)
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use procession_kernel::{
-    Bounds, ClaimId, Kernel, Lack, LimitCrowd, LimitUse, LockMode, LockNeed, LockUse, ProcedureId, ProcedureState, Row,
-    Seq, Timestamp,
+    Bounds, ClaimId, Kernel, LimitDetail, LimitUse, LockMode, LockNeed, LockUse, Missing, ProcedureId, ProcedureState,
+    Row, Seq, Timestamp,
 };
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
@@ -68,7 +68,7 @@ pub(crate) struct DiagnosisInput<'a> {
     pub(crate) claims: &'a Claims,
     pub(crate) queues: &'a Queues,
     /// Everything that the procedure to be explained lacks, if it waits.
-    pub(crate) lack: Option<&'a Lack>,
+    pub(crate) missing: Option<&'a Missing>,
     pub(crate) quarantined: &'a BTreeMap<u64, String>,
     /// What is missing in the history of each procedure whose rollback has met a hole.
     pub(crate) holes: &'a BTreeMap<ProcedureId, String>,
@@ -132,16 +132,16 @@ pub(crate) fn lock_views(locks: Vec<LockUse>, claims: &Claims, kernel: &Kernel) 
 }
 
 /// Names the holders of permits, and the waiters, by limit.
-pub(crate) fn limit_views(limits: Vec<LimitCrowd>, claims: &Claims, kernel: &Kernel) -> Vec<LimitUse> {
+pub(crate) fn limit_views(limits: Vec<LimitDetail>, claims: &Claims, kernel: &Kernel) -> Vec<LimitUse> {
     let holder = |claim: &ClaimId| claims.procedure(*claim);
-    let view = |crowd: LimitCrowd| {
-        let waiting = crowd.waiting.iter().filter_map(holder);
-        let mut holders: Vec<ProcedureId> = crowd.holders.iter().filter_map(holder).collect();
+    let view = |detail: LimitDetail| {
+        let waiting = detail.waiting.iter().filter_map(holder);
+        let mut holders: Vec<ProcedureId> = detail.holders.iter().filter_map(holder).collect();
         holders.sort_unstable();
         LimitUse {
             holders,
             waiters: waiting.map(|id| (id, waits_since(kernel, id))).collect(),
-            ..crowd.usage
+            ..detail.usage
         }
     };
     limits.into_iter().map(view).collect()

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use procession_kernel::{
-    Blocker, Lack, Lacking, Link, Need, Node, ProcedureId, Row, Seq, Until, WaitGraph, WaitReason, WaitingFor,
+    Blocker, Lacking, Link, Missing, Need, ProcedureId, Row, Seq, WaitGraph, WaitNode, WaitReason, WaitingFor,
+    WakeSource,
 };
 use tokio::sync::oneshot;
 
@@ -74,7 +75,7 @@ impl DiagnosisInput<'_> {
         looked_at
     }
 
-    fn node(&self, id: ProcedureId) -> Option<Node> {
+    fn node(&self, id: ProcedureId) -> Option<WaitNode> {
         let mut node = self.kernel.needs_of(id)?;
         let asks = self.kernel.asks_as(id).and_then(|asker| self.queues.of(asker));
         for blocker in asks.into_iter().flat_map(|waiting| &waiting.blockers) {
@@ -94,7 +95,7 @@ impl DiagnosisInput<'_> {
             .by
             .iter()
             .filter_map(|claim| self.claims.procedure(*claim))
-            .map(|id| match blocker.place {
+            .map(|id| match blocker.queued_ahead {
                 true => self.kernel.waits_as(id),
                 false => self.kernel.gives_back_as(id),
             })
@@ -103,13 +104,13 @@ impl DiagnosisInput<'_> {
             needs.extend(of.into_iter().map(|id| Need {
                 why: why.clone(),
                 of: vec![id],
-                place: blocker.place,
+                queued_ahead: blocker.queued_ahead,
             }));
         } else if of.len() == blocker.by.len() {
             needs.push(Need {
                 why,
                 of,
-                place: blocker.place,
+                queued_ahead: blocker.queued_ahead,
             });
         }
     }
@@ -151,15 +152,15 @@ impl DiagnosisInput<'_> {
         if let Some((done, total)) = self.kernel.children_of(row.id) {
             return Some(Particulars::Children { done, total });
         }
-        let lack = self.lack?;
+        let missing = self.missing?;
         // Another procedure may be asking by now: a different undo may be next.
         let waiting = self.queues.of(self.kernel.asks_as(row.id)?)?;
-        let lacking = lack.lacking();
+        let lacking = missing.lacking();
         if !waiting.blockers.iter().any(|blocker| blocker.lacking == lacking) {
             return None;
         }
-        Some(match lack {
-            Lack::Lock(need, holders) => Particulars::Lock {
+        Some(match missing {
+            Missing::Lock(need, holders) => Particulars::Lock {
                 need: need.clone(),
                 holders: holders
                     .iter()
@@ -167,7 +168,7 @@ impl DiagnosisInput<'_> {
                     .take(HOLDERS_MAX)
                     .collect(),
             },
-            Lack::Permit(usage) => Particulars::Permit(usage.clone()),
+            Missing::Permit(usage) => Particulars::Permit(usage.clone()),
         })
     }
 
@@ -182,9 +183,11 @@ impl DiagnosisInput<'_> {
 
     fn end(&self, id: ProcedureId) -> ChainEnd {
         let until = if self.quarantined.contains_key(&id.family) {
-            Until::Operator(WaitReason::Quarantined)
+            WakeSource::Operator(WaitReason::Quarantined)
         } else {
-            self.kernel.until_of(id).map(|stage| codec::describe(stage.as_slice()))
+            self.kernel
+                .wake_source_of(id)
+                .map(|stage| codec::describe(stage.as_slice()))
         };
         ChainEnd {
             id,
@@ -207,7 +210,7 @@ impl DiagnosisInput<'_> {
             (_, Some(wait)) => wait.to_string(),
             (_, None) => {
                 let until = self.end(row.id).until;
-                if let Until::Stage(stage) = &until {
+                if let WakeSource::Stage(stage) = &until {
                     return format!("stage {stage} {}", (self.called)(row.id));
                 }
                 format!("it waits until {until}")
@@ -275,7 +278,7 @@ pub(crate) async fn stored(committed: &CommittedReader, id: ProcedureId) -> Resu
         explanation.next = "nothing, until a start can load its family, or an operator discharges it".to_owned();
         explanation.ends.push(ChainEnd {
             id,
-            until: Until::Operator(WaitReason::Quarantined),
+            until: WakeSource::Operator(WaitReason::Quarantined),
             since: row.since,
         });
     }

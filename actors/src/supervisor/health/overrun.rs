@@ -17,7 +17,7 @@ const TIMES: u32 = 4;
 
 impl DiagnosisInput<'_> {
     pub(super) fn overrun(&self, row: &Row) -> Option<Verdict> {
-        row.going?;
+        row.in_flight?;
         match row.expected {
             Some(expected) => self.unexpected(row, expected),
             None => self.unusual(row),

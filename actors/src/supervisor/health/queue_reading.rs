@@ -4,7 +4,7 @@
 //! before it sent the page.
 
 use futures::future::LocalBoxFuture;
-use procession_kernel::{ClaimId, Kernel, Lack, Lacking, ProcedureId};
+use procession_kernel::{ClaimId, Kernel, Lacking, Missing, ProcedureId};
 use tokio::sync::oneshot;
 
 use super::check::Check;
@@ -34,7 +34,7 @@ pub(in crate::supervisor) struct QueueReading {
     /// The claim whose first lack the limiter reports in full.
     of: Option<(ClaimId, Lacking)>,
     queues: Queues,
-    lack: Option<Lack>,
+    missing: Option<Missing>,
 }
 
 /// The step that follows a page.
@@ -42,7 +42,7 @@ pub(in crate::supervisor) enum PageRead {
     /// Read the next page.
     More(QueueReading),
     /// All pages have arrived.
-    All(Reason, Queues, Option<Lack>),
+    All(Reason, Queues, Option<Missing>),
 }
 
 impl QueueReading {
@@ -75,7 +75,7 @@ impl QueueReading {
             from: 0,
             of,
             queues: Queues::with_room(claims.len()),
-            lack: None,
+            missing: None,
         }
     }
 
@@ -91,10 +91,10 @@ impl QueueReading {
     pub(in crate::supervisor) fn take(mut self, page: Waiters, claims: &Claims, kernel: &Kernel) -> PageRead {
         self.queues.extend(page.waiting, claims, kernel);
         // Each page includes it, and the last is the newest.
-        self.lack = page.lack;
+        self.missing = page.missing;
         match page.next {
             Some(from) => PageRead::More(Self { from, ..self }),
-            None => PageRead::All(self.reason, self.queues, self.lack),
+            None => PageRead::All(self.reason, self.queues, self.missing),
         }
     }
 }

@@ -201,8 +201,8 @@ impl DiagnosisInput<'_> {
         let rules = self.kernel.rules().kinds.get(&row.kind);
         let budget = rules.map_or(u32::MAX, |rules| rules.retry.attempts);
         let past_budget = !row.is_failing() && row.past_no_return.is_some() && row.attempt >= budget;
-        let said = row.said.as_deref();
-        if said.map_or(0, |said| said.times) < self.thresholds.of(&row.kind).retries && !past_budget {
+        let streak = row.failure_streak.as_deref();
+        if streak.map_or(0, |streak| streak.times) < self.thresholds.of(&row.kind).retries && !past_budget {
             return None;
         }
         let failed = row.failed_in_a_row();
@@ -215,12 +215,12 @@ impl DiagnosisInput<'_> {
         }
         let what = if row.is_failing() { "its undo" } else { "it" };
         let mut text = format!("keeps retrying: {what} has failed {failed} times");
-        if let Some(said) = said {
-            facts.push(("alike", said.times.to_string()));
+        if let Some(streak) = streak {
+            facts.push(("alike", streak.times.to_string()));
         }
-        if let Some((said, kind)) = said.zip(self.sayer(row)) {
-            text.push_str(&alike(said));
-            facts.push(("error", said.text.clone()));
+        if let Some((streak, kind)) = streak.zip(self.sayer(row)) {
+            text.push_str(&alike(streak));
+            facts.push(("error", streak.text.clone()));
             facts.extend((*kind != row.kind).then(|| ("error_kind", kind.to_string())));
         }
         Some(of_row(Rule::RetryStorm, row, facts, &text))
@@ -256,8 +256,8 @@ impl DiagnosisInput<'_> {
     }
 
     fn no_progress(&self, row: &Row) -> Option<Verdict> {
-        let circles = row.wait == Some(WaitReason::RepeatLimit);
-        if !circles && row.same_stage < self.thresholds.of(&row.kind).same_stage {
+        let is_at_limit = row.wait == Some(WaitReason::RepeatLimit);
+        if !is_at_limit && row.same_stage < self.thresholds.of(&row.kind).same_stage {
             return None;
         }
         let times = match self
@@ -267,10 +267,10 @@ impl DiagnosisInput<'_> {
             .get(&row.kind)
             .and_then(|rules| rules.repeat_limit)
         {
-            Some(bound) if circles => bound,
+            Some(bound) if is_at_limit => bound,
             Some(_) | None => row.same_stage,
         };
-        let facts = vec![("times", times.to_string()), ("parked", circles.to_string())];
+        let facts = vec![("times", times.to_string()), ("parked", is_at_limit.to_string())];
         let text = format!("makes no progress: the stage was run {times} times in a row");
         Some(of_row(Rule::NoProgress, row, facts, &text))
     }
@@ -333,9 +333,9 @@ fn in_order(verdicts: &mut [Verdict]) {
 }
 
 /// Returns the newest failure's message as the end of a sentence.
-fn alike(said: &FailureStreak) -> String {
-    let text = &said.text;
-    match said.times {
+fn alike(streak: &FailureStreak) -> String {
+    let text = &streak.text;
+    match streak.times {
         1 => format!("; the last error: {text}"),
         times => format!("; the last error {times} times in a row: {text}"),
     }

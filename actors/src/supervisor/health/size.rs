@@ -52,12 +52,12 @@ impl DiagnosisInput<'_> {
 
     /// Judges the payload. The stage that made it large has ended, so it is named besides the next stage.
     fn payload(&self, row: &Row, bound: usize) -> Option<Verdict> {
-        let large = row.large.as_deref()?;
-        let size = large.bytes as usize;
+        let note = row.payload_size.as_deref()?;
+        let size = note.bytes as usize;
         if !self.is_near(&row.kind, size, bound) {
             return None;
         }
-        let stage = large.stage.as_ref().map(|stage| codec::describe(stage.as_slice()));
+        let stage = note.stage.as_ref().map(|stage| codec::describe(stage.as_slice()));
         let by = match &stage {
             Some(stage) => format!("it grew in stage {stage}"),
             None => "it was submitted with this size".to_owned(),

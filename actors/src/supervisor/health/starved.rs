@@ -5,7 +5,7 @@
 //! limiter names all waiters, and what blocks each. The limiter also handles all consequences of a message before it
 //! takes the next. So for every waiter it names a claim in the way, or a limit without room. Any other cause of a
 //! wait counts as being in the way by these same rules: a lock of several, a permit beside a lock, an earlier place
-//! in the queue, or a waiter that has run out of patience.
+//! in the queue, or a waiter that may not be overtaken any more.
 //!
 //! A claim belongs to some procedure, except for a moment. A new claim has no procedure until the answer that granted
 //! it is taken, which is before any later answer. A claim given up has none until the limiter is told, which is
@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use procession_kernel::{Blocker, ClaimId, Lacking, PATIENCE, ProcedureId, Row, Seq, Timestamp};
+use procession_kernel::{Blocker, ClaimId, Lacking, MAX_OVERTAKES, ProcedureId, Row, Seq, Timestamp};
 
 use super::diagnosis_input::DiagnosisInput;
 use super::rules::of_row;
@@ -109,7 +109,7 @@ impl DiagnosisInput<'_> {
     pub(super) fn starved(&self, row: &Row) -> Option<Verdict> {
         let asker = self.kernel.asks_as(row.id)?;
         let waiting = self.queues.of(asker)?;
-        self.unserved(row, asker).or_else(|| self.passed(row, waiting))
+        self.unserved(row, asker).or_else(|| self.overtaken(row, waiting))
     }
 
     fn unserved(&self, row: &Row, asker: ProcedureId) -> Option<Verdict> {
@@ -125,18 +125,18 @@ impl DiagnosisInput<'_> {
         Some(verdict)
     }
 
-    fn passed(&self, row: &Row, waiting: &WaitingClaim) -> Option<Verdict> {
-        if waiting.passed < self.thresholds.of(&row.kind).passed {
+    fn overtaken(&self, row: &Row, waiting: &WaitingClaim) -> Option<Verdict> {
+        if waiting.overtaken < self.thresholds.of(&row.kind).overtaken {
             return None;
         }
         let lacking: Vec<String> = waiting.blockers.iter().map(|blocker| lacks(&blocker.lacking)).collect();
         let facts = vec![
-            ("passed", waiting.passed.to_string()),
-            ("patience", PATIENCE.to_string()),
+            ("passed", waiting.overtaken.to_string()),
+            ("patience", MAX_OVERTAKES.to_string()),
             ("lacks", lacking.join(", ")),
             ("priority", row.priority.to_string()),
         ];
-        let text = format!("is starved: {} later requests overtook it", waiting.passed);
+        let text = format!("is starved: {} later requests overtook it", waiting.overtaken);
         Some(of_row(Rule::Starved, row, facts, &text))
     }
 }
@@ -165,7 +165,7 @@ mod tests {
             lacking: Lacking::Lock(path.into()),
             by: by.to_vec(),
             any: false,
-            place: false,
+            queued_ahead: false,
         }
     }
 
@@ -184,7 +184,7 @@ mod tests {
         let waiting = WaitingClaim {
             claim: WAITER,
             blockers,
-            passed: 0,
+            overtaken: 0,
             order: 0,
         };
         free(&waiting, &claims)
@@ -212,7 +212,7 @@ mod tests {
             vec![permit(&[])],
             // It stands behind another claim in the queue.
             vec![Blocker {
-                place: true,
+                queued_ahead: true,
                 ..lock("a", &[SOMEBODY])
             }],
         ] {

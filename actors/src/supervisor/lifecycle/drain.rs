@@ -24,7 +24,7 @@ pub(super) struct Draining {
 
 /// Returns how many stages and undos are running.
 pub(super) fn out(kernel: &Kernel) -> usize {
-    kernel.going() + kernel.undoing()
+    kernel.in_flight() + kernel.undoing()
 }
 
 impl Draining {

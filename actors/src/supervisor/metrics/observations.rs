@@ -133,7 +133,7 @@ fn entry_seen(telemetry: &Telemetry, rows: &mut Rows<'_>, entry: &HistoryEntry, 
     let Some(row) = family.row(entry.member).filter(|_| entry.number > family.history) else {
         return;
     };
-    if is_undo(entry.ending) || row.going.is_some() {
+    if is_undo(entry.ending) || row.in_flight.is_some() {
         let took = entry.ended.since(entry.begun);
         if let Some(place) = telemetry.place(&row.kind) {
             seen.push(Observation::Ran(place, entry.ending, took, entry.stage.clone()));

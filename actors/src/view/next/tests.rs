@@ -22,13 +22,13 @@ fn row(state: ProcedureState, wait: Option<Wait>) -> Row {
 }
 
 fn going(state: ProcedureState) -> Row {
-    let going = Some(InFlight {
+    let in_flight = Some(InFlight {
         run: Seq(1),
         deaths: 0,
         alone: false,
     });
     Row {
-        going,
+        in_flight,
         ..row(state, None)
     }
 }

@@ -112,23 +112,23 @@ fn one_that_lacks_only_a_permit_reserves_no_lock() {
     admissions.ask(1, &["k"]);
     assert!(!admissions.ask(2, &["k", "x t"]));
     assert!(admissions.ask(3, &["x t"]));
-    assert_eq!(admissions.passed(ClaimId(2)), 1);
+    assert_eq!(admissions.overtaken(ClaimId(2)), 1);
     assert_eq!(admissions.end(1), [], "now it lacks the lock");
     assert_eq!(admissions.end(3), [2]);
 }
 
 #[test]
-fn nobody_is_passed_for_a_lock_more_often_than_patience_allows() {
+fn no_waiter_is_overtaken_for_a_lock_more_often_than_the_bound_allows() {
     let mut admissions = limited(&[("k", 1)]);
     admissions.ask(1, &["k"]);
     assert!(!admissions.ask(2, &["k", "x t"]));
-    for claim in 0..u64::from(PATIENCE) {
+    for claim in 0..u64::from(MAX_OVERTAKES) {
         assert!(admissions.ask(100 + claim, &["x t"]));
         assert_eq!(admissions.end(100 + claim), []);
     }
     assert!(!admissions.ask(200, &["x t"]), "now it reserves the lock");
     assert_eq!(admissions.cancel(ClaimId(200)), []);
-    assert_eq!(admissions.passed(ClaimId(2)), PATIENCE);
+    assert_eq!(admissions.overtaken(ClaimId(2)), MAX_OVERTAKES);
     let (grant, served) = admissions.exchange(&Needs::default(), request(1, &["x t"]));
     assert_eq!(
         (grant, served),
@@ -140,12 +140,12 @@ fn nobody_is_passed_for_a_lock_more_often_than_patience_allows() {
 }
 
 #[test]
-fn one_who_holds_what_a_waiter_needs_passes_it() {
+fn a_holder_of_what_a_waiter_needs_overtakes_it() {
     let mut admissions = Admissions::default();
     admissions.ask(1, &["x a"]);
     assert!(!admissions.ask(2, &["x a", "x b"]));
     assert!(admissions.ask(1, &["x b"]), "2 cannot go before 1 does");
-    assert_eq!(admissions.passed(ClaimId(2)), 0, "and is not delayed by it");
+    assert_eq!(admissions.overtaken(ClaimId(2)), 0, "and is not delayed by it");
     assert!(!admissions.ask(3, &["x b"]));
     assert_eq!(admissions.end(1), [2]);
     assert_eq!(admissions.end(2), [3]);
@@ -171,25 +171,25 @@ fn what_a_waiter_lacks_is_told_in_full() {
     assert!(admissions.ask(2, &["s ns/table"]));
     assert!(!admissions.ask(3, &["k", "x ns/table"]));
     assert!(!admissions.ask(4, &["k", "x ns/table"]));
-    let lack = |claim, lacking: &Lacking| admissions.lack(ClaimId(claim), lacking);
-    let both = Lack::Lock(LockNeed::exclusive("ns/table"), vec![ClaimId(1), ClaimId(2)]);
-    assert_eq!(lack(3, &lock("ns/table")), Some(both.clone()));
+    let missing = |claim, lacking: &Lacking| admissions.missing(ClaimId(claim), lacking);
+    let both = Missing::Lock(LockNeed::exclusive("ns/table"), vec![ClaimId(1), ClaimId(2)]);
+    assert_eq!(missing(3, &lock("ns/table")), Some(both.clone()));
     assert_eq!(
-        lack(4, &lock("ns/table")),
+        missing(4, &lock("ns/table")),
         Some(both),
         "who is before it in the queue holds nothing"
     );
-    let Some(Lack::Permit(limit)) = lack(3, &permit("k")) else {
+    let Some(Missing::Permit(limit)) = missing(3, &permit("k")) else {
         panic!("it waits for a permit, too");
     };
     assert_eq!((limit.used, limit.limit), (1, Some(1)));
     assert_eq!(
-        lack(3, &lock("ns")),
-        lack(3, &lock("ns/table")),
+        missing(3, &lock("ns")),
+        missing(3, &lock("ns/table")),
         "it asks for no such lock"
     );
-    assert_eq!(lack(1, &permit("k")), None, "it has one");
-    assert_eq!(lack(9, &permit("k")), None);
+    assert_eq!(missing(1, &permit("k")), None, "it has one");
+    assert_eq!(missing(9, &permit("k")), None);
 }
 
 #[test]
@@ -198,20 +198,20 @@ fn what_was_lacked_once_is_told_no_more() {
     assert!(admissions.ask(1, &["x a", "l"]));
     assert!(admissions.ask(2, &["x b", "k"]));
     assert!(!admissions.ask(3, &["x a", "x b"]));
-    let lack = |admissions: &Admissions, claim, lacking: &Lacking| admissions.lack(ClaimId(claim), lacking);
-    let of = |path: &str, by| Some(Lack::Lock(LockNeed::exclusive(path), vec![ClaimId(by)]));
-    assert_eq!(lack(&admissions, 3, &lock("a")), of("a", 1));
-    assert_eq!(lack(&admissions, 3, &lock("b")), of("b", 2));
+    let missing = |admissions: &Admissions, claim, lacking: &Lacking| admissions.missing(ClaimId(claim), lacking);
+    let of = |path: &str, by| Some(Missing::Lock(LockNeed::exclusive(path), vec![ClaimId(by)]));
+    assert_eq!(missing(&admissions, 3, &lock("a")), of("a", 1));
+    assert_eq!(missing(&admissions, 3, &lock("b")), of("b", 2));
     assert!(!admissions.ask(4, &["k", "l"]));
     assert_eq!(admissions.end(1), []);
     assert_eq!(
-        lack(&admissions, 3, &lock("a")),
+        missing(&admissions, 3, &lock("a")),
         of("b", 2),
         "it was told of a, which is free"
     );
     // One of two limits is lifted.
     assert_eq!(admissions.set_limit("l".into(), None), []);
-    let Some(Lack::Permit(limit)) = lack(&admissions, 4, &permit("l")) else {
+    let Some(Missing::Permit(limit)) = missing(&admissions, 4, &permit("l")) else {
         panic!("it waits for the other permit");
     };
     assert_eq!((limit.key.as_str(), limit.limit, limit.used), ("k", Some(1), 1));

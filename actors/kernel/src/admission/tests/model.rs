@@ -15,19 +15,19 @@ struct Wish {
     kind: Option<LimitKey>,
     priority: i16,
     arrival: u64,
-    passed: u32,
+    overtaken: u32,
 }
 
 impl Wish {
-    fn is_out_of_patience(&self) -> bool {
-        self.passed >= PATIENCE
+    fn has_max_overtakes(&self) -> bool {
+        self.overtaken >= MAX_OVERTAKES
     }
 
     fn place(&self) -> (bool, Reverse<i16>, u64) {
-        let is_patient = !self.is_out_of_patience();
+        let may_be_overtaken = !self.has_max_overtakes();
         (
-            is_patient,
-            Reverse(if is_patient { self.priority } else { 0 }),
+            may_be_overtaken,
+            Reverse(if may_be_overtaken { self.priority } else { 0 }),
             self.arrival,
         )
     }
@@ -85,8 +85,8 @@ impl Model {
     }
 
     fn holds_up(&self, waiter: ClaimId, lacks_lock: bool, asker: ClaimId) -> bool {
-        let by_patience = self.wish(waiter).is_out_of_patience() && !self.has_permit_of(asker, waiter);
-        (lacks_lock || by_patience) && !self.has_lock_of(asker, waiter)
+        let by_bound = self.wish(waiter).has_max_overtakes() && !self.has_permit_of(asker, waiter);
+        (lacks_lock || by_bound) && !self.has_lock_of(asker, waiter)
     }
 
     fn spare(&self, key: &LimitKey) -> Option<u32> {
@@ -96,7 +96,7 @@ impl Model {
     }
 
     /// Returns all waiting claims in order, and whether each lacks a lock, or a permit.
-    fn findings(&self) -> Vec<(ClaimId, bool, bool)> {
+    fn evaluations(&self) -> Vec<(ClaimId, bool, bool)> {
         let mut found: Vec<(ClaimId, bool, bool)> = Vec::new();
         for claim in self.queue() {
             let (party, wish) = (self.party(claim), self.wish(claim));
@@ -118,7 +118,7 @@ impl Model {
                 let own = |other: ClaimId| self.wish(other).kind.as_ref() == Some(key) && self.wants(other, key);
                 let head = found.iter().find(|(other, ..)| own(*other)).map(|(other, ..)| *other);
                 let guarded = found.iter().any(|(other, lacks_lock, _)| {
-                    let guards = head == Some(*other) || self.wish(*other).is_out_of_patience();
+                    let guards = head == Some(*other) || self.wish(*other).has_max_overtakes();
                     guards && self.wants(*other, key) && self.holds_up(*other, *lacks_lock, claim)
                 });
                 self.spare(key).is_some_and(|spare| spare < if guarded { 2 } else { 1 })
@@ -134,7 +134,11 @@ impl Model {
 
     fn serve(&mut self) -> Vec<Claim> {
         let mut served = Vec::new();
-        while let Some((claim, ..)) = self.findings().into_iter().find(|(_, lock, permit)| !lock && !permit) {
+        while let Some((claim, ..)) = self
+            .evaluations()
+            .into_iter()
+            .find(|(_, lock, permit)| !lock && !permit)
+        {
             self.grant(claim);
             let Party { generation, .. } = self.party(claim);
             served.push(Claim { id: claim, generation });
@@ -144,8 +148,8 @@ impl Model {
 
     fn grant(&mut self, claim: ClaimId) {
         let wish = self.wish(claim);
-        let mut passed = self.queue();
-        passed.retain(|other| {
+        let mut overtaken = self.queue();
+        overtaken.retain(|other| {
             let theirs = self.wish(*other);
             let enters = self.party(*other).within.contains(&claim);
             let wants = |lock: &LockNeed| theirs.needs.locks.iter().any(|need| need.conflicts(lock));
@@ -160,11 +164,14 @@ impl Model {
             let is_kin = self.has_lock_of(claim, *other) || self.has_permit_of(claim, *other);
             theirs.arrival < wish.arrival && (lock || permit) && !is_kin
         });
-        for other in passed {
+        for other in overtaken {
             let wish = self.parties.get_mut(&other).and_then(|party| party.wish.as_mut());
             let wish = wish.expect("it waits");
-            wish.passed += 1;
-            assert!(wish.passed <= PATIENCE, "{other:?} is passed too often, by {claim:?}");
+            wish.overtaken += 1;
+            assert!(
+                wish.overtaken <= MAX_OVERTAKES,
+                "{other:?} is overtaken too often, by {claim:?}"
+            );
         }
         let party = self.parties.get_mut(&claim).expect("it waits");
         party.wish = None;
@@ -207,7 +214,7 @@ impl Model {
                     kind: request.kind.clone(),
                     priority: request.priority,
                     arrival: self.arrivals,
-                    passed: 0,
+                    overtaken: 0,
                 });
             }
         }
@@ -350,15 +357,15 @@ fn make(change: &Change, real: &mut Admissions, model: &mut Model) -> (Vec<Claim
 fn check(real: &Admissions, model: &Model) {
     assert!(real.tree.is_sound());
     assert_eq!(real.waiting().collect::<Vec<_>>(), model.queue());
-    for (claim, lacks_lock, lacks_permit) in model.findings() {
-        assert_eq!(real.passed(claim), model.wish(claim).passed, "{claim:?}");
-        let standing = real.waiting_of(claim).map(|waiting| waiting.standing);
+    for (claim, lacks_lock, lacks_permit) in model.evaluations() {
+        assert_eq!(real.overtaken(claim), model.wish(claim).overtaken, "{claim:?}");
+        let state = real.waiting_of(claim).map(|waiting| waiting.state);
         let expected = if lacks_lock {
-            claim::Standing::LacksLock
+            claim::WaitState::LacksLock
         } else {
-            claim::Standing::LacksPermit
+            claim::WaitState::LacksPermit
         };
-        assert_eq!(standing, Some(expected), "{claim:?}");
+        assert_eq!(state, Some(expected), "{claim:?}");
         let blockers = real.blockers(claim);
         let is_lock = |blocker: &&Blocker| matches!(blocker.lacking, Lacking::Lock(_));
         assert_eq!(blockers.iter().filter(is_lock).count() > 0, lacks_lock);

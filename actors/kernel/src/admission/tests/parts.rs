@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::super::few::Few;
-use super::super::index::{self, Index};
+use super::super::hash_index::{self, HashIndex};
 use super::super::slab::Slab;
-use super::super::sorted::Sorted;
+use super::super::sorted_deque::SortedDeque;
 use super::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 1..30).prop_map(|runs| runs.concat())
 }
 
-fn make(change: Move, sorted: &mut Sorted<u32>, plain: &mut BTreeSet<u32>) {
+fn make(change: Move, sorted: &mut SortedDeque<u32>, plain: &mut BTreeSet<u32>) {
     match change {
         Move::Insert(item) => {
             sorted.insert(item);
@@ -54,7 +54,7 @@ fn make(change: Move, sorted: &mut Sorted<u32>, plain: &mut BTreeSet<u32>) {
 proptest! {
     #[test]
     fn a_sorted_set_is_as_a_plain_one(moves in moves(), probes in prop::collection::vec(0_u32..2_400, 1..20)) {
-        let (mut sorted, mut plain) = (Sorted::default(), BTreeSet::new());
+        let (mut sorted, mut plain) = (SortedDeque::default(), BTreeSet::new());
         for change in moves {
             make(change, &mut sorted, &mut plain);
             prop_assert_eq!((sorted.first(), sorted.last()), (plain.first().copied(), plain.last().copied()));
@@ -71,7 +71,7 @@ proptest! {
     /// There are few hashes for many names, so that most entries are away from their own place.
     #[test]
     fn an_index_finds_what_is_in_it_and_nothing_else(moves in prop::collection::vec((any::<bool>(), 0_u32..200), 1..400)) {
-        let (mut index, mut plain) = (Index::default(), BTreeMap::new());
+        let (mut index, mut plain) = (HashIndex::default(), BTreeMap::new());
         let hash = |number: u32| number % 23;
         for (is_insert, number) in moves {
             if !is_insert {
@@ -138,7 +138,7 @@ fn texts_that_differ_anywhere_differ_in_their_hash() {
         "oamespace/table",
         "ns/t/r\0",
     ];
-    let hashes: BTreeSet<u32> = texts.iter().map(|text| index::of_text(text)).collect();
+    let hashes: BTreeSet<u32> = texts.iter().map(|text| hash_index::of_text(text)).collect();
     assert_eq!(hashes.len(), texts.len());
 }
 

@@ -81,7 +81,7 @@ fn e_066_kind_named_key_and_global_together() {
         .map(|limit| (limit.used, limit.waiting, limit.had_to_wait))
         .collect();
     assert_eq!(usage, [(3, 3, 1), (2, 2, 0), (1, 1, 1), (1, 1, 1)]);
-    let crowds = admissions.crowds(2);
+    let crowds = admissions.limit_details(2);
     let all = crowds.first().expect("it is known");
     assert_eq!((ids(&all.holders), ids(&all.waiting)), (vec![1, 3], vec![2, 4]));
     assert_eq!((all.usage.used, all.usage.waiting), (3, 3), "the rest is counted");
@@ -178,18 +178,18 @@ fn raising_a_priority_changes_who_is_next() {
 }
 
 #[test]
-fn nobody_is_passed_for_a_permit_more_often_than_patience_allows() {
+fn no_waiter_is_overtaken_for_a_permit_more_often_than_the_bound_allows() {
     let mut admissions = limited(&[("k", 1)]);
     admissions.ask_with(1, 9, &["k"]);
     admissions.ask(2, &["k"]);
-    for number in 0..u64::from(PATIENCE) {
+    for number in 0..u64::from(MAX_OVERTAKES) {
         assert!(!admissions.ask_with(100 + number, 9, &["k"]));
         let holder = if number == 0 { 1 } else { 99 + number };
         assert_eq!(admissions.end(holder), [100 + number]);
-        assert_eq!(u64::from(admissions.passed(ClaimId(2))), number + 1);
+        assert_eq!(u64::from(admissions.overtaken(ClaimId(2))), number + 1);
     }
     assert!(!admissions.ask_with(200, 9, &["k"]));
-    assert_eq!(admissions.end(99 + u64::from(PATIENCE)), [2]);
+    assert_eq!(admissions.end(99 + u64::from(MAX_OVERTAKES)), [2]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Counts the looks at waiters: a long queue costs only what it serves.
+//! Counts the evaluations of waiters: a long queue costs only what it serves.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use super::*;
 
 const WAITERS: u64 = 10_000;
 
-/// Makes `WAITERS` requests and ends them, one after another. Returns the number of looks.
-fn looks(admissions: &mut Admissions, ask: impl Fn(u64) -> Request) -> u64 {
+/// Makes `WAITERS` requests and ends them, one after another. Returns the number of evaluations.
+fn evaluations(admissions: &mut Admissions, ask: impl Fn(u64) -> Request) -> u64 {
     for claim in 1..=WAITERS {
         admissions.request(ask(claim));
     }
@@ -17,38 +17,38 @@ fn looks(admissions: &mut Admissions, ask: impl Fn(u64) -> Request) -> u64 {
         running.extend(admissions.release(claim).into_iter().map(|served| served.id));
     }
     assert_eq!(admissions.waiting().count(), 0);
-    admissions.looks
+    admissions.evaluations
 }
 
 #[test]
-fn a_queue_for_one_path_costs_a_few_looks_each() {
+fn a_queue_for_one_path_costs_a_few_evaluations_each() {
     let mut admissions = Admissions::default();
-    assert!(looks(&mut admissions, |claim| request(claim, &["x t"])) <= 4 * WAITERS);
+    assert!(evaluations(&mut admissions, |claim| request(claim, &["x t"])) <= 4 * WAITERS);
 }
 
 #[test]
-fn readers_and_writers_at_all_heights_cost_a_few_looks_each() {
+fn readers_and_writers_at_all_heights_cost_a_few_evaluations_each() {
     let mut admissions = Admissions::default();
     let lock = |claim| ["x ns", "s ns/t", "x ns/t/r", "s ns/t/r", "s ns"][usize::try_from(claim % 5).unwrap()];
-    assert!(looks(&mut admissions, |claim| request(claim, &[lock(claim)])) <= 6 * WAITERS);
+    assert!(evaluations(&mut admissions, |claim| request(claim, &[lock(claim)])) <= 6 * WAITERS);
 }
 
 #[test]
-fn a_queue_for_two_limits_costs_a_few_looks_each() {
+fn a_queue_for_two_limits_costs_a_few_evaluations_each() {
     let mut admissions = limited(&[("k", 3), ("l", 2), ("all", 4)]);
     let kind = |claim| if claim % 2 == 0 { "k" } else { "l" };
-    assert!(looks(&mut admissions, |claim| request(claim, &[kind(claim), "all"])) <= 6 * WAITERS);
+    assert!(evaluations(&mut admissions, |claim| request(claim, &[kind(claim), "all"])) <= 6 * WAITERS);
 }
 
 #[test]
-fn those_who_wait_for_permit_and_lock_cost_a_few_looks_each() {
+fn those_who_wait_for_permit_and_lock_cost_a_few_evaluations_each() {
     let mut admissions = limited(&[("k", 5)]);
     let path = |claim| format!("x t{}", claim % 3);
-    assert!(looks(&mut admissions, |claim| request(claim, &["k", &path(claim)])) <= 8 * WAITERS);
+    assert!(evaluations(&mut admissions, |claim| request(claim, &["k", &path(claim)])) <= 8 * WAITERS);
 }
 
 #[test]
-fn children_inside_cost_a_few_looks_each_whatever_waits_outside() {
+fn children_inside_cost_a_few_evaluations_each_whatever_waits_outside() {
     let mut admissions = Admissions::default();
     admissions.ask(1_000_000, &["x t"]);
     for stranger in 0..WAITERS {
@@ -63,5 +63,5 @@ fn children_inside_cost_a_few_looks_each_whatever_waits_outside() {
     for child in 1..=WAITERS {
         admissions.release(ClaimId(child));
     }
-    assert!(admissions.looks <= 5 * WAITERS);
+    assert!(admissions.evaluations <= 5 * WAITERS);
 }

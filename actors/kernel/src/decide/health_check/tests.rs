@@ -38,8 +38,8 @@ fn decide(kernel: &mut Kernel, event: Event) -> Vec<Effect> {
 fn stage_ends(kernel: &mut Kernel, id: ProcedureId, outcome: StageOutcome) {
     let run = kernel
         .row(id)
-        .and_then(|row| row.going)
-        .map_or(Seq(0), |going| going.run);
+        .and_then(|row| row.in_flight)
+        .map_or(Seq(0), |in_flight| in_flight.run);
     decide(
         kernel,
         Event::StageEnded(Box::new(StageEnded::new(id, run, Epoch(1), NOW, outcome))),
@@ -105,11 +105,11 @@ fn e_108_a_lost_end_of_a_child_is_found() {
     // What the child's end did to its parent is taken back.
     let family = kernel.families.get_mut(1).expect("it lives");
     *family.members.first_mut().expect("the parent") = waiting;
-    family.going = 0;
-    kernel.going = 0;
+    family.in_flight = 0;
+    kernel.in_flight = 0;
     let effects = check(&mut kernel, &[], &[]);
     assert!(effects.iter().filter_map(Effect::call).any(|call| call.id == root));
-    assert_eq!((kernel.found(), kernel.going()), (1, 1));
+    assert_eq!((kernel.found(), kernel.in_flight()), (1, 1));
     assert!(check(&mut kernel, &[], &[]).is_empty());
 }
 

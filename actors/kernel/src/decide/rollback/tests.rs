@@ -66,8 +66,8 @@ impl Shell {
     }
 
     fn ends(&mut self, id: ProcedureId, outcome: StageOutcome) -> Vec<Effect> {
-        let going = self.kernel.row(id).and_then(|row| row.going);
-        let run = going.map_or(Seq(0), |going| going.run);
+        let in_flight = self.kernel.row(id).and_then(|row| row.in_flight);
+        let run = in_flight.map_or(Seq(0), |in_flight| in_flight.run);
         let report = StageEnded::new(id, run, Epoch(1), NOW, outcome);
         self.feed(Event::StageEnded(Box::new(report)))
     }

@@ -89,8 +89,8 @@ fn after_first_child() -> (OutputCache, Kernel) {
     };
     let ended = |kernel: &Kernel, member: u32, outcome: StageOutcome| {
         let id = ProcedureId::new(1, member);
-        let going = kernel.row(id).and_then(|row| row.going).expect("its stage is out");
-        Event::StageEnded(Box::new(StageEnded::new(id, going.run, Epoch(1), NOW, outcome)))
+        let in_flight = kernel.row(id).and_then(|row| row.in_flight).expect("its stage is out");
+        Event::StageEnded(Box::new(StageEnded::new(id, in_flight.run, Epoch(1), NOW, outcome)))
     };
     run(&mut kernel, Event::Submitted(RequestId(1), vec![birth().into()]));
     let spawn = StageOutcome::Spawn {

@@ -38,14 +38,14 @@ fn after_spawn(children: u32, bytes: usize) -> (PayloadCache, Kernel) {
     };
     run(&mut kernel, Event::Submitted(RequestId(1), vec![birth(bytes).into()]));
     let root = ProcedureId::root(1);
-    let going = kernel.row(root).and_then(|row| row.going);
+    let in_flight = kernel.row(root).and_then(|row| row.in_flight);
     let outcome = StageOutcome::Spawn {
         births: (0..children).map(|_| birth(bytes)).collect(),
         join: JoinPolicy::default(),
         width: 1,
         then: Blob::default(),
     };
-    let run_of = going.map_or(Seq(0), |going| going.run);
+    let run_of = in_flight.map_or(Seq(0), |in_flight| in_flight.run);
     let mut ended = StageEnded::new(root, run_of, Epoch(1), NOW, outcome);
     ended.payload = Some(Blob::from(vec![8; bytes]));
     run(&mut kernel, Event::StageEnded(Box::new(ended)));
@@ -56,7 +56,7 @@ fn after_spawn(children: u32, bytes: usize) -> (PayloadCache, Kernel) {
 fn values_of_waiting_procedures_are_kept_and_values_of_running_ones_are_not() {
     let (mut cache, kernel) = after_spawn(3, 10);
     let of = |member| ProcedureId::new(1, member);
-    assert!(kernel.row(of(1)).is_some_and(|row| row.going.is_some()));
+    assert!(kernel.row(of(1)).is_some_and(|row| row.in_flight.is_some()));
     assert_eq!(cache.take(of(0)), None, "the parent has begun");
     assert_eq!(cache.take(of(1)), None, "the first child is on its way");
     assert_eq!(cache.take(of(2)), Some(Blob::from(vec![7; 10])));

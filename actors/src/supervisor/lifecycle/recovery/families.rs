@@ -93,11 +93,11 @@ fn take_family(loaded: &mut Loaded, checked: Checked) -> Option<u64> {
 fn take_in(loaded: &mut Loaded, family: u64, sound: Sound) -> Result<bool, Faulty> {
     let rolls_back = sound.rows.iter().any(|row| row.is_failing());
     let taken = loaded.kernel.take_in(family, sound.rows, &sound.signals);
-    taken.map_err(|unfit| {
-        let holders = unfit.rows.into_iter().filter(|row| is_holder(row));
+    taken.map_err(|rejected| {
+        let holders = rejected.rows.into_iter().filter(|row| is_holder(row));
         let holders = holders.map(|row| (row.id, *row)).collect();
         Faulty {
-            why: unfit.why,
+            why: rejected.why,
             holders,
         }
     })?;

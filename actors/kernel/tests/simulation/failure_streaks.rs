@@ -1,17 +1,17 @@
-//! What a row says of its failures in a row, against what the history says of the newest one.
+//! Compares the streak of failures in a row with the newest failure in the history.
 
 use procession_kernel::{HistoryEntry, Row};
 
 /// Checks a row against the one before it; `newest` is the entry that the row names as its newest.
 pub(crate) fn check(before: Option<&Row>, row: &Row, newest: Option<&HistoryEntry>) -> Result<(), String> {
-    let times = row.said.as_ref().map_or(0, |said| said.times);
+    let times = row.failure_streak.as_ref().map_or(0, |streak| streak.times);
     let expected = expected(before, row, newest);
     if times == expected {
         return Ok(());
     }
     Err(format!(
         "{} says that {times} in a row said the same, not {expected}: {:?}",
-        row.id, row.said
+        row.id, row.failure_streak
     ))
 }
 
@@ -25,15 +25,15 @@ fn expected(before: Option<&Row>, row: &Row, newest: Option<&HistoryEntry>) -> u
         return failed;
     }
     let before = before.filter(|before| before.visit == row.visit);
-    let Some(said) = before.and_then(|before| before.said.as_ref()) else {
+    let Some(streak) = before.and_then(|before| before.failure_streak.as_ref()) else {
         return 1;
     };
     if before.is_some_and(|before| before.attempt == failed) {
-        return said.times;
+        return streak.times;
     }
     let error = newest.and_then(|entry| entry.error.as_deref()).unwrap_or_default();
-    match words(&said.text).eq(words(error)) {
-        true => said.times + 1,
+    match words(&streak.text).eq(words(error)) {
+        true => streak.times + 1,
         false => 1,
     }
 }

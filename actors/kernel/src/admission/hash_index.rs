@@ -6,7 +6,7 @@ const NOBODY: u32 = u32::MAX;
 
 /// Numbers by the hash of the name that each represents.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Index {
+pub(super) struct HashIndex {
     /// The places. Their number is a power of two, and at least half of them are empty. Each entry is at its hash's own
     /// place or follows it without a gap.
     places: Vec<Place>,
@@ -24,7 +24,7 @@ const EMPTY: Place = Place {
     number: NOBODY,
 };
 
-impl Index {
+impl HashIndex {
     /// The smallest number of places.
     const LEAST: usize = 16;
 

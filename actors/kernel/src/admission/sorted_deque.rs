@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 /// Items in order, each once.
 #[derive(Clone, Debug)]
-pub(super) struct Sorted<T> {
+pub(super) struct SortedDeque<T> {
     first: VecDeque<T>,
     /// The pieces behind the first. No piece is empty, and neither is `first` if there are any.
     rest: VecDeque<Piece<T>>,
@@ -19,7 +19,7 @@ struct Piece<T> {
     items: VecDeque<T>,
 }
 
-impl<T> Default for Sorted<T> {
+impl<T> Default for SortedDeque<T> {
     fn default() -> Self {
         Self {
             first: VecDeque::new(),
@@ -28,7 +28,7 @@ impl<T> Default for Sorted<T> {
     }
 }
 
-impl<T: Copy + Ord> Sorted<T> {
+impl<T: Copy + Ord> SortedDeque<T> {
     /// The length of the longest piece.
     const MOST: usize = 64;
 

@@ -3,31 +3,31 @@
 use std::collections::BTreeSet;
 use std::iter;
 
-use super::claim::Slot;
+use super::claim::ClaimSlot;
 use super::few::Few;
-use super::seat::{Seat, Seats};
-use super::sorted::Sorted;
+use super::queue_position::{PositionSet, QueuePosition};
+use super::sorted_deque::SortedDeque;
 use crate::lock::{LockMode, LockPath};
 
 /// The number of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Spot(pub(super) u32);
+pub(super) struct PathId(pub(super) u32);
 
 /// A lock as a number: twice the number of its path, plus one if it is exclusive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Lock(u32);
+pub(super) struct LockId(u32);
 
-impl Lock {
-    pub(super) const fn new(spot: Spot, mode: LockMode) -> Self {
+impl LockId {
+    pub(super) const fn new(path_id: PathId, mode: LockMode) -> Self {
         match mode {
-            LockMode::Shared => Self(spot.0 * 2),
-            LockMode::Exclusive => Self(spot.0 * 2 + 1),
+            LockMode::Shared => Self(path_id.0 * 2),
+            LockMode::Exclusive => Self(path_id.0 * 2 + 1),
         }
     }
 
     #[inline]
-    pub(super) const fn spot(self) -> Spot {
-        Spot(self.0 / 2)
+    pub(super) const fn path_id(self) -> PathId {
+        PathId(self.0 / 2)
     }
 
     #[inline]
@@ -46,25 +46,25 @@ impl Lock {
 
 /// The waiters at one path.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Level {
-    pub(super) exclusive: Seats,
-    pub(super) shared: Seats,
+pub(super) struct PathWaiters {
+    pub(super) exclusive: PositionSet,
+    pub(super) shared: PositionSet,
     /// The waiters for a lock strictly under this path, if the path keeps them.
-    pub(super) below: Seats,
+    pub(super) below: PositionSet,
 }
 
-impl Level {
+impl PathWaiters {
     pub(super) fn is_empty(&self) -> bool {
         self.exclusive.is_empty() && self.shared.is_empty() && self.below.is_empty()
     }
 
     /// Returns the waiters for a lock on the path itself.
-    pub(super) fn at(&self) -> impl Iterator<Item = Seat> {
+    pub(super) fn at(&self) -> impl Iterator<Item = QueuePosition> {
         self.exclusive.iter().chain(self.shared.iter())
     }
 
-    pub(super) fn of(&mut self, lock: Lock, spot: Spot) -> &mut Seats {
-        if lock.spot() != spot {
+    pub(super) fn of(&mut self, lock: LockId, path_id: PathId) -> &mut PositionSet {
+        if lock.path_id() != path_id {
             &mut self.below
         } else if lock.is_exclusive() {
             &mut self.exclusive
@@ -76,27 +76,27 @@ impl Level {
 
 /// The claims that hold something at one path.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Held {
+pub(super) struct PathHolders {
     /// One holder, or several holders that are within each other.
-    pub(super) exclusive: Few<Slot, 4>,
-    pub(super) shared: Sorted<Slot>,
+    pub(super) exclusive: Few<ClaimSlot, 4>,
+    pub(super) shared: SortedDeque<ClaimSlot>,
     /// The holders of a lock strictly under this path, once for each lock, if the path keeps them.
-    pub(super) below: Sorted<(Slot, Lock)>,
+    pub(super) below: SortedDeque<(ClaimSlot, LockId)>,
 }
 
-impl Held {
+impl PathHolders {
     /// Returns the holders of a lock on the path itself, each with its lock.
-    pub(super) fn at(&self, spot: Spot) -> impl Iterator<Item = (Slot, Lock)> {
+    pub(super) fn at(&self, path_id: PathId) -> impl Iterator<Item = (ClaimSlot, LockId)> {
         let exclusive = self.exclusive.iter().zip(iter::repeat(LockMode::Exclusive));
         let shared = self.shared.iter().zip(iter::repeat(LockMode::Shared));
         let all = exclusive.chain(shared);
-        all.map(move |(holder, mode)| (holder, Lock::new(spot, mode)))
+        all.map(move |(holder, mode)| (holder, LockId::new(path_id, mode)))
     }
 }
 
-/// A part of the waiters.
+/// Which waiters a set contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum WaiterClass {
     /// The waiters whose place reserves locks.
     Reserved,
     /// The waiters that lack no lock, as far as is known.
@@ -105,11 +105,11 @@ pub(super) enum Part {
 
 /// One path.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(super) struct PathNode {
     /// The path one level up. The root of the tree has none.
-    pub(super) above: Option<Spot>,
+    pub(super) above: Option<PathId>,
     /// The paths one level down.
-    pub(super) paths: BTreeSet<Spot>,
+    pub(super) paths: BTreeSet<PathId>,
     pub(super) depth: u32,
     /// The number of locks held or awaited here, plus the number of paths one level down.
     pub(super) uses: u32,
@@ -117,39 +117,39 @@ pub(super) struct Node {
     /// these sets, so they are kept from the first such request on. Most paths with many claims under them never need
     /// them.
     pub(super) keeps_below: bool,
-    pub(super) held: Held,
-    pub(super) reserved: Level,
-    pub(super) idle: Level,
+    pub(super) held: PathHolders,
+    pub(super) reserved: PathWaiters,
+    pub(super) idle: PathWaiters,
     pub(super) path: LockPath,
 }
 
-impl Node {
+impl PathNode {
     /// Creates a node with one use. No claim holds it or waits for it yet.
-    pub(super) fn new(path: LockPath, above: Option<Spot>, depth: u32) -> Self {
+    pub(super) fn new(path: LockPath, above: Option<PathId>, depth: u32) -> Self {
         Self {
             above,
             paths: BTreeSet::new(),
             depth,
             uses: 1,
             keeps_below: false,
-            held: Held::default(),
-            reserved: Level::default(),
-            idle: Level::default(),
+            held: PathHolders::default(),
+            reserved: PathWaiters::default(),
+            idle: PathWaiters::default(),
             path,
         }
     }
 
-    pub(super) const fn part(&self, part: Part) -> &Level {
-        match part {
-            Part::Reserved => &self.reserved,
-            Part::Idle => &self.idle,
+    pub(super) const fn waiters(&self, class: WaiterClass) -> &PathWaiters {
+        match class {
+            WaiterClass::Reserved => &self.reserved,
+            WaiterClass::Idle => &self.idle,
         }
     }
 
-    pub(super) const fn part_mut(&mut self, part: Part) -> &mut Level {
-        match part {
-            Part::Reserved => &mut self.reserved,
-            Part::Idle => &mut self.idle,
+    pub(super) const fn waiters_mut(&mut self, class: WaiterClass) -> &mut PathWaiters {
+        match class {
+            WaiterClass::Reserved => &mut self.reserved,
+            WaiterClass::Idle => &mut self.idle,
         }
     }
 }
