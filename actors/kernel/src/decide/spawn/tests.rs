@@ -32,7 +32,7 @@ fn family(children: usize, join: JoinPolicy, width: u32) -> Kernel {
     };
     let mut kernel = Kernel::new(rules, Epoch(1), 0);
     feed(&mut kernel, Event::Submitted(RequestId(1), vec![birth().into()]));
-    let run = kernel.row(ROOT).and_then(|row| row.going).expect("it is out").run;
+    let run = kernel.row(ROOT).and_then(|row| row.in_flight).expect("it is out").run;
     let outcome = StageOutcome::Spawn {
         births: vec![birth(); children],
         join,
@@ -48,14 +48,14 @@ fn succeed(draft: &mut Draft<'_>, member: u32) {
     draft.change(ProcedureId::new(1, member), |row| {
         row.state = ProcedureState::Success;
         row.ended = Some(NOW);
-        row.going = None;
+        row.in_flight = None;
     });
 }
 
 fn is_out(draft: &Draft<'_>, member: u32) -> bool {
     draft
         .row(ProcedureId::new(1, member))
-        .is_some_and(|row| row.going.is_some())
+        .is_some_and(|row| row.in_flight.is_some())
 }
 
 fn child_moved(draft: &mut Draft<'_>, member: u32) {
