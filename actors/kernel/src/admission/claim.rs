@@ -1,7 +1,7 @@
 //! What a claim holds and what it waits for.
 
-use super::few::Few;
 use super::hash_index::{self, HashIndex};
+use super::inline_list::InlineList;
 use super::limit::LimitId;
 use super::path_node::LockId;
 use super::permit_queue::PermitQueueId;
@@ -12,8 +12,8 @@ use crate::id::{Claim, ClaimId};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ClaimSlot(pub(super) u32);
 
-pub(super) type LimitIds = Few<LimitId, 3>;
-pub(super) type LockIds = Few<LockId, 3>;
+pub(super) type LimitIds = InlineList<LimitId, 3>;
+pub(super) type LockIds = InlineList<LockId, 3>;
 
 /// What a waiter lacked when it was last evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

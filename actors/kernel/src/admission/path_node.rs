@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::iter;
 
 use super::claim::ClaimSlot;
-use super::few::Few;
+use super::inline_list::InlineList;
 use super::queue_position::{PositionSet, QueuePosition};
 use super::sorted_deque::SortedDeque;
 use crate::lock::{LockMode, LockPath};
@@ -78,7 +78,7 @@ impl PathWaiters {
 #[derive(Clone, Debug, Default)]
 pub(super) struct PathHolders {
     /// One holder, or several holders that are within each other.
-    pub(super) exclusive: Few<ClaimSlot, 4>,
+    pub(super) exclusive: InlineList<ClaimSlot, 4>,
     pub(super) shared: SortedDeque<ClaimSlot>,
     /// The holders of a lock strictly under this path, once for each lock, if the path keeps them.
     pub(super) below: SortedDeque<(ClaimSlot, LockId)>,

@@ -1,5 +1,7 @@
 //! A sorted set that is cheapest at its ends, because queues grow at one end and shrink at the other. It is kept in
 //! pieces, so that a change in the middle of a long set moves few items.
+//!
+//! No crate serves: `BTreeSet` descends its tree at both ends too, and sorted vectors move their items at the front.
 
 use std::collections::VecDeque;
 

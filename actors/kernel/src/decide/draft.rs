@@ -1,11 +1,11 @@
 //! The kernel, with the changes of one decision laid over it.
 
-mod few;
+mod small_map;
 mod tally;
 
 use std::cell::Cell;
 
-use few::Few;
+use small_map::SmallMap;
 use tally::Tally;
 
 use crate::decision::{Binding, Decision};
@@ -32,11 +32,11 @@ pub(crate) struct Draft<'a> {
     pub(super) seq: Seq,
     /// The family looked up last. Nearly all lookups of a decision are for the same one.
     at_hand: Cell<Option<(u64, &'a Family)>>,
-    rows: Few<ProcedureId, Box<Row>>,
+    rows: SmallMap<ProcedureId, Box<Row>>,
     /// The lists of children that this decision counts, by the id of their first child.
-    tallies: Few<ProcedureId, Tally>,
+    tallies: SmallMap<ProcedureId, Tally>,
     /// The newest history number of each family that gets entries.
-    history: Few<u64, u32>,
+    history: SmallMap<u64, u32>,
     records: Vec<Record>,
     /// Total size of the values and outputs among the records.
     value_bytes: usize,
@@ -59,9 +59,9 @@ impl<'a> Draft<'a> {
             now,
             seq: kernel.seq.next(),
             at_hand: Cell::new(None),
-            rows: Few::new(),
-            tallies: Few::new(),
-            history: Few::new(),
+            rows: SmallMap::new(),
+            tallies: SmallMap::new(),
+            history: SmallMap::new(),
             records: Vec::new(),
             value_bytes: 0,
             closing: Vec::new(),
@@ -79,7 +79,7 @@ impl<'a> Draft<'a> {
             let below = self.next_family + RESERVATION;
             self.records.push(Record::FamiliesReserved(below));
         }
-        let rows = std::mem::replace(&mut self.rows, Few::new());
+        let rows = std::mem::replace(&mut self.rows, SmallMap::new());
         for mut row in rows.into_values() {
             row.revision = self.seq;
             row.clear_failure_streak();

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::super::few::Few;
 use super::super::hash_index::{self, HashIndex};
+use super::super::inline_list::InlineList;
 use super::super::slab::Slab;
 use super::super::sorted_deque::SortedDeque;
 use super::*;
@@ -88,25 +88,25 @@ proptest! {
     }
 
     #[test]
-    fn a_few_are_a_list(moves in prop::collection::vec((0_u8..3, 0_u32..9), 0..60)) {
-        let (mut few, mut plain) = (Few::<u32, 3>::default(), Vec::new());
+    fn an_inline_list_is_as_a_plain_one(moves in prop::collection::vec((0_u8..3, 0_u32..9), 0..60)) {
+        let (mut list, mut plain) = (InlineList::<u32, 3>::default(), Vec::new());
         for (what, item) in moves {
             match what {
                 0 => {
-                    few.retain(|other| other % 3 != item % 3);
+                    list.retain(|other| other % 3 != item % 3);
                     plain.retain(|other| other % 3 != item % 3);
                 }
                 _ if plain.contains(&item) => {
-                    assert!(few.remove(item));
+                    assert!(list.remove(item));
                     let place = plain.iter().position(|other| *other == item).expect("it is in");
                     plain.swap_remove(place);
                 }
                 _ => {
-                    few.push(item);
+                    list.push(item);
                     plain.push(item);
                 }
             }
-            prop_assert_eq!(few.as_slice(), &plain[..]);
+            prop_assert_eq!(list.as_slice(), &plain[..]);
         }
     }
 }

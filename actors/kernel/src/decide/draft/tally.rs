@@ -1,6 +1,6 @@
 //! The counts of one list of children while a decision is made: its latch, with every move of the decision.
 
-use super::few::Few;
+use super::small_map::SmallMap;
 use crate::latch::{Latch, LatchState};
 use crate::row::{Round, Row};
 
@@ -9,7 +9,7 @@ pub(super) struct Tally {
     round: Round,
     latch: Latch,
     /// The state as which each child that moved is counted now. A child may move more than once.
-    counted: Few<u32, LatchState>,
+    counted: SmallMap<u32, LatchState>,
 }
 
 impl Tally {
@@ -19,7 +19,7 @@ impl Tally {
         Self {
             round,
             latch,
-            counted: Few::new(),
+            counted: SmallMap::new(),
         }
     }
 

@@ -3,14 +3,14 @@
 
 /// A list of any length. Up to `N` items are stored in place.
 #[derive(Clone, Debug)]
-pub(super) enum Few<T, const N: usize> {
+pub(super) enum InlineList<T, const N: usize> {
     /// The first `len` of these.
     Here { len: u8, items: [T; N] },
     /// All items, if there are more than `N`.
     There(Vec<T>),
 }
 
-impl<T: Copy + Default, const N: usize> Default for Few<T, N> {
+impl<T: Copy + Default, const N: usize> Default for InlineList<T, N> {
     fn default() -> Self {
         Self::Here {
             len: 0,
@@ -19,7 +19,7 @@ impl<T: Copy + Default, const N: usize> Default for Few<T, N> {
     }
 }
 
-impl<T: Copy + Default + PartialEq, const N: usize> Few<T, N> {
+impl<T: Copy + Default + PartialEq, const N: usize> InlineList<T, N> {
     pub(super) fn as_slice(&self) -> &[T] {
         match self {
             Self::Here { len, items } => items.get(..usize::from(*len)).unwrap_or_default(),

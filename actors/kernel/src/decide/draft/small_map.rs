@@ -2,18 +2,20 @@
 //!
 //! Nearly every decision changes one row of one family. That entry is stored inline. Only further entries go to a
 //! tree, whose first entry costs an allocation. Wide fan-outs put a hundred thousand there.
+//!
+//! No crate serves: small maps on crates.io are sorted or unsorted vectors, and each insertion costs a step per entry.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// An ordered map that stores its first entry inline.
-pub(super) struct Few<K, V> {
+pub(super) struct SmallMap<K, V> {
     /// The inline entry. Its key is less than every key in `others`.
     first: Option<(K, V)>,
     others: BTreeMap<K, V>,
 }
 
-impl<K: Ord + Copy, V> Few<K, V> {
+impl<K: Ord + Copy, V> SmallMap<K, V> {
     pub(super) const fn new() -> Self {
         Self {
             first: None,
@@ -113,29 +115,29 @@ mod tests {
     proptest! {
         #[test]
         fn it_does_what_a_map_does(acts in acts(), from in 0..6_u8, to in 0..6_u8) {
-            let (mut few, mut map) = (Few::new(), BTreeMap::new());
+            let (mut small, mut map) = (SmallMap::new(), BTreeMap::new());
             for act in acts {
                 match act {
                     Act::Insert(key, value) => {
-                        few.insert(key, value);
+                        small.insert(key, value);
                         map.insert(key, value);
                     }
-                    Act::Remove(key) => prop_assert_eq!(few.remove(key), map.remove(&key)),
+                    Act::Remove(key) => prop_assert_eq!(small.remove(key), map.remove(&key)),
                     Act::Clear => {
-                        few.clear();
+                        small.clear();
                         map.clear();
                     }
                 }
-                prop_assert!(few.iter().eq(map.iter()));
-                prop_assert_eq!(few.is_empty(), map.is_empty());
-                prop_assert!((0..6).all(|key| few.get(key) == map.get(&key)));
+                prop_assert!(small.iter().eq(map.iter()));
+                prop_assert_eq!(small.is_empty(), map.is_empty());
+                prop_assert!((0..6).all(|key| small.get(key) == map.get(&key)));
                 if from <= to {
-                    prop_assert!(few.range(from..=to).eq(map.range(from..=to)));
+                    prop_assert!(small.range(from..=to).eq(map.range(from..=to)));
                     let last = map.range_mut(from..=to).next_back().map(|(_, value)| value);
-                    prop_assert_eq!(few.last_mut(from..=to), last);
+                    prop_assert_eq!(small.last_mut(from..=to), last);
                 }
             }
-            prop_assert!(few.into_values().eq(map.into_values()));
+            prop_assert!(small.into_values().eq(map.into_values()));
         }
     }
 }
