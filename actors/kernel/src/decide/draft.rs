@@ -1,10 +1,12 @@
 //! The kernel, with the changes of one decision laid over it.
 
 mod small_map;
+mod tally;
 
 use std::cell::Cell;
 
 use small_map::SmallMap;
+use tally::Tally;
 
 use crate::decision::{Binding, Decision};
 use crate::effect::{AdmissionEffect, Answer, DispatchEffect, Effect, LifecycleEffect, Refusal, RequestEffect};
@@ -12,10 +14,11 @@ use crate::event::Birth;
 use crate::family::Family;
 use crate::id::{Blob, ProcedureId, RequestId, Seq, Timestamp};
 use crate::kernel::Kernel;
+use crate::latch::Latch;
 use crate::lifecycle::ProcedureState;
 use crate::outstanding::stage_of;
 use crate::record::{Record, UserWrite};
-use crate::row::{InFlight, Row};
+use crate::row::{InFlight, Round, Row};
 use crate::wait::{Pause, WaitReason, Wake};
 
 /// How many family numbers one reservation covers. One record is written per that many submissions, and a crash loses
@@ -30,6 +33,8 @@ pub(crate) struct Draft<'a> {
     /// The family looked up last. Nearly all lookups of a decision are for the same one.
     at_hand: Cell<Option<(u64, &'a Family)>>,
     rows: SmallMap<ProcedureId, Box<Row>>,
+    /// The lists of children that this decision counts, by the id of their first child.
+    tallies: SmallMap<ProcedureId, Tally>,
     /// The newest history number of each family that gets entries.
     history: SmallMap<u64, u32>,
     records: Vec<Record>,
@@ -55,6 +60,7 @@ impl<'a> Draft<'a> {
             seq: kernel.seq.next(),
             at_hand: Cell::new(None),
             rows: SmallMap::new(),
+            tallies: SmallMap::new(),
             history: SmallMap::new(),
             records: Vec::new(),
             value_bytes: 0,
@@ -238,6 +244,7 @@ impl<'a> Draft<'a> {
     /// Discards everything that this decision would do, after a dry run.
     pub(super) fn forget(&mut self) {
         self.rows.clear();
+        self.tallies.clear();
         self.records.clear();
         self.value_bytes = 0;
         self.closing.clear();
@@ -255,7 +262,43 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn put(&mut self, row: Box<Row>) {
+        self.recount(&row);
         self.rows.insert(row.id, row);
+    }
+
+    /// Returns the counts of a list of children, with every move that this decision has made so far.
+    pub(super) fn latch(&mut self, family: u64, round: &Round) -> Latch {
+        let first = ProcedureId::new(family, round.first);
+        if let Some(tally) = self.tallies.get(first) {
+            return tally.latch().clone();
+        }
+        let known = self.family(family).and_then(|family| family.latches.get(&round.first));
+        let mut tally = Tally::new(round.clone(), known.cloned());
+        let last = ProcedureId::new(family, round.first.saturating_add(round.count.saturating_sub(1)));
+        if round.count > 0 {
+            for (id, row) in self.rows.range(first..=last) {
+                tally.follow(self.row_before(*id), row);
+            }
+        }
+        let latch = tally.latch().clone();
+        self.tallies.insert(first, tally);
+        latch
+    }
+
+    /// Counts the change of one row, if the list of this child is counted.
+    fn recount(&mut self, row: &Row) {
+        if row.parent.is_none() || self.tallies.is_empty() {
+            return;
+        }
+        let before = self.row_before(row.id);
+        let upto = ProcedureId::root(row.id.family)..=row.id;
+        if let Some(tally) = self
+            .tallies
+            .last_mut(upto)
+            .filter(|tally| tally.contains(row.id.member))
+        {
+            tally.follow(before, row);
+        }
     }
 
     pub(super) fn change(&mut self, id: ProcedureId, change: impl FnOnce(&mut Row)) {

@@ -45,6 +45,11 @@ impl Draft<'_> {
             }
         }
         for (id, how) in self.all_lost() {
+            // A member that this decision has moved already is not lost any more. A later check looks at it again.
+            let is_stopped = !matches!(how, Lost::Timer) && self.is_stopped(id);
+            if is_stopped || self.row_after(id).is_some() {
+                continue;
+            }
             self.record(Record::WakeFound(id));
             self.make_up_for(id, &how);
         }

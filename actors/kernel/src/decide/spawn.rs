@@ -8,7 +8,7 @@ use crate::cause::{Cause, CauseKind};
 use crate::effect::{DispatchEffect, LifecycleEffect, StageTask};
 use crate::event::{Birth, JoinRuling};
 use crate::id::ProcedureId;
-use crate::latch::{Join, Latch, LatchState};
+use crate::latch::{Join, Latch};
 use crate::lifecycle::ProcedureState;
 use crate::outstanding::call_of;
 use crate::record::Record;
@@ -122,7 +122,6 @@ impl Draft<'_> {
     pub(super) fn child_moved(&mut self, child: ProcedureId) -> Option<ProcedureId> {
         let row = self.row(child)?;
         let parent = self.parent(row)?;
-        let family = self.family(child.family)?;
         let round = self
             .row(parent)?
             .rounds
@@ -130,13 +129,7 @@ impl Draft<'_> {
             .rev()
             .find(|round| round.contains(child.member))?
             .clone();
-        let mut latch = family
-            .latches
-            .get(&round.first)
-            .cloned()
-            .unwrap_or_else(|| Latch::new(&round));
-        let before = self.row_before(child).map(LatchState::of);
-        latch.count(&round, child.member, before, LatchState::of(row));
+        let latch = self.latch(child.family, &round);
 
         let stopping = self.is_stopped(parent);
         let waits = self.row(parent).is_some_and(|row| {
@@ -149,7 +142,7 @@ impl Draft<'_> {
             return Some(parent);
         }
         if !stopping && latch.has_room(&round) {
-            self.start_held(child.family, &round);
+            self.fill_width(child.family, &round);
         }
         if !waits || stopping {
             return None;
@@ -162,18 +155,22 @@ impl Draft<'_> {
         None
     }
 
-    /// Starts the lowest-numbered child that the width holds back.
-    fn start_held(&mut self, family: u64, round: &Round) {
+    /// Starts the children that the width holds back, lowest number first, while it has room. Each start is a move that
+    /// counts before the next one.
+    fn fill_width(&mut self, family: u64, round: &Round) {
         let Some(held) = self.family(family).map(|family| &family.held) else {
             return;
         };
-        let next = held
-            .range(round.first..round.first.saturating_add(round.count))
-            .map(|member| ProcedureId::new(family, *member))
-            .find(|id| self.row(*id).is_some_and(|row| row.wait == Some(WaitReason::Width)));
-        if let Some(mut row) = next.and_then(|id| self.take(id)) {
-            self.set_going(&mut row, None);
-            self.put(row);
+        let members = held.range(round.first..round.first.saturating_add(round.count));
+        for id in members.map(|member| ProcedureId::new(family, *member)) {
+            if !self.latch(family, round).has_room(round) {
+                return;
+            }
+            let is_held = self.row(id).is_some_and(|row| row.wait == Some(WaitReason::Width));
+            if let Some(mut row) = is_held.then(|| self.take(id)).flatten() {
+                self.set_going(&mut row, None);
+                self.put(row);
+            }
         }
     }
 
@@ -224,17 +221,15 @@ impl Draft<'_> {
     /// Settles the join of a parent whose children have all reported, when the report was lost. The latch, rebuilt
     /// from the rows, has the result.
     pub(super) fn joined_late(&mut self, parent: ProcedureId, round: &Round) {
-        let family = self.family(parent.family);
-        let latch = family.and_then(|family| family.latches.get(&round.first));
-        match latch.map(|latch| latch.join(&round.join)) {
-            Some(Join::Met) => self.go_on(parent, round),
-            Some(Join::Unmeetable) => {
+        match self.latch(parent.family, round).join(&round.join) {
+            Join::Met => self.go_on(parent, round),
+            Join::Unmeetable => {
                 let text = "its children can no longer meet the join policy";
                 let unmet = || Cause::new(CauseKind::JoinUnmet, text, parent);
                 let cause = self.first_child_cause(parent, round).unwrap_or_else(unmet);
                 self.fail_or_go_on(parent, round, cause);
             }
-            Some(Join::Pending | Join::Ask) | None => {}
+            Join::Pending | Join::Ask => {}
         }
     }
 
@@ -298,3 +293,6 @@ fn among_attached(join: JoinPolicy, births: &[Birth]) -> JoinPolicy {
     let named = places.filter(|(_, (listed, _))| named.contains(listed));
     JoinPolicy::Named(named.map(|(place, _)| place).collect())
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,6 +75,13 @@ impl<K: Ord + Copy, V> SmallMap<K, V> {
         first.into_iter().chain(self.others.range(keys))
     }
 
+    /// Returns the value with the greatest key of a range.
+    pub(super) fn last_mut(&mut self, keys: RangeInclusive<K>) -> Option<&mut V> {
+        let first = self.first.as_mut().filter(|(key, _)| keys.contains(key));
+        let last = self.others.range_mut(keys).next_back();
+        last.map(|(_, value)| value).or(first.map(|(_, value)| value))
+    }
+
     /// Returns the values in the order of their keys.
     pub(super) fn into_values(self) -> impl Iterator<Item = V> {
         let first = self.first.map(|(_, value)| value);
@@ -126,6 +133,8 @@ mod tests {
                 prop_assert!((0..6).all(|key| small.get(key) == map.get(&key)));
                 if from <= to {
                     prop_assert!(small.range(from..=to).eq(map.range(from..=to)));
+                    let last = map.range_mut(from..=to).next_back().map(|(_, value)| value);
+                    prop_assert_eq!(small.last_mut(from..=to), last);
                 }
             }
             prop_assert!(small.into_values().eq(map.into_values()));

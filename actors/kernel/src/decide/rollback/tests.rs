@@ -143,3 +143,12 @@ fn a_failing_child_costs_the_same_among_many() {
     let (few, many) = (looks_at_once(200), looks_at_once(400));
     assert!(few > 0 && many <= 2 * few + 32, "at once: {few} and {many} looks");
 }
+
+#[test]
+fn a_failing_child_among_16_000_costs_a_few_looks() {
+    let children = 16_000;
+    for (kind, width) in [(FINAL, 0), (FINAL, 64)] {
+        let looks = looks(kind, children, width);
+        assert!(looks <= 64 * u64::from(children), "width {width}: {looks} looks");
+    }
+}
