@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::ops::{AsyncFn, Deref, DerefMut};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::LocalBoxFuture;
 use procession_actors::journal::codec;
-use procession_actors::{CodecError, Procedure, StageContext, StageError, Step};
+use procession_actors::{CodecError, Procedure, StageContext, StageError, Step, within};
 use procession_kernel::Blob;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -178,11 +179,16 @@ where
 
 type Bodies = BTreeMap<String, Arc<dyn Body>>;
 
+/// How long one call may take, by name of the step.
+type Limits = BTreeMap<String, Duration>;
+
 /// The steps that a process knows: the environment of a [`Sequence`]. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Steps {
     execute: Arc<Bodies>,
     rollback: Arc<Bodies>,
+    timeouts: Arc<Limits>,
+    undo_timeouts: Arc<Limits>,
 }
 
 impl Steps {
@@ -211,6 +217,22 @@ impl Steps {
         F: AsyncFn(&mut StepContext<'_, '_>) -> Result<(), StageError> + Send + Sync + 'static,
     {
         Arc::make_mut(&mut self.rollback).insert(name.to_owned(), Arc::new(rollback));
+        self
+    }
+
+    /// Limits how long one call of a step may take. When the time is up by the engine's clock, the call is dropped, and
+    /// the step is tried again with the cause `timed out after 3 s`; see
+    /// [`Procedure::stage_timeout`](crate::Procedure::stage_timeout).
+    #[must_use]
+    pub fn timeout(mut self, name: &str, time: Duration) -> Self {
+        Arc::make_mut(&mut self.timeouts).insert(name.to_owned(), time);
+        self
+    }
+
+    /// Limits how long one call of a step's undo may take, as [`timeout`](Self::timeout) does for the step.
+    #[must_use]
+    pub fn undo_timeout(mut self, name: &str, time: Duration) -> Self {
+        Arc::make_mut(&mut self.undo_timeouts).insert(name.to_owned(), time);
         self
     }
 
@@ -274,8 +296,9 @@ impl Procedure for Sequence {
         if let Some(name) = self.name(&stage) {
             let body = steps.execute.get(name);
             let body = body.ok_or_else(|| StageError::fail(unknown(name)))?;
+            let limit = steps.timeouts.get(name);
             let input = &mut self.input;
-            body.run(&mut StepContext { stage: cx, input }).await?;
+            run(&**body, limit, StepContext { stage: cx, input }).await?;
         }
         let next = stage.place() + 1;
         Ok(if next < self.steps.len() {
@@ -287,10 +310,13 @@ impl Procedure for Sequence {
 
     async fn rollback(&mut self, stage: SequenceStage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
         let steps = cx.env();
-        match self.name(&stage).and_then(|name| steps.rollback.get(name)) {
-            Some(body) => {
+        let undo = self
+            .name(&stage)
+            .and_then(|name| Some((steps.rollback.get(name)?, steps.undo_timeouts.get(name))));
+        match undo {
+            Some((body, limit)) => {
                 let input = &mut self.input;
-                body.run(&mut StepContext { stage: cx, input }).await
+                run(&**body, limit, StepContext { stage: cx, input }).await
             }
             None => Ok(()),
         }
@@ -299,6 +325,16 @@ impl Procedure for Sequence {
     /// Refuses a sequence with a step that is not among [`Steps`].
     fn check(&self, steps: &Steps) -> Result<(), String> {
         steps.check(self).map_err(|unknown| unknown.to_string())
+    }
+}
+
+/// Runs one half of a step, at most as long as its limit.
+async fn run(body: &dyn Body, limit: Option<&Duration>, mut cx: StepContext<'_, '_>) -> Result<(), StageError> {
+    let clock = cx.clock();
+    let call = body.run(&mut cx);
+    match limit {
+        Some(time) => within(clock, *time, call).await?,
+        None => call.await,
     }
 }
 

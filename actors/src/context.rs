@@ -2,7 +2,9 @@
 //! commit.
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::Message;
 use procession_kernel::{
@@ -16,6 +18,7 @@ use crate::error::{CodecError, ReadError};
 use crate::journal::{Reader, Space, codec};
 use crate::procedure::Procedure;
 use crate::step::{ChildOutcome, birth_of};
+use crate::time_limit::{Elapsed, within};
 
 /// Identifies one stage of one procedure in one store: equal for every run of that stage, and different for any
 /// other. Pass it to callees that deduplicate.
@@ -126,6 +129,8 @@ impl Call {
 pub(crate) struct Host {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) reader: Reader,
+    /// The engine's bound of values and outputs, in bytes.
+    pub(crate) max_payload: usize,
     #[cfg(feature = "testkit")]
     pub(crate) interceptor: Option<Arc<dyn crate::fault_injection::seen::StageInterceptor>>,
 }
@@ -168,6 +173,104 @@ impl<'a, P: Procedure> StageContext<'a, P> {
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.call.stage.attempt
+    }
+
+    /// Returns how many processes ended, or drains gave up, while this very attempt was out. If it is not 0, an earlier
+    /// run of the attempt was cut off and may have done its work in part or wholly: look before doing it again.
+    ///
+    /// It is 1 after one crash, and 2 or more after several; procedures that are kept for a turn alone after two keep
+    /// their count. It is 0 again in the next attempt or stage, and after an operator let a poisoned procedure run.
+    /// A count of 0 is no promise that the call is the first: a yield, or an attempt that failed, counts nothing. It is
+    /// always 0 in an undo, whose start is not stored.
+    ///
+    /// ```
+    /// # use procession_actors::{Procedure, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// # struct Bank;
+    /// # impl Bank {
+    /// #     async fn has_transfer(&self, _: &str) -> Result<bool, std::io::Error> { Ok(true) }
+    /// #     async fn transfer(&self, _: &str) -> Result<(), std::io::Error> { Ok(()) }
+    /// # }
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Pay { order: String }
+    /// # impl Procedure for Pay {
+    /// #     const KIND: &'static str = "pay";
+    /// #     type Stage = ();
+    /// #     type Env = std::sync::Arc<Bank>;
+    /// #     type Output = ();
+    /// #     fn first(&self) {}
+    /// async fn execute(&mut self, _: (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    ///     let bank = cx.env();
+    ///     // The bank takes no token, and a question costs less than a second transfer.
+    ///     let is_done = cx.repeated() > 0 && bank.has_transfer(&self.order).await?;
+    ///     if !is_done {
+    ///         bank.transfer(&self.order).await?;
+    ///     }
+    ///     Ok(Step::Done(()))
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn repeated(&self) -> u32 {
+        match self.call.stage.task {
+            StageTask::Execute { repeated, .. } => repeated,
+            StageTask::Undo { .. } | StageTask::Join(_) | StageTask::CleanUp => 0,
+        }
+    }
+
+    /// Returns the most bytes that a value or an output may have when it is encoded: the builder's `max_payload`. A
+    /// stage that leaves more fails for good.
+    #[must_use]
+    pub fn max_payload(&self) -> usize {
+        self.host.max_payload
+    }
+
+    /// Awaits a future for at most this long by the engine's clock, which is the simulated one in tests. When the time
+    /// is up the future is dropped. A result that is there at that moment counts.
+    ///
+    /// The time runs from the first poll. A wall clock that is set forward cuts it short; one that is set back
+    /// lengthens it by at most `time`. Work that the future has handed to another thread, as by
+    /// [`blocking`](Self::blocking), goes on without it.
+    ///
+    /// [`Procedure::stage_timeout`] limits a whole stage.
+    ///
+    /// # Errors
+    ///
+    /// [`Elapsed`] reads `timed out after 3 s`; with `?` the stage is tried again.
+    ///
+    /// ```
+    /// # use procession_actors::{Procedure, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// # use std::time::Duration;
+    /// # async fn ask(_: &str) -> Result<u32, std::io::Error> { Ok(7) }
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Count { host: String }
+    /// # impl Procedure for Count {
+    /// #     const KIND: &'static str = "count";
+    /// #     type Stage = ();
+    /// #     type Env = ();
+    /// #     type Output = u32;
+    /// #     fn first(&self) {}
+    /// async fn execute(&mut self, _: (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    ///     // Two ways to fail, both of which are tried again: no answer in time, and an error for an answer.
+    ///     let count = cx.within(Duration::from_secs(3), ask(&self.host)).await??;
+    ///     Ok(Step::Done(count))
+    /// }
+    /// # }
+    /// ```
+    pub fn within<F: Future>(
+        &self,
+        time: Duration,
+        future: F,
+    ) -> impl Future<Output = Result<F::Output, Elapsed>> + use<F, P> {
+        within(self.clock(), time, future)
+    }
+
+    /// Returns the engine's clock.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.host.clock)
     }
 
     /// Returns the token of this stage.

@@ -401,6 +401,7 @@ fn place(
     let host = Arc::new(Host {
         clock: Arc::clone(&settings.clock),
         reader,
+        max_payload: loaded.kernel.rules().bounds.payload,
         #[cfg(feature = "testkit")]
         interceptor: settings.interceptor.clone(),
     });

@@ -29,6 +29,7 @@ mod telemetry;
 pub mod testkit;
 mod threads;
 mod thresholds;
+mod time_limit;
 mod upgrade;
 pub mod view;
 mod worker;
@@ -49,4 +50,7 @@ pub use supervisor::Supervisor;
 pub use supervisor::admission::claims::GLOBAL_LIMIT;
 pub use telemetry::StreamTelemetry;
 pub use thresholds::{KindThresholds, Thresholds};
+pub use time_limit::Elapsed;
+#[doc(hidden)]
+pub use time_limit::within;
 pub use upgrade::{Old, UpgradeError};

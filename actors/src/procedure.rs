@@ -91,6 +91,7 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// # Errors
     ///
     /// [`StageError::Retry`] runs the stage again after a backoff;
+    /// [`StageError::RetryAfter`] runs it again after a delay of the code's choice;
     /// [`StageError::Fail`] fails the procedure and rolls it back.
     fn execute(
         &mut self,
@@ -105,8 +106,8 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// Either error runs the undo again after a backoff. When the attempts are used up, the family waits for an
-    /// operator.
+    /// Every error runs the undo again: [`StageError::RetryAfter`] after its own delay, the others after a backoff.
+    /// When the attempts are used up, the family waits for an operator.
     fn rollback(
         &mut self,
         stage: Self::Stage,
@@ -149,6 +150,53 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
 
     /// Returns how long a stage is expected to take; a longer run is reported.
     fn expected(&self, stage: &Self::Stage) -> Option<Duration> {
+        let _ = stage;
+        None
+    }
+
+    /// Returns how long one call of a stage may take; `None` is unbounded. It is asked before each call.
+    ///
+    /// When the time is up by the engine's clock, the engine drops the stage's future, and the attempt ends as a
+    /// [`StageError::Retry`] with the cause `timed out after 3 s`. Code is stopped where it awaits: a body that holds
+    /// its thread is not, and work on other threads goes on. [`StageContext::within`] limits a part of a stage,
+    /// [`timeout`](Self::timeout) the whole procedure.
+    ///
+    /// ```
+    /// # use procession_actors::{Procedure, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// use std::time::Duration;
+    ///
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Resize;
+    /// #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+    /// enum Stage { Resize, Check }
+    ///
+    /// impl Procedure for Resize {
+    /// #   const KIND: &'static str = "resize";
+    /// #   type Env = ();
+    /// #   type Output = ();
+    /// #   fn first(&self) -> Stage { Stage::Resize }
+    /// #   async fn execute(&mut self, _: Stage, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    /// #       Ok(Step::Done(()))
+    /// #   }
+    ///     type Stage = Stage;
+    ///
+    ///     fn stage_timeout(&self, stage: &Stage) -> Option<Duration> {
+    ///         match stage {
+    ///             Stage::Resize => None,
+    ///             Stage::Check => Some(Duration::from_secs(3)),
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    fn stage_timeout(&self, stage: &Self::Stage) -> Option<Duration> {
+        let _ = stage;
+        None
+    }
+
+    /// Returns how long one call of a stage's undo may take; `None` is unbounded. An undo whose time is up is tried
+    /// again, otherwise like [`stage_timeout`](Self::stage_timeout).
+    fn undo_timeout(&self, stage: &Self::Stage) -> Option<Duration> {
         let _ = stage;
         None
     }

@@ -14,6 +14,7 @@ use crate::context::{Call, Host};
 use crate::journal::codec;
 use crate::queues::BatchedInbox;
 use crate::registry::{Registry, Running};
+use crate::step::StageError;
 use crate::telemetry::{self, Marks};
 use crate::worker::{CallSlotGuard, Heartbeat, watched};
 
@@ -178,12 +179,14 @@ impl Code {
             let code = running.rollback(&self.call, &self.host);
             let did = watched(&self.heartbeat, stage.id, code.instrument(span.clone())).await;
             telemetry::record_outcome(&span, || if did.outcome.is_ok() { "ok" } else { "failed" });
+            let retry_after = did.outcome.as_ref().err().and_then(StageError::delay);
             let report = UndoEnded {
                 scope,
                 number,
                 begun: self.begun,
                 ended: self.host.clock.now(),
-                outcome: did.outcome,
+                outcome: did.outcome.map_err(StageError::into_text),
+                retry_after,
                 payload: did.payload,
                 upgraded: did.upgraded,
                 writes: did.writes,
@@ -235,7 +238,7 @@ const fn outcome(outcome: &StageOutcome) -> &'static str {
         StageOutcome::Sleep(..) => "sleep",
         StageOutcome::Wait(..) => "wait",
         StageOutcome::Yield => "yield",
-        StageOutcome::Retry(_) => "retry",
+        StageOutcome::Retry(_) | StageOutcome::RetryAfter(..) => "retry",
         StageOutcome::Fail(_) | StageOutcome::Refused(_) => "failed",
         StageOutcome::Panicked(_) => "panicked",
     }

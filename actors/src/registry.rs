@@ -4,6 +4,8 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
@@ -21,6 +23,7 @@ use crate::journal::codec;
 use crate::procedure::Procedure;
 use crate::step::{ChildOutcome, JoinVerdict, StageError, Step, stage_needs};
 use crate::thresholds::{KindThresholds, Measures, Thresholds};
+use crate::time_limit::within;
 use crate::upgrade::Old;
 
 /// The result of one call of user code.
@@ -58,7 +61,7 @@ pub(crate) trait Running {
         going: (Seq, Timestamp),
         host: &'a Host,
     ) -> LocalBoxFuture<'a, Box<StageEnded>>;
-    fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Did<Result<(), String>>>;
+    fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Did<Result<(), StageError>>>;
     fn join(&mut self, stage: &Blob, outcomes: &[ChildOutcome]) -> JoinRuling;
     fn clean_up<'a>(&'a mut self) -> LocalBoxFuture<'a, ()>;
     fn recover(&mut self, point: HookPoint) -> LocalBoxFuture<'_, Result<(), String>>;
@@ -273,7 +276,12 @@ impl<P: Procedure> Typed<P> {
             Err(error) => return Did::nothing(StageOutcome::Panicked(error.to_string())),
         };
         let calling = Calling::new(host, call, P::KIND, &stage, false);
-        let body = AssertUnwindSafe(async { value.execute(stage, &mut cx).await });
+        let body = AssertUnwindSafe(async {
+            match value.stage_timeout(&stage) {
+                Some(time) => limited(host, time, value.execute(stage, &mut cx)).await,
+                None => value.execute(stage, &mut cx).await,
+            }
+        });
         let result = calling.make(body.catch_unwind()).await;
         let (writes, submitted) = (std::mem::take(&mut cx.writes), std::mem::take(&mut cx.births));
         let children = std::mem::take(&mut cx.children);
@@ -282,12 +290,17 @@ impl<P: Procedure> Typed<P> {
         let outcome = match result {
             Ok(Ok(step)) => self.step_taken(step, &mut next_needs),
             Ok(Err(StageError::Retry(text))) => StageOutcome::Retry(text),
+            Ok(Err(StageError::RetryAfter(delay, text))) => StageOutcome::RetryAfter(delay, text),
             Ok(Err(StageError::Fail(text))) => StageOutcome::Fail(text),
             Err(panic) => StageOutcome::Panicked(panic_text(&*panic)),
         };
         let leaves_value = !matches!(
             outcome,
-            StageOutcome::Yield | StageOutcome::Retry(_) | StageOutcome::Fail(_) | StageOutcome::Panicked(_)
+            StageOutcome::Yield
+                | StageOutcome::Retry(_)
+                | StageOutcome::RetryAfter(..)
+                | StageOutcome::Fail(_)
+                | StageOutcome::Panicked(_)
         );
         if !leaves_value {
             self.value = None;
@@ -332,19 +345,27 @@ impl<P: Procedure> Typed<P> {
         }
     }
 
-    async fn run_undo(&mut self, call: &Call, host: &Host) -> Did<Result<(), String>> {
+    async fn run_undo(&mut self, call: &Call, host: &Host) -> Did<Result<(), StageError>> {
         let stage: P::Stage = match codec::decode_user(call.stage.stage.as_slice()) {
             Ok(stage) => stage,
-            Err(error) => return Did::nothing(Err(format!("this code has no such stage: {error}"))),
+            Err(error) => {
+                let text = format!("this code has no such stage: {error}");
+                return Did::nothing(Err(StageError::Retry(text)));
+            }
         };
         let env = self.env.clone();
         let mut cx = StageContext::<P>::new(call, host, &env);
         let value = match self.value_mut() {
             Ok(value) => value,
-            Err(error) => return Did::nothing(Err(error.to_string())),
+            Err(error) => return Did::nothing(Err(error.into())),
         };
         let calling = Calling::new(host, call, P::KIND, &stage, true);
-        let body = AssertUnwindSafe(async { value.rollback(stage, &mut cx).await });
+        let body = AssertUnwindSafe(async {
+            match value.undo_timeout(&stage) {
+                Some(time) => limited(host, time, value.rollback(stage, &mut cx)).await,
+                None => value.rollback(stage, &mut cx).await,
+            }
+        });
         let result = calling.make(body.catch_unwind()).await;
         let writes = std::mem::take(&mut cx.writes);
         drop(cx);
@@ -359,10 +380,10 @@ impl<P: Procedure> Typed<P> {
                         ..Did::nothing(Ok(()))
                     };
                 }
-                Err(why) => why,
+                Err(why) => StageError::Retry(why),
             },
-            Ok(Err(error)) => error.text().to_owned(),
-            Err(panic) => panic_text(&*panic),
+            Ok(Err(error)) => error,
+            Err(panic) => StageError::Retry(panic_text(&*panic)),
         };
         self.value = None;
         Did::nothing(Err(failed))
@@ -398,7 +419,7 @@ impl<P: Procedure> Running for Typed<P> {
         })
     }
 
-    fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Did<Result<(), String>>> {
+    fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Did<Result<(), StageError>>> {
         Box::pin(async move {
             let mut did = self.run_undo(call, host).await;
             did.upgraded = self.unwritten.take();
@@ -447,6 +468,16 @@ impl<P: Procedure> Typed<P> {
             Err(panic) => Err(panic_text(&*panic)),
         }
     }
+}
+
+/// Runs a call for as long as its code allows; then it fails, and may be tried again.
+async fn limited<T>(
+    host: &Host,
+    time: Duration,
+    call: impl Future<Output = Result<T, StageError>>,
+) -> Result<T, StageError> {
+    let ended = within(Arc::clone(&host.clock), time, call).await;
+    ended.unwrap_or_else(|elapsed| Err(elapsed.into()))
 }
 
 fn step_outcome<P: Procedure>(step: Step<P>) -> Result<StageOutcome, CodecError> {

@@ -94,6 +94,13 @@ impl<P: Procedure> fmt::Debug for Step<P> {
 pub enum StageError {
     /// Try again after the kind's backoff.
     Retry(String),
+    /// Try again after this delay, instead of the kind's backoff: for callees that say when to ask again. It counts as
+    /// an attempt, as `Retry` does, and fails the procedure once the kind's attempts are used up.
+    ///
+    /// The delay has no jitter, survives restarts, and is at most 24 hours; a longer one counts as 24 hours. A zero
+    /// delay runs the stage again at once, behind everything that already waits; it is part of the same commit. Past
+    /// the point of no return, once the attempts are used up, the delay is at least the kind's longest backoff.
+    RetryAfter(Duration, String),
     /// Fail permanently, and roll back.
     Fail(String),
 }
@@ -102,6 +109,24 @@ impl StageError {
     /// Creates an error that asks for another attempt.
     pub fn retry(cause: impl fmt::Display) -> Self {
         Self::Retry(cause.to_string())
+    }
+
+    /// Creates an error that asks for another attempt after this delay. See [`StageError::RetryAfter`].
+    ///
+    /// ```
+    /// # use procession_actors::StageError;
+    /// # use std::time::Duration;
+    /// fn check(status: u16, retry_after: Option<u64>) -> Result<(), StageError> {
+    ///     match (status, retry_after) {
+    ///         (200, _) => Ok(()),
+    ///         (503, Some(seconds)) => Err(StageError::retry_after(Duration::from_secs(seconds), "the service is busy")),
+    ///         _ => Err(StageError::retry(format!("the service answered {status}"))),
+    ///     }
+    /// }
+    /// assert_eq!(check(503, Some(7)).unwrap_err().text(), "the service is busy");
+    /// ```
+    pub fn retry_after(delay: Duration, cause: impl fmt::Display) -> Self {
+        Self::RetryAfter(delay, cause.to_string())
     }
 
     /// Creates an error that fails permanently.
@@ -113,7 +138,21 @@ impl StageError {
     #[must_use]
     pub fn text(&self) -> &str {
         match self {
-            Self::Retry(text) | Self::Fail(text) => text,
+            Self::Retry(text) | Self::RetryAfter(_, text) | Self::Fail(text) => text,
+        }
+    }
+
+    pub(crate) fn into_text(self) -> String {
+        match self {
+            Self::Retry(text) | Self::RetryAfter(_, text) | Self::Fail(text) => text,
+        }
+    }
+
+    /// Returns the delay that the error asks for, if it asks for one.
+    pub(crate) const fn delay(&self) -> Option<Duration> {
+        match self {
+            Self::RetryAfter(delay, _) => Some(*delay),
+            Self::Retry(_) | Self::Fail(_) => None,
         }
     }
 }

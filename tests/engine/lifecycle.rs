@@ -1,5 +1,6 @@
-//! Life cycle and steps, children and their latch: scenarios E-001 to E-023.
+//! Life cycle and steps, children and their latch: scenarios E-001 to E-023, F-011 and F-012.
 
+mod attempts;
 mod children;
 mod children_rounds;
 mod detached;

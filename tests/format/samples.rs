@@ -44,6 +44,7 @@ fn full() -> Row {
         in_flight: Some(InFlight {
             run: Seq(76),
             deaths: 1,
+            counted_from: None,
             alone: true,
         }),
         history: 9,

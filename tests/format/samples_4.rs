@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, EventName, Kind, LimitKey, Pause,
-    ProcedureId, Record, RevealScope, Row, Seq, Verb, WaitReason,
+    AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, EventName, InFlight, Kind, LimitKey, Pause,
+    ProcedureId, ProcedureState, Record, RevealScope, Row, Seq, Timestamp, Verb, WaitReason,
 };
 
 use crate::samples::{Sample, blob, plain, row};
@@ -18,6 +18,38 @@ pub(crate) fn rows() -> Vec<Sample> {
         ..plain()
     };
     vec![row("waits-after".to_owned(), waits)]
+}
+
+/// Rows that remember a delay that their code chose, and attempts that were cut off.
+pub(crate) fn attempts() -> Vec<Sample> {
+    let chosen = Row {
+        state: ProcedureState::WaitingTimeout,
+        wait: Some(WaitReason::Backoff(2, Timestamp(9_000_000))),
+        attempt: 2,
+        retry_after: Some(Duration::from_millis(7_500)),
+        ..plain()
+    };
+    let suspect = Row {
+        wait: Some(WaitReason::Suspect),
+        repeated: 2,
+        ..plain()
+    };
+    let drained = Row {
+        in_flight: Some(InFlight {
+            run: Seq(300),
+            deaths: InFlight::UNCOUNTED,
+            alone: false,
+            counted_from: Some(3),
+        }),
+        repeated: 1,
+        ..plain()
+    };
+    let samples = [
+        ("delay-chosen", chosen),
+        ("cut-off-and-parked", suspect),
+        ("cut-off-by-a-drain", drained),
+    ];
+    samples.map(|(name, sample)| row(name.to_owned(), sample)).into()
 }
 
 /// A broadcast under way, and its end.

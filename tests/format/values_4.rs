@@ -13,6 +13,11 @@ fn rows_are_as_in_version_4() -> Tested {
 }
 
 #[test]
+fn a_delay_that_code_chose_and_attempts_that_were_cut_off_are_as_when_they_came() -> Tested {
+    read_rows("v4/attempts.hex", &samples::attempts())
+}
+
+#[test]
 fn all_other_records_and_the_layout_of_keys_are_as_in_version_4() -> Tested {
     let samples = samples::others();
     let golden = compare("v4/others.hex", &samples)?;

@@ -106,6 +106,7 @@ fn rows_that_no_engine_writes_are_put_aside() -> Tested {
                 row.in_flight = Some(InFlight {
                     run: Seq(7),
                     deaths: 0,
+                    counted_from: None,
                     alone: false,
                 })
             })?,

@@ -107,9 +107,12 @@ impl Shapes {
         }
         let mut act = act;
         match draw.below(100) {
-            0..10 => act = Act::Retry(1 + draw.small(2), Box::new(act)),
+            0..7 => act = Act::Retry(1 + draw.small(2), Box::new(act)),
+            7..10 => act = Act::RetryAfter(delays(stage, 1 + draw.small(2)), Box::new(act)),
             10..13 => act = Act::Retry(9, Box::new(act)),
-            13..18 => act = Act::Panic(1 + draw.small(2), Box::new(act)),
+            13..16 => act = Act::Panic(1 + draw.small(2), Box::new(act)),
+            // Without any time: a stage that is out while nothing moves would be a fault.
+            16..18 => act = Act::Hang(1 + draw.small(2), 0, Box::new(act)),
             18..26 => act = Act::Yield(1 + draw.small(3), Box::new(act)),
             26..30 if depth + 1 < DEEPEST => {
                 let child = self.plan(draw, &format!("{name}.{stage}x"), depth + 1);
@@ -173,13 +176,27 @@ fn places(draw: &mut Draw, children: &[Plan]) -> Vec<u32> {
     places
 }
 
+/// Chooses delays by the stage alone, so that nothing else is drawn otherwise: none, some ms, or the kind's own.
+fn delays(stage: u32, times: u32) -> Vec<Option<u64>> {
+    let delay = |number: u32| match number % 3 {
+        0 => None,
+        1 => Some(0),
+        _ => Some(700),
+    };
+    (stage..stage + times).map(delay).collect()
+}
+
 fn letter(place: u32) -> char {
     char::from_u32('a' as u32 + place % 26).unwrap_or('z')
 }
 
 fn undo(draw: &mut Draw, name: &str) -> UndoAct {
     match draw.below(10) {
-        0..3 => UndoAct::Fail(1 + draw.small(2)),
+        0..2 => UndoAct::Fail(1 + draw.small(2)),
+        2..3 => {
+            let times = 1 + draw.small(2);
+            UndoAct::FailAfter(times, u64::from(times - 1) * 300)
+        }
         3..4 => UndoAct::Fail(7),
         4..6 => UndoAct::Panic(1),
         6..8 => UndoAct::FailUntil(REPAIRED.to_owned()),
@@ -209,6 +226,8 @@ impl Act {
         match self {
             Self::Add(_, amount, then) => amount + then.adds(),
             Self::Retry(_, then)
+            | Self::RetryAfter(_, then)
+            | Self::Hang(_, _, then)
             | Self::Panic(_, then)
             | Self::Yield(_, then)
             | Self::AddChild(_, then)
@@ -224,6 +243,8 @@ impl Act {
             Self::Yield(..) => true,
             Self::Add(_, _, then)
             | Self::Retry(_, then)
+            | Self::RetryAfter(_, then)
+            | Self::Hang(_, _, then)
             | Self::Panic(_, then)
             | Self::AddChild(_, then)
             | Self::Submit(_, then)

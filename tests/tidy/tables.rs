@@ -29,6 +29,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
         "guard",
         "queues",
         "sync",
+        "time_limit",
         "telemetry",
         "threads",
     ],

@@ -103,6 +103,7 @@ fn check_numbers(row: &Row) -> Result<(), String> {
         ("attempts", row.attempt.max(row.undo_attempts).max(backoff).max(alike)),
         ("history entries", row.history.max(row.standing)),
         ("runs of the same stage", row.same_stage),
+        ("runs that were cut off", row.repeated),
         ("signals", row.signals.max(signal)),
     ];
     match counts.into_iter().find(|(_, count)| *count > COUNT_MAX) {

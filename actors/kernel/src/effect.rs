@@ -44,6 +44,8 @@ pub enum StageTask {
         wake: Option<Wake>,
         /// The procedure's deadline has passed, and its code is told so.
         out_of_time: bool,
+        /// How many processes ended, or drains gave up, while this attempt was out.
+        repeated: u32,
     },
     /// Undo the stage.
     Undo {

@@ -118,6 +118,9 @@ pub enum StageOutcome {
     Yield,
     /// Run the same stage again after a backoff.
     Retry(String),
+    /// Run the same stage again after this delay, or at once behind all others if it is zero. A delay over
+    /// [`RETRY_AFTER_MAX`](crate::RETRY_AFTER_MAX) counts as that.
+    RetryAfter(Duration, String),
     /// Fail permanently.
     Fail(String),
     /// User code panicked. This counts as a retry.
@@ -171,6 +174,8 @@ pub struct UndoEnded {
     pub ended: Timestamp,
     /// The outcome, with the error text if the undo failed.
     pub outcome: Result<(), String>,
+    /// For a failed undo: the delay before its next attempt, if its code chose one.
+    pub retry_after: Option<Duration>,
     /// The payload, if the undo changed it.
     pub payload: Option<Blob>,
     /// The payload as upgraded from an older version, as in [`StageEnded::upgraded`].

@@ -75,7 +75,7 @@ pub use lock::{LockMode, LockNeed, LockPath};
 pub use needs::{Lacking, Needs};
 pub use plan::{Executed, Freed, PLAN_NAMED, Plan, PlannedStage};
 pub use record::{EvictedFamily, KeyEntry, Record, UserWrite};
-pub use retry::RetryPolicy;
+pub use retry::{RETRY_AFTER_MAX, RetryPolicy};
 pub use row::{
     ChildPermits, FailureStreak, Hold, InFlight, JoinPolicy, Mark, NextStageNeeds, OnFailure, OnTimeout,
     PayloadSizeNote, Round, Row,

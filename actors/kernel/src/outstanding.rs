@@ -25,7 +25,7 @@ impl Kernel {
             return Vec::new();
         };
         if row.in_flight.is_some() {
-            return stage_of(row, None).into_iter().collect();
+            return stage_of(row, self.deaths, None).into_iter().collect();
         }
         let clean_up = row.cleaning.then(|| call_of(row, StageTask::CleanUp));
         let other = undo_of(family, row).or_else(|| join_of(family, row));
@@ -47,12 +47,13 @@ pub(crate) fn call_of(row: &Row, task: StageTask) -> StageCall {
     }
 }
 
-/// Returns the call of the stage that the row says is out.
-pub(crate) fn stage_of(row: &Row, payload: Option<Blob>) -> Option<StageCall> {
+/// Returns the call of the stage that the row says is out, for an engine whose store has seen this many deaths.
+pub(crate) fn stage_of(row: &Row, deaths: u32, payload: Option<Blob>) -> Option<StageCall> {
     let task = StageTask::Execute {
         run: row.in_flight?.run,
         wake: row.wake.clone(),
         out_of_time: row.out_of_time && row.deadline.is_none(),
+        repeated: row.repeated_at(deaths),
     };
     Some(StageCall {
         payload,

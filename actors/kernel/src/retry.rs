@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+/// The longest delay that code may choose for its next attempt: 24 hours. A longer one counts as this. The delay often
+/// comes from another system's answer, which may be absurd.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
+
 /// Number of attempts, and the delays between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {

@@ -180,6 +180,10 @@ pub struct InFlight {
     /// The procedure runs as the only suspect.
     #[serde(rename = "a", default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
+    /// The number of deaths when a drain gave the stage up, since that replaces `deaths`. Later ones are counted from
+    /// here for [`Row::repeated_at`].
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub counted_from: Option<u32>,
 }
 
 /// How an operator changed a procedure's end.
@@ -349,6 +353,13 @@ pub struct Row {
     /// began. That broadcast and all earlier ones do not wake it.
     #[serde(rename = "W", default, skip_serializing_if = "is_none")]
     pub waits_after: Seq,
+    /// While it backs off: the delay, if its code chose it.
+    #[serde(rename = "R", default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<Duration>,
+    /// How many processes ended, or drains gave up, while the next attempt was out before, without those that its mark
+    /// counts. See [`Self::repeated_at`].
+    #[serde(rename = "S", default, skip_serializing_if = "is_zero")]
+    pub repeated: u32,
     /// Idempotency key of its submission.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
@@ -373,6 +384,19 @@ impl InFlight {
 }
 
 impl Row {
+    /// Returns how many processes ended, or drains gave up, while its current attempt was out, so that the attempt may
+    /// have run in part or wholly. `deaths` is how often engines of this store have died.
+    #[must_use]
+    pub fn repeated_at(&self, deaths: u32) -> u32 {
+        let out = self.in_flight.map_or(0, |in_flight| match in_flight.counted_from {
+            Some(from) => deaths.saturating_sub(from),
+            // A drain of an engine that kept no count.
+            None if in_flight.deaths == InFlight::UNCOUNTED => 1,
+            None => deaths.saturating_sub(in_flight.deaths),
+        });
+        self.repeated.saturating_add(out)
+    }
+
     /// Returns `true` if it has ended.
     #[must_use]
     pub const fn is_ended(&self) -> bool {

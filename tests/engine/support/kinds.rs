@@ -49,6 +49,9 @@ macro_rules! kind_of_plan {
                 }
                 match self.0.undos.get(&stage) {
                     Some(UndoAct::Fail(times)) if attempt <= *times => Err(StageError::retry("the undo fails")),
+                    Some(UndoAct::FailAfter(times, ms)) if attempt <= *times => {
+                        Err(StageError::retry_after(Duration::from_millis(*ms), "the undo fails"))
+                    }
                     Some(UndoAct::Panic(times)) if attempt <= *times => panic!("the undo panics"),
                     Some(UndoAct::FailUntil(gate)) if !lab.is_open(gate) => Err(StageError::retry("the fault is there")),
                     Some(UndoAct::FailThenPanicUntil(gate)) if !lab.is_open(gate) => match attempt {
@@ -207,6 +210,27 @@ where
             Act::Retry(times, _) if cx.attempt() <= times => {
                 return Err(StageError::retry(format!("attempt {}", cx.attempt())));
             }
+            Act::RetryAfter(delays, then) => match delays.get(cx.attempt() as usize - 1) {
+                Some(delay) => {
+                    let text = format!("attempt {}", cx.attempt());
+                    return Err(match delay {
+                        Some(ms) => StageError::retry_after(Duration::from_millis(*ms), text),
+                        None => StageError::retry(text),
+                    });
+                }
+                None => *then,
+            },
+            Act::Hang(times, ms, then) => {
+                if cx.attempt() <= times {
+                    cx.within(Duration::from_millis(ms), std::future::pending::<()>())
+                        .await?;
+                }
+                *then
+            }
+            Act::Repeated(then) => {
+                lab.note(format!("{name}{stage} repeated {}", cx.repeated()));
+                *then
+            }
             Act::FailFirst(times, _) if cx.attempt() <= times => {
                 return Err(StageError::fail(format!("attempt {}", cx.attempt())));
             }
@@ -319,6 +343,9 @@ where
         Act::Next
         | Act::Held(..)
         | Act::Retry(..)
+        | Act::RetryAfter(..)
+        | Act::Hang(..)
+        | Act::Repeated(..)
         | Act::FailFirst(..)
         | Act::Panic(..)
         | Act::Yield(..)

@@ -20,6 +20,13 @@ pub(crate) enum Act {
     Fail(String),
     /// Asks for another attempt this often, then does the other.
     Retry(u32, Box<Act>),
+    /// Asks for further attempts: after each of these delays in ms, or after the kind's backoff where none is chosen.
+    /// Then does the other.
+    RetryAfter(Vec<Option<u64>>, Box<Act>),
+    /// Awaits for ever, within so many ms, this often; then does the other.
+    Hang(u32, u64, Box<Act>),
+    /// Notes how often its attempt was cut off, as `a2 repeated 1`; then does the other.
+    Repeated(Box<Act>),
     /// Fails for good this often, then does the other: for stages that fail no more.
     FailFirst(u32, Box<Act>),
     /// Panics this often, then does the other.
@@ -65,6 +72,8 @@ pub(crate) enum Act {
 pub(crate) enum UndoAct {
     /// Fails this often.
     Fail(u32),
+    /// Fails this often, and chooses so many ms until the next attempt.
+    FailAfter(u32, u64),
     /// Panics this often.
     Panic(u32),
     /// Fails as long as the lab's gate of this name is shut.

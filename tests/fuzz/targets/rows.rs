@@ -212,7 +212,10 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
         3 => row.parent = feed.maybe(Feed::count),
         4 => row.on_failure = OnFailure::Compensate,
         5 | 6 => row.state = feed.one_of(&ProcedureState::ALL, ProcedureState::Failed),
-        7 | 8 => row.wait = feed.maybe(wait),
+        7 | 8 => {
+            row.wait = feed.maybe(wait);
+            row.retry_after = feed.maybe(|feed| Duration::from_micros(feed.number()));
+        }
         9 => row.since = feed.time(),
         10 => row.stage = Blob::from(vec![feed.byte(), feed.byte()]),
         11 => row.visit = feed.count(),
@@ -222,7 +225,9 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
                 run: Seq(feed.number()),
                 deaths: feed.count(),
                 alone: feed.byte().is_multiple_of(2),
+                counted_from: feed.maybe(Feed::count),
             });
+            row.repeated = feed.count();
         }
         15 => row.history = feed.count(),
         16 => row.standing = feed.count(),

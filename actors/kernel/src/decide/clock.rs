@@ -10,8 +10,8 @@ use crate::row::Row;
 use crate::wait::WaitReason;
 
 impl Draft<'_> {
-    /// Shortens every backoff that would last longer than its policy allows. Sleeps and deadlines are instants that
-    /// user code chose, so they stay.
+    /// Shortens every backoff that would last longer than its policy allows, or than the delay that its code chose.
+    /// Sleeps and deadlines are instants that user code chose, so they stay.
     pub(super) fn clock_set_back(&mut self) {
         let long: Vec<(ProcedureId, WaitReason)> = self
             .kernel
@@ -34,9 +34,12 @@ impl Draft<'_> {
         (until > latest).then_some(WaitReason::Backoff(attempt, latest))
     }
 
-    /// Returns the longest backoff that the policies allow. During a rollback, the undo's member is unknown until the
-    /// stack is read, so all members of the scope count.
+    /// Returns the delay that the code chose, or else the longest backoff that the policies allow. During a rollback,
+    /// the undo's member is unknown until the stack is read, so all members of the scope count.
     fn longest_backoff(&self, row: &Row, attempt: u32) -> Duration {
+        if let Some(chosen) = row.retry_after {
+            return chosen;
+        }
         let rules = |row: &Row| self.kernel.kind(&row.kind);
         if !row.is_failing() {
             let policy = rules(row).map(|rules| rules.retry).unwrap_or_default();

@@ -84,6 +84,9 @@ impl<'a> Draft<'a> {
         for mut row in rows.into_values() {
             row.revision = self.seq;
             row.clear_failure_streak();
+            if !matches!(row.wait, Some(WaitReason::Backoff(..))) {
+                row.retry_after = None;
+            }
             let before = self.row_before(row.id);
             row.waits_after = self.waits_after(&row, before);
             // An invariant of the engine: nothing may be committed from a broken state.
@@ -432,6 +435,7 @@ impl<'a> Draft<'a> {
             run: self.seq,
             deaths: self.kernel.deaths,
             alone: false,
+            counted_from: None,
         });
         if row.past_no_return.is_none() && row.next_is_no_return.is_some() {
             row.past_no_return.clone_from(&row.next_is_no_return);
@@ -457,7 +461,7 @@ impl<'a> Draft<'a> {
 
     /// Issues the call of the stage that the row says is out.
     pub(super) fn advance(&mut self, row: &Row, payload: Option<Blob>) {
-        if let Some(call) = stage_of(row, payload) {
+        if let Some(call) = stage_of(row, self.kernel.deaths, payload) {
             self.effect(DispatchEffect::call(call));
         }
     }

@@ -65,6 +65,8 @@ impl Draft<'_> {
             return Err(Refusal::NotNow(text));
         }
         if let Some(mut row) = self.take(id) {
+            // A person has looked at what the earlier runs left.
+            row.repeated = 0;
             self.set_going(&mut row, None);
             self.put(row);
         }

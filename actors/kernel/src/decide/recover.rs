@@ -90,7 +90,7 @@ impl Draft<'_> {
         let row = self.row_after(id).unwrap_or(before);
         match self.resumption(row) {
             Resumption::Again => {
-                if let Some(stage) = stage_of(row, None) {
+                if let Some(stage) = stage_of(row, self.kernel.deaths, None) {
                     self.effect(DispatchEffect::call(stage));
                 }
             }
@@ -163,6 +163,7 @@ impl Draft<'_> {
         for id in rest {
             if let Some(mut row) = self.take(*id) {
                 // Its stage may have run in part, so it keeps its locks and permits and nobody else enters them.
+                row.repeated = row.repeated_at(self.kernel.deaths);
                 row.in_flight = None;
                 row.ready = None;
                 row.wait = Some(WaitReason::Suspect);

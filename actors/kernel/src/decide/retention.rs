@@ -56,7 +56,7 @@ impl Draft<'_> {
     }
 
     /// Ends a drain. Stages that still run lose their death counts: the next start runs them, and counts nothing
-    /// against them.
+    /// against them. Their code is still told that the attempt was cut off.
     pub(super) fn drain_ended(&mut self, request: RequestId) {
         let out: Vec<ProcedureId> = self
             .kernel
@@ -68,11 +68,13 @@ impl Draft<'_> {
             .map(|row| row.id)
             .collect();
         for id in out {
-            let now = self.now;
+            let (now, deaths) = (self.now, self.kernel.deaths);
             self.change(id, |row| {
+                row.repeated = row.repeated_at(deaths).saturating_add(1);
                 if let Some(in_flight) = &mut row.in_flight {
                     in_flight.deaths = InFlight::UNCOUNTED;
                     in_flight.alone = false;
+                    in_flight.counted_from = Some(deaths);
                 }
                 if row.state != ProcedureState::Failed {
                     row.since = now;

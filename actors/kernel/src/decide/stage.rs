@@ -13,6 +13,7 @@ use crate::kernel::HistoryDetail;
 use crate::lifecycle::ProcedureState;
 use crate::needs::Lacking;
 use crate::record::Record;
+use crate::retry::RETRY_AFTER_MAX;
 use crate::row::{JoinPolicy, Row};
 use crate::wait::{WaitReason, Wake};
 
@@ -72,6 +73,7 @@ impl Draft<'_> {
             | StageOutcome::Wait(..)
             | StageOutcome::Yield
             | StageOutcome::Retry(_)
+            | StageOutcome::RetryAfter(..)
             | StageOutcome::Fail(_)
             | StageOutcome::Panicked(_)
             | StageOutcome::Refused(_) => 0,
@@ -121,6 +123,7 @@ impl Draft<'_> {
             | StageOutcome::Wait(..)
             | StageOutcome::Yield
             | StageOutcome::Retry(_)
+            | StageOutcome::RetryAfter(..)
             | StageOutcome::Fail(_)
             | StageOutcome::Panicked(_)
             | StageOutcome::Refused(_) => {}
@@ -149,6 +152,8 @@ impl Draft<'_> {
         if self.is_stopping(&row) || self.kernel.draining {
             // A yielded call has not executed, so nothing is added to the rollback stack.
             let mut row = Box::new(row);
+            // The call reported nothing about earlier ones that were cut off, so they still count.
+            row.repeated = row.repeated_at(self.kernel.deaths);
             row.in_flight = None;
             row.wait = Some(WaitReason::Queue);
             row.since = self.now;
@@ -190,12 +195,13 @@ impl Draft<'_> {
         row.history = number;
         row.ready = None;
         row.in_flight = None;
+        row.repeated = 0;
         if is_success(&report.outcome) {
             row.next_is_no_return.clone_from(&report.next_needs.next_is_no_return);
             row.expected = report.next_needs.expected;
         }
         self.admission_recorded(row, report);
-        if !matches!(report.outcome, StageOutcome::Retry(_) | StageOutcome::Panicked(_)) {
+        if !is_retry(&report.outcome) {
             self.consume_wake(row);
         }
         if let Some(value) = report.payload.as_ref().or(report.upgraded.as_ref()) {
@@ -291,8 +297,11 @@ impl Draft<'_> {
                 self.wait(row, event, timeout);
             }
             StageOutcome::Yield => self.put(row),
-            StageOutcome::Retry(text) => self.try_again(row, CauseKind::AttemptsExhausted, text),
-            StageOutcome::Panicked(text) => self.try_again(row, CauseKind::Panicked, text),
+            StageOutcome::Retry(text) => self.try_again(row, CauseKind::AttemptsExhausted, text, None),
+            StageOutcome::RetryAfter(delay, text) => {
+                self.try_again(row, CauseKind::AttemptsExhausted, text, Some(delay));
+            }
+            StageOutcome::Panicked(text) => self.try_again(row, CauseKind::Panicked, text, None),
             StageOutcome::Fail(text) => self.failed(row, CauseKind::Failed, text),
             StageOutcome::Refused(text) => self.failed(row, CauseKind::OverBound, text),
         }
@@ -355,6 +364,7 @@ impl Draft<'_> {
             StageOutcome::Done(output) if !row.is_failing() && report.children.is_empty() => self.done(row, output),
             StageOutcome::Fail(text)
             | StageOutcome::Retry(text)
+            | StageOutcome::RetryAfter(_, text)
             | StageOutcome::Panicked(text)
             | StageOutcome::Refused(text) => {
                 row.cause.get_or_insert_with(|| Cause::new(CauseKind::Failed, text, id));
@@ -393,7 +403,8 @@ impl Draft<'_> {
         self.put(row);
     }
 
-    fn try_again(&mut self, mut row: Box<Row>, exhausted: CauseKind, text: String) {
+    /// Runs the stage again, after the delay that its code chose, or else after its kind's backoff.
+    fn try_again(&mut self, mut row: Box<Row>, exhausted: CauseKind, text: String, chosen: Option<Duration>) {
         let rules = self.kernel.kind(&row.kind);
         let retry = rules.map(|rules| rules.retry).unwrap_or_default();
         row.attempt = row.attempt.saturating_add(1);
@@ -414,14 +425,24 @@ impl Draft<'_> {
             self.record(Record::HistoryDropped(row.id.family, oldest));
         }
         let drawn = self.drawn(&row);
-        // Past its point of no return a procedure retries forever, and never fails on its own.
-        let delay = if allowed {
-            retry.jittered(row.attempt, drawn)
-        } else {
-            retry.longest(drawn)
+        let chosen = chosen.map(|delay| delay.min(RETRY_AFTER_MAX));
+        let (delay, chosen) = match chosen {
+            Some(delay) if allowed => (delay, chosen),
+            None if allowed => (retry.jittered(row.attempt, drawn), None),
+            // Past its point of no return a procedure retries forever, and never fails on its own. A short delay that
+            // its code chose would make it commit without pause.
+            Some(delay) if delay > retry.longest(drawn) => (delay, chosen),
+            Some(_) | None => (retry.longest(drawn), None),
         };
-        let reason = WaitReason::Backoff(row.attempt, self.now.after(delay));
-        self.park(&mut row, ProcedureState::WaitingTimeout, reason);
+        if delay.is_zero() && chosen.is_some() {
+            // As if it was parked: procedures that wait for its locks or permits get their turn first.
+            self.give_back(&mut row, false);
+            self.set_going(&mut row, None);
+        } else {
+            let reason = WaitReason::Backoff(row.attempt, self.now.after(delay));
+            self.park(&mut row, ProcedureState::WaitingTimeout, reason);
+            row.retry_after = chosen;
+        }
         self.put(row);
     }
 
@@ -434,7 +455,7 @@ impl Draft<'_> {
 
     pub(super) fn failed(&mut self, row: Box<Row>, kind: CauseKind, text: String) {
         if row.past_no_return.is_some() {
-            self.try_again(row, kind, text);
+            self.try_again(row, kind, text, None);
             return;
         }
         let cause = Cause::new(kind, text, row.id);
@@ -459,6 +480,7 @@ const fn next_stage(outcome: &StageOutcome) -> Option<&Blob> {
         StageOutcome::Done(_)
         | StageOutcome::Yield
         | StageOutcome::Retry(_)
+        | StageOutcome::RetryAfter(..)
         | StageOutcome::Fail(_)
         | StageOutcome::Panicked(_)
         | StageOutcome::Refused(_) => None,
@@ -473,6 +495,13 @@ fn locks_go_on(row: &Row, report: &StageEnded) -> bool {
         && row.locks != report.next_needs.locks
 }
 
+const fn is_retry(outcome: &StageOutcome) -> bool {
+    matches!(
+        outcome,
+        StageOutcome::Retry(_) | StageOutcome::RetryAfter(..) | StageOutcome::Panicked(_)
+    )
+}
+
 const fn is_success(outcome: &StageOutcome) -> bool {
     match outcome {
         StageOutcome::Next(_)
@@ -482,6 +511,7 @@ const fn is_success(outcome: &StageOutcome) -> bool {
         | StageOutcome::Wait(..) => true,
         StageOutcome::Yield
         | StageOutcome::Retry(_)
+        | StageOutcome::RetryAfter(..)
         | StageOutcome::Fail(_)
         | StageOutcome::Panicked(_)
         | StageOutcome::Refused(_) => false,
@@ -495,7 +525,7 @@ fn ending_of(outcome: &StageOutcome) -> (Ending, Option<&str>) {
         StageOutcome::Spawn { .. } => (Ending::Spawn, None),
         StageOutcome::Sleep(..) => (Ending::Sleep, None),
         StageOutcome::Wait(..) => (Ending::Wait, None),
-        StageOutcome::Retry(text) => (Ending::Retry, Some(text)),
+        StageOutcome::Retry(text) | StageOutcome::RetryAfter(_, text) => (Ending::Retry, Some(text)),
         StageOutcome::Fail(text) | StageOutcome::Refused(text) => (Ending::Fail, Some(text)),
         StageOutcome::Panicked(text) => (Ending::Panic, Some(text)),
     }

@@ -2,6 +2,7 @@
 //! operator only.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::draft::Draft;
 use crate::audit::OperatorRequest;
@@ -14,6 +15,7 @@ use crate::kernel::HistoryDetail;
 use crate::lock::LockNeed;
 use crate::outstanding::undo_call;
 use crate::record::Record;
+use crate::retry::RETRY_AFTER_MAX;
 use crate::row::Row;
 use crate::wait::WaitReason;
 
@@ -112,7 +114,7 @@ impl Draft<'_> {
                 self.write_user(report.writes);
                 self.undone(scope, top);
             }
-            Err(text) => self.undo_failed(scope, &top, &text),
+            Err(text) => self.undo_failed(scope, &top, &text, report.retry_after),
         }
     }
 
@@ -212,7 +214,8 @@ impl Draft<'_> {
         }
     }
 
-    fn undo_failed(&mut self, scope: ProcedureId, top: &HistoryEntry, text: &str) {
+    /// Arms the next attempt of an undo, after the delay that its code chose, or else after its kind's backoff.
+    fn undo_failed(&mut self, scope: ProcedureId, top: &HistoryEntry, text: &str, chosen: Option<Duration>) {
         self.close_with(Record::UndoOut(scope, false));
         let id = ProcedureId::new(scope.family, top.member);
         self.effect(DispatchEffect::Stop(id));
@@ -223,10 +226,14 @@ impl Draft<'_> {
             .unwrap_or_default();
         let now = self.now;
         let failed = self.row(scope).map_or(0, |row| row.undo_attempts) + 1;
+        let chosen = chosen
+            .map(|delay| delay.min(RETRY_AFTER_MAX))
+            .filter(|_| retry.allows_another(failed));
         let reason = if retry.allows_another(failed) {
             self.effect(LifecycleEffect::ArmTimer);
             let drawn = self.row(id).map_or(0, |row| self.drawn(row));
-            WaitReason::Backoff(failed, now.after(retry.jittered(failed, drawn)))
+            let delay = chosen.unwrap_or_else(|| retry.jittered(failed, drawn));
+            WaitReason::Backoff(failed, now.after(delay))
         } else {
             WaitReason::RollbackFailed
         };
@@ -235,11 +242,14 @@ impl Draft<'_> {
             row.undo_attempts = failed;
             row.note_failure(text);
             row.wait = Some(reason);
+            row.retry_after = chosen;
             row.since = now;
             row.ready = None;
         });
         if self.scope_of(scope) != Some(scope) {
             self.begin_rollback_if_quiet(scope);
+        } else if chosen.is_some_and(|delay| delay.is_zero()) {
+            self.try_undo_again(scope);
         }
     }
 

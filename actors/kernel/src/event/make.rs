@@ -72,6 +72,7 @@ impl UndoEnded {
             begun: at,
             ended: at,
             outcome,
+            retry_after: None,
             payload: None,
             upgraded: None,
             writes: Vec::new(),

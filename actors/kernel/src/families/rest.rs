@@ -81,6 +81,8 @@ fn rests(row: &Row) -> bool {
         payload_size,
         failure_streak,
         waits_after: _,
+        retry_after,
+        repeated,
         key: _,
         deadline: _,
         submitted: _,
@@ -103,6 +105,8 @@ fn rests(row: &Row) -> bool {
         && *visit < STAGES_FROZEN
         && payload_size.is_none()
         && failure_streak.is_none()
+        && retry_after.is_none()
+        && *repeated == 0
         && !paused
         && mark.is_none()
         && output.is_none()

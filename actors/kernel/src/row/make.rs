@@ -54,6 +54,8 @@ impl Row {
             payload_size: None,
             failure_streak: None,
             waits_after: Seq::default(),
+            retry_after: None,
+            repeated: 0,
             key: None,
             deadline: None,
             submitted: at,

@@ -216,6 +216,11 @@ impl Disk {
         self.live.iter().flat_map(|family| self.members(*family))
     }
 
+    /// Tells whether the start of this epoch is on disk.
+    pub(crate) const fn has_started(&self, epoch: Epoch) -> bool {
+        self.epoch >= epoch.0
+    }
+
     /// Builds the kernel of the next epoch; it has not decided its start yet.
     pub(crate) fn load(&self, rules: Rules) -> Kernel {
         let died = self.epoch > 0 && self.stopped != self.epoch;

@@ -193,12 +193,18 @@ impl Draw {
                 StageOutcome::Wait(self.event(), timeout, next)
             }
             76..82 => StageOutcome::Yield,
-            82..88 => StageOutcome::Retry(format!("again at {}", now.0)),
+            82..86 => StageOutcome::Retry(format!("again at {}", now.0)),
+            86..88 => StageOutcome::RetryAfter(delay_at(now), format!("again at {}", now.0)),
             88..93 => StageOutcome::Fail("boom".to_owned()),
             93..97 => StageOutcome::Panicked("ouch".to_owned()),
             _ => StageOutcome::Refused("too much".to_owned()),
         }
     }
+}
+
+/// Chooses a delay by the time alone, so that nothing else is drawn otherwise than without it: none, or some seconds.
+pub(crate) fn delay_at(now: Timestamp) -> Duration {
+    Duration::from_secs(now.0 / 1_000_000 % 4)
 }
 
 /// Encodes a stage.

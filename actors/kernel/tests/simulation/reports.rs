@@ -6,7 +6,7 @@ use procession_kernel::{
     Birth, Event, JoinRuling, Key, NextStageNeeds, ProcedureId, Seq, StageEnded, StageOutcome, UndoEnded, UserWrite,
 };
 
-use super::draw::stage;
+use super::draw::{delay_at, stage};
 use super::play::Play;
 
 impl Play {
@@ -84,7 +84,9 @@ impl Play {
         (scope, number): (ProcedureId, u32),
         outcome: Result<(), String>,
     ) -> Result<(), String> {
+        let chosen = outcome.is_err() && self.shell.now.0.is_multiple_of(3);
         let report = UndoEnded {
+            retry_after: chosen.then(|| delay_at(self.shell.now)),
             payload: self.draw.percent(20).then(|| self.draw.value()),
             ..UndoEnded::new(scope, number, self.shell.now, outcome)
         };

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use procession_kernel::{
     AdmissionEffect, Answer, Binding, Claim, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, Kernel,
     LifecycleEffect, ProcedureId, Receipt, Record, RequestEffect, RequestId, Scope, Seq, StageCall, StageOutcome,
-    StageTask, Timestamp,
+    StageTask, Timestamp, WaitReason,
 };
 
 use super::desk::Desk;
@@ -46,6 +46,8 @@ pub(crate) struct Shell {
     pub(crate) answered: BTreeMap<RequestId, Answer>,
     /// Requests of this life.
     asked: BTreeSet<RequestId>,
+    /// How many lives ended while an attempt was out: the procedure, its visit, its failed attempts.
+    cut_off: BTreeMap<(ProcedureId, u32, u32), u32>,
     /// Wakes that were lost on purpose in this life.
     pub(crate) lost: u64,
     /// Why procedures waited, in short: what the histories have covered.
@@ -74,6 +76,7 @@ impl Shell {
             next_request: 0,
             answered: BTreeMap::new(),
             asked: BTreeSet::new(),
+            cut_off: BTreeMap::new(),
             lost: 0,
             waits: BTreeSet::new(),
             log: Vec::new(),
@@ -84,6 +87,11 @@ impl Shell {
 
     /// Begins the next life from what is on disk.
     fn start(&mut self) -> Result<(), String> {
+        // A life whose start was not on disk has called nobody.
+        let called = self.disk.has_started(self.kernel.epoch());
+        for row in self.disk.live().filter(|row| called && row.in_flight.is_some()) {
+            *self.cut_off.entry((row.id, row.visit, row.attempt)).or_default() += 1;
+        }
         self.ahead = self.disk.clone();
         self.kernel = self.disk.load(rules());
         self.pending.clear();
@@ -159,6 +167,10 @@ impl Shell {
             {
                 let name = format!("{wait:?}");
                 self.waits.insert(name.split('(').next().unwrap_or_default().to_owned());
+                if *wait == WaitReason::Poison {
+                    // It runs again only by an operator, who has looked.
+                    self.cut_off.remove(&(row.id, row.visit, row.attempt));
+                }
             }
         }
         let started = check::started(&self.kernel, &records);
@@ -254,8 +266,12 @@ impl Shell {
 
     fn call(&mut self, call: StageCall) -> Result<(), String> {
         match &call.task {
-            StageTask::Execute { run, .. } => {
+            StageTask::Execute { run, repeated, .. } => {
                 let (id, run) = (call.id, *run);
+                let cut_off = self.cut_off.get(&(id, call.visit, call.attempt - 1)).copied();
+                if *repeated != cut_off.unwrap_or_default() {
+                    return Err(format!("{call:?} was cut off {cut_off:?} times"));
+                }
                 let in_flight = self.kernel.row(id).and_then(|row| row.in_flight);
                 // An operator may have ended it meanwhile; then its report is late.
                 if in_flight.is_some_and(|in_flight| in_flight.run != run) {

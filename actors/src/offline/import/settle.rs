@@ -29,6 +29,7 @@ impl Settled {
                 // It may have run in part, here or where it was exported. It keeps what it holds, and runs to its
                 // commit before any of it is undone.
                 row.wait = Some(WaitReason::Suspect);
+                row.repeated = row.repeated.saturating_add(1);
                 row.ready = None;
                 row.since = now;
                 in_doubt.push(row.id.to_string());

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Blob, Ending, Family, HistoryEntry, Kernel, ProcedureId, Record, Row, Timestamp, WaitReason};
+use procession_kernel::{Blob, Ending, Family, HistoryEntry, Kernel, ProcedureId, Record, Row, Timestamp};
 
 use super::hook_queue::HookQueue;
 use crate::clock::Clock;
@@ -110,8 +110,9 @@ fn row_seen(kind: usize, old: Option<&Row>, new: &Row, clock: &dyn Clock, seen: 
             clock.now().since(old.since),
         ));
     }
-    let tries_again = matches!(new.wait, Some(WaitReason::Backoff(..))) && !new.is_failing();
-    if tries_again && old.is_none_or(|old| old.wait != new.wait) {
+    // An attempt without a delay leaves no backoff behind, and a clock that is set back moves one.
+    let has_failed = old.is_some_and(|old| new.attempt > old.attempt);
+    if has_failed && !new.is_failing() && !new.is_ended() {
         seen.push(Observation::Retried(kind));
     }
     // A compensated procedure ends a second time, but is counted only the first time.

@@ -25,6 +25,7 @@ fn going(state: ProcedureState) -> Row {
     let in_flight = Some(InFlight {
         run: Seq(1),
         deaths: 0,
+        counted_from: None,
         alone: false,
     });
     Row {
