@@ -36,6 +36,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
     &[
         "procedure",
         "step",
+        "signal",
         "context",
         "upgrade",
         "view",
