@@ -15,12 +15,12 @@ use std::time::Duration;
 use actix::prelude::*;
 use procession_actors::journal::{Space, codec};
 use procession_actors::messages::{
-    Acknowledge, Archived, AwaitOutcome, Broadcast, Drain, Explain, Export, History, Limits, List, Locks, Query,
-    SendSignal, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree, Verdicts,
+    self, Acknowledge, Archived, AwaitOutcome, Broadcast, Drain, Explain, Export, History, Limits, List, Locks, Query,
+    SendSignal, SendSignals, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree, Verdicts,
 };
 use procession_actors::view::{
-    ArchivedFamily, ChangeFeed, DrainReport, Explanation, LatestFeed, ListFilter, LockView, Mailboxes, Outcome, Page,
-    ShutdownReport, Snapshot, Status, Verdict,
+    ArchivedFamily, ChangeFeed, DrainReport, Explanation, LatestFeed, ListFilter, LockView, Mailbox, Mailboxes,
+    Outcome, Page, ShutdownReport, Snapshot, Status, Verdict,
 };
 use procession_actors::{
     AskError, CountedMessage, Engine, FamilyExport, Procedure, ReadError, SubmitError, Supervisor,
@@ -251,6 +251,24 @@ impl Executor {
             signal = signal.key(key);
         }
         self.ask(signal).await
+    }
+
+    /// Sends signals in one commit: all of them or none. Returns their numbers once they are durable.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if one of them is refused, or if they are more than 10,000; none of them is sent then.
+    pub async fn signal_all(&self, signals: Vec<SendSignal>) -> Result<Vec<u32>, AskError> {
+        self.ask(SendSignals(signals)).await
+    }
+
+    /// Returns which signals a live procedure has yet to consume, and which events it takes no further signals of.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Finished`] if the procedure has ended, [`AskError::Unknown`] if it is not known.
+    pub async fn mailbox(&self, id: ProcedureId) -> Result<Mailbox, AskError> {
+        self.ask(messages::Mailbox(id)).await
     }
 
     /// Wakes all who wait for this event now; gives how many. It is not kept.

@@ -91,7 +91,7 @@ pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_st
 pub use procession_actors::offline::{Imported, Importer, Offline, OfflineState};
 pub use procession_actors::view::{
     ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, ChangeFeed, DrainReport, Explanation, FamilyScope,
-    KindUse, LatestFeed, LatestRows, ListFilter, LockView, LockWaiter, Mailboxes, Outcome, Page, Particulars,
+    KindUse, LatestFeed, LatestRows, ListFilter, LockView, LockWaiter, Mailbox, Mailboxes, Outcome, Page, Particulars,
     QueuePosition, Recovered, Rule, ShutdownReport, Sizes, Snapshot, StageUse, Status, UserCall, Values, Verdict,
     WorkerStatus,
 };

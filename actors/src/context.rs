@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use actix::Message;
 use procession_kernel::{
-    Birth, Blob, Epoch, Key, ProcedureId, ProcedureState, Seq, StageCall, StageTask, Timestamp, TraceParent, UserWrite,
+    Birth, Blob, Epoch, Key, ProcedureId, ProcedureState, SentSignal, Seq, StageCall, StageTask, Timestamp,
+    TraceParent, UserWrite,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,6 +18,7 @@ use crate::clock::Clock;
 use crate::error::{CodecError, ReadError};
 use crate::journal::{Reader, Space, codec};
 use crate::procedure::Procedure;
+use crate::signal::SendSignal;
 use crate::step::{ChildOutcome, birth_of};
 use crate::time_limit::{Elapsed, within};
 
@@ -54,6 +56,8 @@ pub struct Signal {
     pub name: String,
     /// Number of the signal among all signals sent to this procedure.
     pub number: u32,
+    /// `true` if its sender declared it the last of its name.
+    pub last: bool,
     pub(crate) payload: Blob,
 }
 
@@ -142,6 +146,7 @@ pub struct StageContext<'a, P: Procedure> {
     pub(crate) env: &'a P::Env,
     pub(crate) writes: Vec<UserWrite>,
     pub(crate) births: Vec<Birth>,
+    pub(crate) signals: Vec<SentSignal>,
     pub(crate) children: Vec<Birth>,
 }
 
@@ -153,6 +158,7 @@ impl<'a, P: Procedure> StageContext<'a, P> {
             env,
             writes: Vec::new(),
             births: Vec::new(),
+            signals: Vec::new(),
             children: Vec::new(),
         }
     }
@@ -441,6 +447,47 @@ impl<'a, P: Procedure> StageContext<'a, P> {
         birth.detached = true;
         self.births.push(birth);
         Ok(())
+    }
+
+    /// Sends a signal to a procedure of this engine in this stage's commit: exactly once, however often the stage runs.
+    /// That commit also wakes the receiver.
+    ///
+    /// The attempt fails if the receiver has ended, is unknown, takes no more signals of this name, or has as many as
+    /// it may have. Nothing of the attempt is stored then. A rollback does not take signals back.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the payload cannot be encoded.
+    pub fn send_signal<T: Serialize>(
+        &mut self,
+        id: ProcedureId,
+        name: impl Into<String>,
+        payload: &T,
+    ) -> Result<(), CodecError> {
+        self.send(SendSignal::new(id, name, payload)?);
+        Ok(())
+    }
+
+    /// Sends a signal as [`send_signal`](Self::send_signal) does, with a key by which the receiver recognises a
+    /// repeat. A repeat is not sent again.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the payload cannot be encoded.
+    pub fn send_signal_keyed<T: Serialize>(
+        &mut self,
+        id: ProcedureId,
+        name: impl Into<String>,
+        payload: &T,
+        key: impl Into<String>,
+    ) -> Result<(), CodecError> {
+        self.send(SendSignal::new(id, name, payload)?.key(key));
+        Ok(())
+    }
+
+    /// Sends a signal as [`send_signal`](Self::send_signal) does: with a key, or as the last of its name.
+    pub fn send(&mut self, signal: SendSignal) {
+        self.signals.push(signal.0);
     }
 
     /// Runs blocking work on a thread of its own, so that other procedures on this worker continue. Under the

@@ -351,6 +351,22 @@ pub enum AskError {
         /// Limit in bytes.
         limit: usize,
     },
+    /// Too many signals were sent at once.
+    #[error("{size} signals at once are over the limit of {limit}; send them in several messages")]
+    BatchTooLarge {
+        /// How many were sent.
+        size: usize,
+        /// How many one message may have.
+        limit: usize,
+    },
+    /// The last signal of this name was sent before.
+    #[error("the last signal of \"{name}\" to {id} was sent before, so it takes no more; use another name")]
+    Closed {
+        /// The receiver.
+        id: ProcedureId,
+        /// The name of the event.
+        name: String,
+    },
     /// The sender's key stands for another signal, with another name or payload.
     #[error(
         "the key \"{key}\" was used for another signal, number {number} to {id}; use a new key, or send the same signal"

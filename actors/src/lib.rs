@@ -21,6 +21,7 @@ mod procedure_actor;
 mod queues;
 mod read;
 mod registry;
+mod signal;
 mod step;
 mod supervisor;
 mod sync;

@@ -15,10 +15,11 @@ use crate::error::{AskError, CodecError, SubmitError};
 use crate::export::FamilyExport;
 use crate::journal::codec;
 use crate::procedure::Procedure;
+pub use crate::signal::SendSignal;
 use crate::step::birth_of;
 use crate::view::{
-    ArchivedFamily, ChangeFeed, DrainReport, Explanation, LatestFeed, ListFilter, LockView, Outcome, Page, Snapshot,
-    Status, Verdict,
+    self, ArchivedFamily, ChangeFeed, DrainReport, Explanation, LatestFeed, ListFilter, LockView, Outcome, Page,
+    Snapshot, Status, Verdict,
 };
 
 /// Submits a procedure. Answered once the submission is durable.
@@ -137,38 +138,16 @@ pub struct AwaitOutcome(pub ProcedureId);
 #[rtype(result = "Result<(), AskError>")]
 pub struct Acknowledge(pub ProcedureId);
 
-/// Sends a signal to a procedure. Answered with the signal's number once it is durable.
+/// Sends signals in one commit: all of them or none, at most 10,000 and 32 MiB. Answered with their numbers once they
+/// are durable. Signals to the same procedure get numbers that follow each other, except repeats.
 #[derive(Message, Clone)]
-#[rtype(result = "Result<u32, AskError>")]
-pub struct SendSignal {
-    pub(crate) id: ProcedureId,
-    pub(crate) name: String,
-    pub(crate) payload: procession_kernel::Blob,
-    pub(crate) key: Option<Key>,
-}
+#[rtype(result = "Result<Vec<u32>, AskError>")]
+pub struct SendSignals(pub Vec<SendSignal>);
 
-impl SendSignal {
-    /// Encodes a signal.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError`] if the payload cannot be encoded.
-    pub fn new<T: Serialize>(id: ProcedureId, name: impl Into<String>, payload: &T) -> Result<Self, CodecError> {
-        Ok(Self {
-            id,
-            name: name.into(),
-            payload: codec::encode_user(payload)?,
-            key: None,
-        })
-    }
-
-    /// Sets the key by which a repeated signal is recognised.
-    #[must_use]
-    pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.key = Some(Key::from(key.into()));
-        self
-    }
-}
+/// Asks which signals a procedure has yet to consume, and which events it takes no further signals of.
+#[derive(Message, Clone, Copy)]
+#[rtype(result = "Result<view::Mailbox, AskError>")]
+pub struct Mailbox(pub ProcedureId);
 
 /// Wakes every procedure that waits for an event, when the broadcast commits, in the order in which they began to wait
 /// (HBase's `ProcedureEvent`). The broadcast is not kept. Answered with the number of procedures it woke.

@@ -68,6 +68,12 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     const HOLD_LOCKS: bool = false;
     /// How often one stage may run in a row before the procedure fails; `None` is unbounded (IoTDB's `circle`).
     const REPEAT_LIMIT: Option<u32> = None;
+    /// How many signals may wait for one procedure; `None` uses the engine's bound of 10,000. Further signals are
+    /// refused until it has consumed some.
+    const SIGNALS: Option<usize> = None;
+    /// How many keys of consumed signals are remembered for one procedure, the newest. A repeat of a forgotten one is
+    /// taken as a new signal.
+    const SIGNAL_KEYS: usize = procession_kernel::SIGNAL_KEYS;
     /// `true` for a kind with a [`completion_cleanup`](Self::completion_cleanup).
     const CLEANUP: bool = false;
     /// How much history is kept.

@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use procession_kernel::{
-    Birth, Blob, EventName, JoinRuling, Kind, KindRules, NextStageNeeds, Seq, StageEnded, StageOutcome, Timestamp,
-    UserWrite,
+    Birth, Blob, EventName, JoinRuling, Kind, KindRules, NextStageNeeds, SentSignal, Seq, StageEnded, StageOutcome,
+    Timestamp, UserWrite,
 };
 
 use crate::context::{Call, Host, StageContext};
@@ -34,6 +34,7 @@ pub(crate) struct Did<T> {
     pub(crate) upgraded: Option<Blob>,
     pub(crate) writes: Vec<UserWrite>,
     pub(crate) submitted: Vec<Birth>,
+    pub(crate) signals: Vec<SentSignal>,
     pub(crate) children: Vec<Birth>,
     pub(crate) next_needs: NextStageNeeds,
 }
@@ -46,6 +47,7 @@ impl<T> Did<T> {
             upgraded: None,
             writes: Vec::new(),
             submitted: Vec::new(),
+            signals: Vec::new(),
             children: Vec::new(),
             next_needs: NextStageNeeds::default(),
         }
@@ -104,6 +106,8 @@ impl Registry {
             history: P::HISTORY,
             keep_after_end: P::keep_after_end(),
             keep_after_acknowledgement: P::keep_after_acknowledgement(),
+            signals: P::SIGNALS,
+            signal_keys: P::SIGNAL_KEYS,
         };
         let own = env.clone();
         let hook_env = P::METRIC_HOOKS.then(|| env.clone());
@@ -284,7 +288,7 @@ impl<P: Procedure> Typed<P> {
         });
         let result = calling.make(body.catch_unwind()).await;
         let (writes, submitted) = (std::mem::take(&mut cx.writes), std::mem::take(&mut cx.births));
-        let children = std::mem::take(&mut cx.children);
+        let (children, signals) = (std::mem::take(&mut cx.children), std::mem::take(&mut cx.signals));
         drop(cx);
         let mut next_needs = NextStageNeeds::default();
         let outcome = match result {
@@ -313,6 +317,7 @@ impl<P: Procedure> Typed<P> {
                 upgraded: None,
                 writes,
                 submitted,
+                signals,
                 children,
                 next_needs,
             },
@@ -412,6 +417,7 @@ impl<P: Procedure> Running for Typed<P> {
                 upgraded: if commits { self.unwritten.take() } else { None },
                 writes: did.writes,
                 submitted: did.submitted,
+                signals: did.signals,
                 children: did.children,
                 next_needs: did.next_needs,
                 admission: None,

@@ -64,7 +64,8 @@ use crate::journal::{Appended, Batch, Journal, Reader};
 use crate::limiter::{Acquired, Limiter, LocksHeld, Served, Usage, Waiters};
 use crate::messages::{
     self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Drain, Export, History, Limits, List, Locks, Operate,
-    PollLatest, Query, ReadArchive, SendSignal, Submit, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree,
+    PollLatest, Query, ReadArchive, SendSignal, SendSignals, Submit, SubmitBatch, Subscribe, SubscribeLatest,
+    TakeSnapshot, Tree,
 };
 use crate::procedure_actor::{Report, Reported};
 use crate::queues::{BatchedInbox, CountedAddr, CountedMessage, InboxWake, Ordered, handle_counted};
@@ -74,7 +75,7 @@ use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
 use crate::view::{
-    ArchivedFamily, BatchUse, DrainReport, Explanation, LockView, Outcome, Page, Rule, Snapshot, Status, Verdict,
+    self, ArchivedFamily, BatchUse, DrainReport, Explanation, LockView, Outcome, Page, Rule, Snapshot, Status, Verdict,
 };
 use admission::claims::Claims;
 use admission::{Admission, PendingDemand, admit_births, admit_report};
@@ -494,16 +495,38 @@ impl Handler<SubmitBatch> for Supervisor {
 impl Handler<SendSignal> for Supervisor {
     type Result = AskFuture<u32>;
 
-    fn handle(&mut self, SendSignal { id, name, payload, key }: SendSignal, ctx: &mut Self::Context) -> Self::Result {
-        let event = |request| Event::Signalled {
-            request,
-            id,
-            name: EventName::from(name),
-            payload,
-            key,
-        };
-        let reply = self.request(event, ctx);
+    fn handle(&mut self, SendSignal(signal): SendSignal, ctx: &mut Self::Context) -> Self::Result {
+        let reply = self.request(|request| Event::Signalled(request, vec![signal]), ctx);
+        let numbers = replies::signalled(reply, self.committed());
+        Box::pin(async move { numbers.await?.first().copied().ok_or(AskError::Stopped) })
+    }
+}
+
+impl Handler<SendSignals> for Supervisor {
+    type Result = AskFuture<Vec<u32>>;
+
+    fn handle(&mut self, SendSignals(signals): SendSignals, ctx: &mut Self::Context) -> Self::Result {
+        let signals = signals.into_iter().map(|SendSignal(signal)| signal).collect();
+        let reply = self.request(|request| Event::Signalled(request, signals), ctx);
         Box::pin(replies::signalled(reply, self.committed()))
+    }
+}
+
+impl Handler<messages::Mailbox> for Supervisor {
+    type Result = AskFuture<view::Mailbox>;
+
+    fn handle(&mut self, messages::Mailbox(id): messages::Mailbox, _: &mut Self::Context) -> Self::Result {
+        if let Some(refusal) = self.status.refusal() {
+            return Box::pin(async move { Err(refusal) });
+        }
+        let mailbox = view::Mailbox::of(&self.kernel, id);
+        let committed = self.committed();
+        Box::pin(async move {
+            match mailbox {
+                Some(mailbox) => Ok(mailbox),
+                None => Err(committed.why_not_live(id).await),
+            }
+        })
     }
 }
 
@@ -2122,10 +2145,12 @@ handle_counted_requests! {
     messages::Limits,
     messages::List,
     messages::Locks,
+    messages::Mailbox,
     messages::Operate,
     messages::Query,
     messages::ReadArchive,
     messages::SendSignal,
+    messages::SendSignals,
     messages::Submit,
     messages::SubmitBatch,
     messages::Subscribe,

@@ -8,7 +8,7 @@ mod signal;
 pub use insight::{ChainEnd, Explanation, Particulars, QueuePosition, Rule, Verdict};
 pub use mailboxes::Mailboxes;
 pub(crate) use next::next;
-pub use signal::{SignalSummary, StoredCounts};
+pub use signal::{Mailbox, SignalSummary, StoredCounts};
 
 use std::collections::BTreeSet;
 use std::time::Duration;

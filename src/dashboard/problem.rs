@@ -236,6 +236,10 @@ impl From<AskError> for Problem {
                 let remedy = "Use a new key, or send the same signal.";
                 Self::new(StatusCode::CONFLICT, "not_now", text, remedy)
             }
+            AskError::Closed { .. } => {
+                Self::new(StatusCode::CONFLICT, "not_now", text, "Use another name for the event.")
+            }
+            AskError::BatchTooLarge { .. } => Self::request(text, "Send fewer at once."),
             AskError::BadKey { .. } => Self::request(text, "Give a key, or leave it out."),
             AskError::NotNow(_) => Self::new(
                 StatusCode::CONFLICT,

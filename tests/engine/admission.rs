@@ -7,6 +7,7 @@ mod idempotency;
 mod ids;
 mod limit_order;
 mod limits;
+mod mailbox;
 mod named;
 mod permits;
 mod results;

@@ -188,6 +188,8 @@ pub(crate) fn others() -> Vec<Sample> {
             key: key.map(Key::from),
             consumed,
             digest: None,
+            sent: None,
+            last: false,
         };
         Record::Signal(ID, 4, entry, blob("payload"))
     };

@@ -193,6 +193,8 @@ pub(crate) fn digests() -> Vec<Sample> {
         key: Some(Key::from("beat-17")),
         consumed: true,
         digest: Some(blob("payload").digest()),
+        sent: None,
+        last: false,
     };
     let act = AuditEntry {
         digest: Some(u64::MAX),

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use procession_kernel::{
     AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, EventName, InFlight, Kind, LimitKey, Pause,
-    ProcedureId, ProcedureState, Record, RevealScope, Row, Seq, Timestamp, Verb, WaitReason,
+    ProcedureId, ProcedureState, Record, RevealScope, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason,
 };
 
-use crate::samples::{Sample, blob, plain, row};
+use crate::samples::{ID, Sample, blob, plain, row};
 use crate::samples_2;
 
 /// A row that began to wait while a broadcast for its event was waking others.
@@ -50,6 +50,36 @@ pub(crate) fn attempts() -> Vec<Sample> {
         ("cut-off-by-a-drain", drained),
     ];
     samples.map(|(name, sample)| row(name.to_owned(), sample)).into()
+}
+
+/// A row that takes no further signal of an event.
+pub(crate) fn closed() -> Vec<Sample> {
+    let closed = Row {
+        signals: 4,
+        closed: vec![EventName::from("go")],
+        ..plain()
+    };
+    vec![row("closed".to_owned(), closed)]
+}
+
+/// A signal with the time at which it was sent, and the last of its name.
+pub(crate) fn signals() -> Vec<Sample> {
+    let entry = SignalEntry {
+        name: EventName::from("go"),
+        key: None,
+        consumed: false,
+        digest: None,
+        sent: Some(Timestamp(1_000_000)),
+        last: false,
+    };
+    let last = SignalEntry {
+        last: true,
+        ..entry.clone()
+    };
+    let samples = [("signal-sent", entry), ("signal-last", last)];
+    samples
+        .map(|(name, entry)| (name.to_owned(), Record::Signal(ID, 4, entry, blob("payload"))))
+        .into()
 }
 
 /// A broadcast under way, and its end.

@@ -18,6 +18,27 @@ fn a_delay_that_code_chose_and_attempts_that_were_cut_off_are_as_when_they_came(
 }
 
 #[test]
+fn a_row_is_as_it_was_when_names_could_be_closed() -> Tested {
+    read_rows("v4/closed.hex", &samples::closed())
+}
+
+#[test]
+fn a_signal_is_as_it_was_when_it_got_a_time_and_an_end() -> Tested {
+    let samples = samples::signals();
+    for (line, (name, record)) in compare("v4/signals.hex", &samples)?.iter().zip(&samples) {
+        let Record::Signal(_, _, entry, payload) = record else {
+            return Err(format!("{name} is no signal").into());
+        };
+        assert_eq!(
+            format::signal(value(line)?)?,
+            (entry.clone(), payload.clone()),
+            "{name}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
 fn all_other_records_and_the_layout_of_keys_are_as_in_version_4() -> Tested {
     let samples = samples::others();
     let golden = compare("v4/others.hex", &samples)?;

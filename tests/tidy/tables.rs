@@ -37,6 +37,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
     &[
         "procedure",
         "step",
+        "signal",
         "context",
         "upgrade",
         "view",

@@ -49,13 +49,7 @@ impl Kernel {
             } => draft.join_ruled(parent, first, seen, ruling),
             Event::TimerDue(id) => draft.timer_due(id),
             Event::Granted(id) => draft.granted(id),
-            Event::Signalled {
-                request,
-                id,
-                name,
-                payload,
-                key,
-            } => draft.signalled(request, id, name, payload, key),
+            Event::Signalled(request, signals) => draft.signalled(request, signals),
             Event::Broadcast {
                 request,
                 name,

@@ -2,7 +2,7 @@
 
 use crate::audit::{AuditEntry, Changed};
 use crate::cause::{Cause, NotUndone};
-use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp};
+use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp};
 use crate::lifecycle::ProcedureState;
 use crate::needs::Needs;
 use crate::plan::Plan;
@@ -121,8 +121,8 @@ pub struct Operated {
 pub enum Answer {
     /// The roots, in the order of the submissions.
     Submitted(Vec<ProcedureId>),
-    /// The signal's number.
-    Signalled(u32),
+    /// The signals' numbers, in the order of the signals.
+    Signalled(Vec<u32>),
     /// How many procedures the broadcast woke.
     Broadcast(u32),
     /// What the operator's request did, or would do.
@@ -144,6 +144,8 @@ pub enum Refusal {
     BatchConflict(Key, usize, usize),
     /// The sender's key already stands for a different signal to this procedure, with this number.
     SignalConflict(Key, ProcedureId, u32),
+    /// The receiver takes no further signals of this name: its last was sent.
+    Closed(ProcedureId, EventName),
     /// The key cannot be stored: its size and the limit.
     BadKey(usize, usize),
     /// The payload or the signal is too large: its size and the limit.

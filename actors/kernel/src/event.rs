@@ -11,6 +11,7 @@ use crate::needs::Lacking;
 use crate::record::{EvictedFamily, KeyEntry, UserWrite};
 use crate::row::{ChildPermits, Hold, JoinPolicy, NextStageNeeds, OnFailure, OnTimeout, Row};
 use crate::verb::Verb;
+use crate::wait::SentSignal;
 
 mod make;
 
@@ -153,6 +154,8 @@ pub struct StageEnded {
     pub writes: Vec<UserWrite>,
     /// Families submitted through the context.
     pub submitted: Vec<Birth>,
+    /// Signals sent through the context.
+    pub signals: Vec<SentSignal>,
     /// Children that the stage collected one by one.
     pub children: Vec<Birth>,
     /// What its code declares about the next stage.
@@ -234,19 +237,8 @@ pub enum Event {
     TimerDue(ProcedureId),
     /// The limiter has granted everything that this procedure waits for.
     Granted(ProcedureId),
-    /// A client sends a signal.
-    Signalled {
-        /// The request to reply to.
-        request: RequestId,
-        /// The receiver.
-        id: ProcedureId,
-        /// The name of the event.
-        name: EventName,
-        /// The payload of the signal.
-        payload: Blob,
-        /// The sender's key.
-        key: Option<Key>,
-    },
+    /// A client sends signals: all of them or none.
+    Signalled(RequestId, Vec<SentSignal>),
     /// A client sends an event to all procedures that wait for it now.
     Broadcast {
         /// The request to reply to.

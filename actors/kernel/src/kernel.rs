@@ -47,7 +47,15 @@ pub struct KindRules {
     pub keep_after_end: Option<Duration>,
     /// The same for acknowledged results.
     pub keep_after_acknowledgement: Option<Duration>,
+    /// How many signals may wait for one procedure; `None` uses the engine's bound.
+    pub signals: Option<usize>,
+    /// How many keys of consumed signals are remembered for one procedure; the oldest is dropped first.
+    pub signal_keys: usize,
 }
+
+/// How many keys of consumed signals are remembered for a procedure of a kind that declares no number. Senders repeat
+/// within seconds, and this covers a quarter of an hour at one signal per second.
+pub const SIGNAL_KEYS: usize = 1_000;
 
 impl KindRules {
     /// Creates the rules of a kind that declares nothing beyond its version.
@@ -64,6 +72,8 @@ impl KindRules {
             history: HistoryDetail::Full,
             keep_after_end: None,
             keep_after_acknowledgement: None,
+            signals: None,
+            signal_keys: SIGNAL_KEYS,
         }
     }
 }
@@ -113,11 +123,10 @@ pub struct Bounds {
     /// Bytes of a caller's name: a key, an event, a limit. Default 1,024: the name is part of a key on disk, and of
     /// every message about it.
     pub name: usize,
-    /// Signals that wait for one procedure. Default 10,000.
+    /// Signals that wait for one procedure of a kind without a bound of its own. Default 10,000.
     pub signals: usize,
-    /// Keys of consumed signals that are remembered for one procedure; the oldest is dropped first. Default 10,000:
-    /// senders repeat within seconds, and this covers hours at one signal per second.
-    pub signal_keys: usize,
+    /// Names of events of which one procedure may take no further signal. Default 64: they are written with each row.
+    pub closed: usize,
     /// Writes of user data by one stage or undo. Default 10,000, the same as submissions of one stage: deciding on
     /// them and encoding them takes some milliseconds.
     pub writes: usize,
@@ -144,7 +153,7 @@ impl Default for Bounds {
             batch: 10_000,
             name: 1_024,
             signals: 10_000,
-            signal_keys: 10_000,
+            closed: 64,
             writes: 10_000,
             write_bytes: 32 << 20,
             keyspaces: 256,

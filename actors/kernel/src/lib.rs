@@ -68,7 +68,7 @@ pub use id::{
     ProcedureId, RequestId, Seq, Timestamp, TraceParent,
 };
 pub use intake::RejectedFamily;
-pub use kernel::{Bounds, HistoryDetail, Kernel, KindRules, Rules};
+pub use kernel::{Bounds, HistoryDetail, Kernel, KindRules, Rules, SIGNAL_KEYS};
 pub use latch::{Join, Latch, LatchState};
 pub use lifecycle::ProcedureState;
 pub use lock::{LockMode, LockNeed, LockPath};
@@ -81,6 +81,6 @@ pub use row::{
     PayloadSizeNote, Round, Row,
 };
 pub use verb::{AbortAnswer, Act, BypassAs, BypassScope, RevealScope, UnknownVerb, Verb, VerbName};
-pub use wait::{Pause, SignalEntry, WaitReason, Wake};
+pub use wait::{Pause, SentSignal, SignalEntry, WaitReason, Wake};
 pub use waiters::Broadcast;
 pub use waits::{Deadlock, Link, Need, WaitGraph, WaitNode, WaitingFor};

@@ -339,6 +339,9 @@ pub struct Row {
     /// Number of the newest signal delivered to it.
     #[serde(rename = "j", default, skip_serializing_if = "is_zero")]
     pub signals: u32,
+    /// Names of events of which it takes no further signal.
+    #[serde(rename = "Q", default, skip_serializing_if = "Vec::is_empty")]
+    pub closed: Vec<EventName>,
     /// The trace in which it was submitted.
     #[serde(rename = "I", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<TraceParent>>,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Blob, EventName, Key, Kind, LimitKey, Timestamp};
+use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Timestamp};
 use crate::lock::LockPath;
 use crate::needs::Lacking;
 
@@ -196,14 +196,37 @@ pub struct SignalEntry {
     /// stored before digests were recorded; their repeats are recognised by name alone.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<u64>,
+    /// When it was sent. `None` in signals stored before this was recorded.
+    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Timestamp>,
+    /// `true` if its sender declared it the last of its name.
+    #[serde(rename = "l", default, skip_serializing_if = "is_false")]
+    pub last: bool,
 }
 
 impl SignalEntry {
-    /// Returns `true` if the given signal repeats this one: same name, same payload.
+    /// Returns `true` if the given signal repeats this one: the same name, payload and end of the name.
     #[must_use]
-    pub fn is_repeated_by(&self, name: &EventName, payload: &Blob) -> bool {
-        self.name == *name && self.digest.is_none_or(|digest| digest == payload.digest())
+    pub fn is_repeated_by(&self, signal: &SentSignal) -> bool {
+        self.name == signal.name
+            && self.last == signal.last
+            && self.digest.is_none_or(|digest| digest == signal.payload.digest())
     }
+}
+
+/// A signal on its way to its receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentSignal {
+    /// The receiver.
+    pub to: ProcedureId,
+    /// Name of the event.
+    pub name: EventName,
+    /// The payload.
+    pub payload: Blob,
+    /// The sender's key.
+    pub key: Option<Key>,
+    /// `true` if later signals of this name must be refused.
+    pub last: bool,
 }
 
 fn is_false(flag: &bool) -> bool {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use procession_kernel::{
     Birth, Blob, Commit, Effect, Epoch, Event, EventName, JoinPolicy, Kernel, Kind, KindRules, NextStageNeeds,
-    OperatorRequest, Pause, ProcedureId, ProcedureState, Receipt, RequestId, Rules, StageEnded, StageOutcome,
-    StoredTarget, Timestamp, Verb, WaitReason,
+    OperatorRequest, Pause, ProcedureId, ProcedureState, Receipt, RequestId, Rules, SentSignal, StageEnded,
+    StageOutcome, StoredTarget, Timestamp, Verb, WaitReason,
 };
 
 type Tested = Result<(), String>;
@@ -127,21 +127,35 @@ fn it_sleeps_first() -> Tested {
     Ok(())
 }
 
+/// A signal is progress: the runs are counted from there, and nobody has to resume it.
 #[test]
-fn it_waits_for_its_event_first_and_sees_it_after_the_resume() -> Tested {
+fn a_signal_lets_it_go_on_and_the_count_begins_anew() -> Tested {
     let mut kernel = circling()?;
     let go = EventName::from("go");
     let wait = StageOutcome::Wait(go.clone(), Some(Duration::from_hours(1)), stage());
     report(&mut kernel, ROOT, wait, 0)?;
     assert!(matches!(wait_of(&kernel), Some(WaitReason::Event(..))));
-    let signal = Event::Signalled {
-        request: RequestId(3),
-        id: ROOT,
+    let signal = SentSignal {
+        to: ROOT,
         name: go,
         payload: Blob::default(),
         key: None,
+        last: false,
     };
-    feed(&mut kernel, NOW, signal);
+    feed(&mut kernel, NOW, Event::Signalled(RequestId(3), vec![signal]));
+    let row = kernel.row(ROOT).ok_or("it lives")?;
+    assert!(row.in_flight.is_some() && row.wake.is_some(), "it is told what woke it");
+    assert_eq!(row.same_stage, 0);
+    Ok(())
+}
+
+#[test]
+fn it_waits_for_its_event_first_and_a_timeout_is_no_progress() -> Tested {
+    let mut kernel = circling()?;
+    let wait = StageOutcome::Wait(EventName::from("go"), Some(Duration::from_hours(1)), stage());
+    report(&mut kernel, ROOT, wait, 0)?;
+    let due = NOW.after(Duration::from_hours(1));
+    feed(&mut kernel, due, Event::TimerDue(ROOT));
     is_resumed(&mut kernel);
     assert!(
         kernel.row(ROOT).is_some_and(|row| row.wake.is_some()),

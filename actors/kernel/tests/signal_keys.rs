@@ -12,7 +12,8 @@ mod shell;
 
 use procession_kernel::{
     Answer, Birth, Blob, Bounds, Effect, Epoch, Event, EventName, Key, Kind, OperatorRequest, Pause, ProcedureId,
-    Refusal, RequestEffect, RequestId, StageEnded, StageOutcome, StoredTarget, Timestamp, Verb, WaitReason,
+    Refusal, RequestEffect, RequestId, SIGNAL_KEYS, SentSignal, StageEnded, StageOutcome, StoredTarget, Timestamp,
+    Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -32,13 +33,16 @@ fn answer(effects: Vec<Effect>) -> Answer {
 fn send(shell: &mut Shell, name: &str, payload: &[u8], key: Option<&str>) -> Answer {
     let effects = shell.feed(
         1,
-        Event::Signalled {
-            request: RequestId(1),
-            id: ROOT,
-            name: EventName::from(name),
-            payload: Blob::from(payload),
-            key: key.map(Key::from),
-        },
+        Event::Signalled(
+            RequestId(1),
+            vec![SentSignal {
+                to: ROOT,
+                name: EventName::from(name),
+                payload: Blob::from(payload),
+                key: key.map(Key::from),
+                last: false,
+            }],
+        ),
     );
     answer(effects)
 }
@@ -76,7 +80,7 @@ fn beats(shell: &mut Shell, numbers: std::ops::Range<u32>) {
         let key = number.to_string();
         assert_eq!(
             send(shell, "beat", b"", Some(&key)),
-            Answer::Signalled(number + 1),
+            Answer::Signalled(vec![number + 1]),
             "beat {number}"
         );
         listens(shell);
@@ -101,23 +105,23 @@ fn signals_that_were_consumed_take_no_room() {
 fn keys_are_remembered_up_to_a_bound_and_the_oldest_goes_first() {
     let mut shell = begun();
     listens(&mut shell);
-    let most = u32::try_from(Bounds::default().signal_keys).unwrap();
+    let most = u32::try_from(SIGNAL_KEYS).unwrap();
     beats(&mut shell, 0..most);
     assert_eq!(
         send(&mut shell, "beat", b"", Some("0")),
-        Answer::Signalled(1),
+        Answer::Signalled(vec![1]),
         "it is remembered"
     );
     assert!(waits(&shell));
     beats(&mut shell, most..most + 1);
     assert_eq!(
         send(&mut shell, "beat", b"", Some("1")),
-        Answer::Signalled(2),
+        Answer::Signalled(vec![2]),
         "it is remembered"
     );
     assert_eq!(
         send(&mut shell, "beat", b"", Some("0")),
-        Answer::Signalled(most + 2),
+        Answer::Signalled(vec![most + 2]),
         "it was forgotten, and is new"
     );
 }
@@ -126,21 +130,27 @@ fn keys_are_remembered_up_to_a_bound_and_the_oldest_goes_first() {
 fn a_key_that_waits_is_never_forgotten() {
     let mut shell = begun();
     listens(&mut shell);
-    assert_eq!(send(&mut shell, "later", b"", Some("first")), Answer::Signalled(1));
-    let most = u32::try_from(Bounds::default().signal_keys).unwrap();
+    assert_eq!(
+        send(&mut shell, "later", b"", Some("first")),
+        Answer::Signalled(vec![1])
+    );
+    let most = u32::try_from(SIGNAL_KEYS).unwrap();
     for number in 0..most + 5 {
         send(&mut shell, "beat", b"", Some(&number.to_string()));
         listens(&mut shell);
     }
-    assert_eq!(send(&mut shell, "later", b"", Some("first")), Answer::Signalled(1));
+    assert_eq!(
+        send(&mut shell, "later", b"", Some("first")),
+        Answer::Signalled(vec![1])
+    );
 }
 
 #[test]
 fn a_key_stands_for_one_signal() {
     let mut shell = begun();
     let conflict = |number| Answer::Refused(Refusal::SignalConflict(Key::from("k"), ROOT, number));
-    assert_eq!(send(&mut shell, "go", b"1", Some("k")), Answer::Signalled(1));
-    assert_eq!(send(&mut shell, "go", b"1", Some("k")), Answer::Signalled(1));
+    assert_eq!(send(&mut shell, "go", b"1", Some("k")), Answer::Signalled(vec![1]));
+    assert_eq!(send(&mut shell, "go", b"1", Some("k")), Answer::Signalled(vec![1]));
     assert_eq!(send(&mut shell, "stop", b"1", Some("k")), conflict(1));
     assert_eq!(send(&mut shell, "go", b"2", Some("k")), conflict(1));
     assert_eq!(send(&mut shell, "go", b"", Some("k")), conflict(1));
@@ -161,7 +171,7 @@ fn an_operator_s_key_stands_for_one_signal_too() {
     // As long, and not the same.
     assert_eq!(send_by(&mut shell, "go", b"2", "k"), conflict);
     assert_eq!(send(&mut shell, "go", b"2", Some("k")), conflict);
-    assert_eq!(send(&mut shell, "go", b"1", Some("k")), Answer::Signalled(1));
+    assert_eq!(send(&mut shell, "go", b"1", Some("k")), Answer::Signalled(vec![1]));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use procession_kernel::{
     Answer, Birth, Blob, Commit, Decision, Effect, Epoch, Event, EventName, Kernel, Kind, KindRules, OperatorRequest,
-    Pause, ProcedureId, Receipt, Record, RequestEffect, RequestId, Rules, Seq, StageEnded, StageOutcome, StoredTarget,
-    Timestamp, Verb, WaitReason, Wake,
+    Pause, ProcedureId, Receipt, Record, RequestEffect, RequestId, Rules, SentSignal, Seq, StageEnded, StageOutcome,
+    StoredTarget, Timestamp, Verb, WaitReason, Wake,
 };
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
@@ -243,13 +243,14 @@ fn what_comes_before_its_turn_finds_it_woken() -> Tested {
     engine.now = at(9);
     engine.feed(Event::TimerDue(timed))?;
     assert!(engine.is_woken(timed), "its time is up later");
-    engine.feed(Event::Signalled {
-        request: RequestId(9),
-        id: told,
+    let signal = SentSignal {
+        to: told,
         name: EventName::from("go"),
         payload: blob("to it alone"),
         key: None,
-    })?;
+        last: false,
+    };
+    engine.feed(Event::Signalled(RequestId(9), vec![signal]))?;
     assert!(engine.is_woken(told));
     let kept = |engine: &Engine| {
         engine

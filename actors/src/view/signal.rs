@@ -1,6 +1,8 @@
 //! Stored signals, and counts of what is stored.
 
-use procession_kernel::{ProcedureId, SignalEntry};
+use std::collections::BTreeMap;
+
+use procession_kernel::{Kernel, ProcedureId, SignalEntry, Timestamp};
 
 /// One stored signal, without its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,4 +30,29 @@ pub struct StoredCounts {
     pub signals: usize,
     /// `true` if there are more signals than were counted.
     pub more_signals: bool,
+}
+
+/// The signals that a live procedure has yet to consume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Mailbox {
+    /// How many signals of each name are kept.
+    pub kept: BTreeMap<String, u32>,
+    /// When the oldest of them was sent. `None` if there is none, or if it was stored before this was recorded.
+    pub oldest: Option<Timestamp>,
+    /// Names of events of which the procedure takes no further signal.
+    pub closed: Vec<String>,
+}
+
+impl Mailbox {
+    pub(crate) fn of(kernel: &Kernel, id: ProcedureId) -> Option<Self> {
+        let row = kernel.row(id).filter(|row| !row.is_ended())?;
+        let signals = &kernel.families().get(&id.family)?.signals;
+        let kept = signals.kept(id.member).into_iter();
+        Some(Self {
+            kept: kept.map(|(name, count)| (name.to_string(), count)).collect(),
+            oldest: signals.oldest_sent(id.member),
+            closed: row.closed.iter().map(ToString::to_string).collect(),
+        })
+    }
 }

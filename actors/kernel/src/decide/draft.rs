@@ -8,6 +8,7 @@ use std::cell::Cell;
 use small_map::SmallMap;
 use tally::Tally;
 
+use super::signal::Sent;
 use crate::decision::{Binding, Decision};
 use crate::effect::{AdmissionEffect, Answer, DispatchEffect, Effect, LifecycleEffect, Refusal, RequestEffect};
 use crate::event::Birth;
@@ -50,6 +51,8 @@ pub(crate) struct Draft<'a> {
     pub(super) resumed: Option<Pause>,
     /// The signal that the reporting stage has consumed.
     consumed: Option<u32>,
+    /// The signals that this decision has sent.
+    pub(super) sent: Sent,
 }
 
 impl<'a> Draft<'a> {
@@ -71,6 +74,7 @@ impl<'a> Draft<'a> {
             next_suspect_taken: false,
             resumed: None,
             consumed: None,
+            sent: Sent::default(),
         }
     }
 
@@ -253,6 +257,7 @@ impl<'a> Draft<'a> {
         self.closing.clear();
         self.bindings.clear();
         self.effects.clear();
+        self.sent = Sent::default();
         self.next_family = self.kernel.next_family;
     }
 
@@ -517,9 +522,11 @@ impl<'a> Draft<'a> {
         row
     }
 
-    /// Returns the oldest signal of this name that is kept for a member, except one that its stage has just consumed.
+    /// Returns the oldest signal of this name that is kept for the reporting procedure, except the one that its stage
+    /// has just consumed.
     pub(super) fn pending_signal(&self, id: ProcedureId, name: &str) -> Option<u32> {
-        self.family(id.family)?.pending_signal(id.member, name, self.consumed)
+        let kept = self.family(id.family)?.pending_signal(id.member, name, self.consumed);
+        kept.or_else(|| self.sent.own(name))
     }
 
     /// Consumes the signal that the stage saw. Every commit except a retry does this.
@@ -530,10 +537,12 @@ impl<'a> Draft<'a> {
                 .family(row.id.family)
                 .and_then(|family| family.signals.get(row.id.member, number))
                 .cloned();
+            let most = self.keys_remembered(row);
             match entry {
-                Some(mut entry) if entry.key.is_some() => {
+                Some(mut entry) if entry.key.is_some() && most > 0 => {
                     entry.consumed = true;
-                    self.key_remembered(row.id);
+                    entry.sent = None;
+                    self.key_remembered(row.id, most);
                     self.record(Record::Signal(row.id, number, entry, Blob::default()));
                 }
                 Some(_) | None => self.record(Record::SignalDropped(row.id, number, name)),

@@ -9,12 +9,12 @@ use crate::effect::{AdmissionEffect, Answer, Operated, Refusal, RequestEffect};
 use crate::event::StoredTarget;
 use crate::family::Scope;
 use crate::history::HistoryEntry;
-use crate::id::{Blob, LimitKey, ProcedureId, RequestId, Seq};
+use crate::id::{Blob, EventName, LimitKey, ProcedureId, RequestId, Seq};
 use crate::lifecycle::ProcedureState;
 use crate::record::Record;
 use crate::row::{Mark, Row};
 use crate::verb::{AbortAnswer, Act, Verb};
-use crate::wait::WaitReason;
+use crate::wait::{SentSignal, WaitReason};
 
 /// What an abort met. A refusal leaves everything unchanged.
 pub(super) type Done = Result<Option<AbortAnswer>, Refusal>;
@@ -48,7 +48,7 @@ impl Draft<'_> {
             return self.refuse(request, refusal);
         }
         if let Verb::Signal(id, name, payload) = &verb
-            && let Err(refusal) = self.repeats(*id, name, payload, by.key.as_ref())
+            && let Err(refusal) = self.repeats(&signal_by(*id, name.clone(), payload.clone(), by))
         {
             return self.refuse(request, refusal);
         }
@@ -114,7 +114,7 @@ impl Draft<'_> {
             // The caller has read the data already; a finished procedure is not in memory.
             Verb::AuditReveal(..) => {}
             Verb::Signal(id, name, payload) => {
-                self.take_signal(id, name, payload, by.key.clone())?;
+                self.take_signal(signal_by(id, name, payload, by))?;
             }
             Verb::Acknowledge(id) => self.acknowledge(id, stored)?,
             Verb::Drain(_) => self.drain_by_request()?,
@@ -395,6 +395,17 @@ fn snapshot_of(row: &Row) -> StateSnapshot {
         state: row.state,
         wait: row.wait.clone(),
         in_flight: row.in_flight.is_some(),
+    }
+}
+
+/// Returns the signal that an operator sends. The key of the request is the sender's key.
+fn signal_by(to: ProcedureId, name: EventName, payload: Blob, by: &OperatorRequest) -> SentSignal {
+    SentSignal {
+        to,
+        name,
+        payload,
+        key: by.key.clone(),
+        last: false,
     }
 }
 

@@ -1,81 +1,154 @@
 //! Signals: durable before their sender is answered, and consumed once.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::draft::Draft;
 use crate::audit::OperatorRequest;
 use crate::effect::{Answer, Refusal};
 use crate::id::{Blob, EventName, Key, ProcedureId, RequestId};
+use crate::kernel::SIGNAL_KEYS;
 use crate::record::Record;
+use crate::row::Row;
 use crate::verb::Act;
-use crate::wait::{SignalEntry, WaitReason, Wake};
+use crate::wait::{SentSignal, SignalEntry, WaitReason, Wake};
+
+/// The signals that one decision has sent so far. The kernel does not know them yet, and a later signal of the same
+/// decision may repeat one of them, or be one too many.
+#[derive(Default)]
+pub(super) struct Sent {
+    counts: BTreeMap<ProcedureId, u32>,
+    keys: BTreeMap<(ProcedureId, Key), (u32, SignalEntry)>,
+    closed: BTreeSet<(ProcedureId, EventName)>,
+    /// Those that the reporting procedure has sent to itself.
+    own: Vec<(EventName, u32)>,
+}
+
+impl Sent {
+    fn count(&self, id: ProcedureId) -> u32 {
+        self.counts.get(&id).copied().unwrap_or_default()
+    }
+
+    /// Counts the names that this decision closes for a procedure.
+    fn closed(&self, id: ProcedureId) -> usize {
+        let from = (id, EventName::from(""));
+        self.closed.range(from..).take_while(|(of, _)| *of == id).count()
+    }
+
+    /// Returns the oldest signal of this name that the reporting procedure has sent to itself.
+    pub(super) fn own(&self, name: &str) -> Option<u32> {
+        let mut own = self.own.iter();
+        own.find(|(event, _)| event.as_str() == name).map(|(_, number)| *number)
+    }
+
+    fn note(&mut self, id: ProcedureId, number: u32, entry: &SignalEntry) {
+        *self.counts.entry(id).or_default() += 1;
+        if let Some(key) = &entry.key {
+            self.keys.insert((id, key.clone()), (number, entry.clone()));
+        }
+        if entry.last {
+            self.closed.insert((id, entry.name.clone()));
+        }
+    }
+}
 
 impl Draft<'_> {
-    pub(super) fn signalled(
-        &mut self,
-        request: RequestId,
-        id: ProcedureId,
-        name: EventName,
-        payload: Blob,
-        key: Option<Key>,
-    ) {
-        let answer = match self.take_signal(id, name, payload, key) {
-            Ok(number) => Answer::Signalled(number),
-            Err(refusal) => Answer::Refused(refusal),
+    /// Takes a client's signals: all of them or none.
+    pub(super) fn signalled(&mut self, request: RequestId, signals: Vec<SentSignal>) {
+        if let Err(refusal) = self.check_batch(&signals) {
+            return self.refuse(request, refusal);
+        }
+        let numbers = signals.into_iter().map(|signal| self.take_signal(signal));
+        let answer = match numbers.collect() {
+            Ok(numbers) => Answer::Signalled(numbers),
+            Err(refusal) => {
+                self.forget();
+                Answer::Refused(refusal)
+            }
         };
         self.reply(request, answer);
     }
 
+    /// Checks the bounds of what one message or one stage may send.
+    pub(super) fn check_batch(&self, signals: &[SentSignal]) -> Result<(), Refusal> {
+        let bounds = &self.kernel.rules.bounds;
+        if signals.len() > bounds.batch {
+            return Err(Refusal::BatchTooLarge(signals.len(), bounds.batch));
+        }
+        let size = signals.iter().map(|signal| signal.payload.len()).sum();
+        // A single signal may be as large as any payload.
+        let limit = bounds.write_bytes.max(bounds.payload);
+        if signals.len() > 1 && size > limit {
+            return Err(Refusal::TooLarge(size, limit));
+        }
+        Ok(())
+    }
+
     /// Stores a signal, wakes its receiver, and returns the signal's number. A repeat gets the number of the first.
-    pub(super) fn take_signal(
-        &mut self,
-        id: ProcedureId,
-        name: EventName,
-        payload: Blob,
-        key: Option<Key>,
-    ) -> Result<u32, Refusal> {
-        let longest = self.kernel.rules.bounds.name;
-        self.check_key(key.as_ref())?;
-        let names = [Some(name.as_str().len()), key.as_ref().map(|key| key.as_str().len())];
-        if let Some(size) = names.into_iter().flatten().find(|size| *size > longest) {
-            return Err(Refusal::TooLarge(size, longest));
-        }
-        let limit = self.kernel.rules.bounds.payload;
-        if payload.len() > limit {
-            return Err(Refusal::TooLarge(payload.len(), limit));
-        }
-        let live = self.row(id).filter(|row| !row.is_ended());
-        let Some((family, _)) = self.family(id.family).zip(live) else {
-            return Err(Refusal::NotLive(id));
-        };
-        if let Some(number) = self.repeats(id, &name, &payload, key.as_ref())? {
+    pub(super) fn take_signal(&mut self, signal: SentSignal) -> Result<u32, Refusal> {
+        if let Some(number) = self.admit(&signal)? {
             return Ok(number);
         }
-        let waiting = family.signals.waiting(id.member);
-        if waiting >= self.kernel.rules.bounds.signals {
+        // A broadcast under way was sent earlier, so the receiver gets it first.
+        self.wake_by_wave(signal.to);
+        Ok(self.deliver(signal))
+    }
+
+    /// Checks that a signal can be taken. Returns the number of the signal that it repeats, if it repeats one.
+    fn admit(&self, signal: &SentSignal) -> Result<Option<u32>, Refusal> {
+        let SentSignal {
+            to: id,
+            name,
+            payload,
+            key,
+            last,
+        } = signal;
+        let bounds = &self.kernel.rules.bounds;
+        self.check_key(key.as_ref())?;
+        let names = [Some(name.as_str().len()), key.as_ref().map(|key| key.as_str().len())];
+        if let Some(size) = names.into_iter().flatten().find(|size| *size > bounds.name) {
+            return Err(Refusal::TooLarge(size, bounds.name));
+        }
+        if payload.len() > bounds.payload {
+            return Err(Refusal::TooLarge(payload.len(), bounds.payload));
+        }
+        let live = self.row_before(*id).filter(|row| !row.is_ended());
+        let Some((family, row)) = self.family(id.family).zip(live) else {
+            return Err(Refusal::NotLive(*id));
+        };
+        if let Some(number) = self.repeats(signal)? {
+            return Ok(Some(number));
+        }
+        if row.closed.contains(name) || self.sent.closed.contains(&(*id, name.clone())) {
+            return Err(Refusal::Closed(*id, name.clone()));
+        }
+        let waiting = family.signals.waiting(id.member) + self.sent.count(*id) as usize;
+        let most = self.kernel.kind(&row.kind).and_then(|rules| rules.signals);
+        if waiting >= most.unwrap_or(bounds.signals) {
             let text =
                 format!("{waiting} signals wait for {id}, which is the limit; send again when it has consumed some");
             return Err(Refusal::NotNow(text));
         }
-        // A broadcast under way was sent earlier, so the receiver gets it first.
-        self.wake_by_wave(id);
-        Ok(self.deliver(id, name, payload, key))
+        if *last && row.closed.len() + self.sent.closed(*id) >= bounds.closed {
+            let text = format!(
+                "{} events of {id} have had their last signal, which is the limit; use a name for several events",
+                bounds.closed
+            );
+            return Err(Refusal::NotNow(text));
+        }
+        Ok(None)
     }
 
     /// Returns the number of the signal that this one repeats. Refuses a different signal with the same key.
-    pub(super) fn repeats(
-        &self,
-        id: ProcedureId,
-        name: &EventName,
-        payload: &Blob,
-        key: Option<&Key>,
-    ) -> Result<Option<u32>, Refusal> {
-        let family = self.family(id.family);
-        let known = family
-            .zip(key)
-            .and_then(|(family, key)| family.signals.with_key(id.member, key));
-        match (known, key) {
-            (Some((number, entry)), _) if entry.is_repeated_by(name, payload) => Ok(Some(number)),
-            (Some((number, _)), Some(key)) => Err(Refusal::SignalConflict(key.clone(), id, number)),
-            _ => Ok(None),
+    pub(super) fn repeats(&self, signal: &SentSignal) -> Result<Option<u32>, Refusal> {
+        let Some(key) = &signal.key else { return Ok(None) };
+        let id = signal.to;
+        let sent = self.sent.keys.get(&(id, key.clone()));
+        let sent = sent.map(|(number, entry)| (*number, entry));
+        let known = sent.or_else(|| self.family(id.family)?.signals.with_key(id.member, key));
+        match known {
+            Some((number, entry)) if entry.is_repeated_by(signal) => Ok(Some(number)),
+            Some((number, _)) => Err(Refusal::SignalConflict(key.clone(), id, number)),
+            None => Ok(None),
         }
     }
 
@@ -87,40 +160,117 @@ impl Draft<'_> {
         }
     }
 
+    /// Returns how many keys of consumed signals are remembered for a procedure.
+    pub(super) fn keys_remembered(&self, row: &Row) -> usize {
+        self.kernel
+            .kind(&row.kind)
+            .map_or(SIGNAL_KEYS, |rules| rules.signal_keys)
+    }
+
     /// Makes room for one more consumed signal that is kept for its key: the oldest ones are dropped.
-    pub(super) fn key_remembered(&mut self, id: ProcedureId) {
+    pub(super) fn key_remembered(&mut self, id: ProcedureId, most: usize) {
         let Some(family) = self.family(id.family) else { return };
-        let (kept, most) = (family.signals.consumed(id.member), self.kernel.rules.bounds.signal_keys);
-        let over = (kept + 1).saturating_sub(most);
+        let over = (family.signals.consumed(id.member) + 1).saturating_sub(most);
         for (number, entry) in family.signals.oldest_consumed(id.member).take(over) {
             self.record(Record::SignalDropped(id, number, entry.name.clone()));
         }
     }
 
     /// Stores a signal, wakes its receiver if it waits for that event, and returns the signal's number.
-    pub(super) fn deliver(&mut self, id: ProcedureId, name: EventName, payload: Blob, key: Option<Key>) -> u32 {
-        let number = self.row(id).map_or(0, |row| row.signals) + 1;
-        self.wake_with(id, number, name.clone());
+    pub(super) fn deliver(&mut self, signal: SentSignal) -> u32 {
+        let Some(mut row) = self.take(signal.to) else { return 0 };
+        let name = signal.name.clone();
+        let number = self.keep(&mut row, signal);
+        let waits = matches!(&row.wait, Some(WaitReason::Event(event, _)) if *event == name);
+        if waits && !self.is_stopping(&row) {
+            row.wake = Some(Wake::Signal(name, number));
+            // A signal is progress, so that the runs of the stage are counted from here.
+            row.same_stage = 0;
+            self.set_going(&mut row, None);
+        }
+        self.put(row);
+        number
+    }
+
+    /// Stores a signal, and returns its number.
+    fn keep(&mut self, row: &mut Row, signal: SentSignal) -> u32 {
+        let SentSignal {
+            to: id,
+            name,
+            payload,
+            key,
+            last,
+        } = signal;
+        row.signals += 1;
+        if last {
+            row.closed.push(name.clone());
+        }
         let entry = SignalEntry {
             name,
             digest: key.as_ref().map(|_| payload.digest()),
             key,
             consumed: false,
+            sent: Some(self.now),
+            last,
         };
-        self.record(Record::Signal(id, number, entry, payload));
-        number
+        self.sent.note(id, row.signals, &entry);
+        self.record(Record::Signal(id, row.signals, entry, payload));
+        row.signals
     }
 
-    fn wake_with(&mut self, id: ProcedureId, number: u32, name: EventName) {
-        let Some(mut row) = self.take(id) else { return };
-        let stopping = self.is_stopping(&row);
-        row.signals = number;
-        let waits = matches!(&row.wait, Some(WaitReason::Event(event, _)) if *event == name);
-        if waits && !stopping {
-            row.wake = Some(Wake::Signal(name, number));
-            self.set_going(&mut row, None);
+    // Signals that a stage sends.
+
+    /// Checks that the signals of a stage can be taken, and drops those that repeat earlier ones. What the stage does
+    /// otherwise cannot change the answer.
+    pub(super) fn admit_all(&self, signals: &mut Vec<SentSignal>) -> Result<(), String> {
+        let mut trial = Draft::new(self.kernel, self.now);
+        let mut refused = None;
+        signals.retain(|signal| match trial.admit(signal) {
+            Ok(None) => {
+                trial.expect_signal(signal);
+                true
+            }
+            Ok(Some(_)) => false,
+            Err(refusal) => {
+                refused.get_or_insert_with(|| format!("its signal to {} was refused: {}", signal.to, words(&refusal)));
+                false
+            }
+        });
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Counts a signal as sent, for the checks of those behind it.
+    fn expect_signal(&mut self, signal: &SentSignal) {
+        let before = self.row_before(signal.to).map_or(0, |row| row.signals);
+        let entry = SignalEntry {
+            name: signal.name.clone(),
+            key: signal.key.clone(),
+            consumed: false,
+            digest: signal.key.as_ref().map(|_| signal.payload.digest()),
+            sent: None,
+            last: signal.last,
+        };
+        self.sent
+            .note(signal.to, before + self.sent.count(signal.to) + 1, &entry);
+    }
+
+    /// Stores the signals that a procedure has sent to itself. Its stage is over, so none of them wakes it; a stage
+    /// that waits for one finds it.
+    pub(super) fn keep_own(&mut self, row: &mut Row, signals: &mut Vec<SentSignal>) {
+        let id = row.id;
+        for signal in signals.extract_if(.., |signal| signal.to == id) {
+            let name = signal.name.clone();
+            let number = self.keep(row, signal);
+            self.sent.own.push((name, number));
         }
-        self.put(row);
+    }
+
+    /// Delivers the signals of a stage to other procedures.
+    pub(super) fn deliver_all(&mut self, signals: Vec<SentSignal>) {
+        for signal in signals {
+            self.wake_by_wave(signal.to);
+            self.deliver(signal);
+        }
     }
 
     /// Wakes all current waiters of an event, first waiter first. The signal is not kept for later ones.
@@ -165,5 +315,26 @@ impl Draft<'_> {
             self.note_broadcast(act, digest, woken, &by);
         }
         self.reply(request, Answer::Broadcast(woken));
+    }
+}
+
+/// Words a refusal of a signal for the cause of a stage's failure.
+pub(super) fn words(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::NotLive(id) => format!("{id} has ended, or is not known"),
+        Refusal::Closed(_, name) => format!("the last signal of \"{name}\" was sent before"),
+        Refusal::SignalConflict(key, _, number) => {
+            format!("its key \"{key}\" was used for another signal, number {number}")
+        }
+        Refusal::BadKey(size, limit) => format!("a key has 1 to {limit} bytes, and this one has {size}"),
+        Refusal::TooLarge(size, limit) => format!("{size} bytes are over the limit of {limit}"),
+        Refusal::NotNow(text) => text.clone(),
+        Refusal::BatchTooLarge(number, limit) => format!("{number} signals are over the limit of {limit}"),
+        Refusal::UnknownKind(_)
+        | Refusal::KeyConflict(..)
+        | Refusal::BatchConflict(..)
+        | Refusal::Draining
+        | Refusal::NumbersExhausted
+        | Refusal::Revised(..) => "it cannot be taken now".to_owned(),
     }
 }

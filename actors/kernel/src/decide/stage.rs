@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::draft::Draft;
+use super::signal::words;
 use super::spawn::check_places;
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{AdmissionEffect, DispatchEffect};
@@ -35,11 +36,14 @@ impl Draft<'_> {
         let id = report.id;
         let Some(mut row) = self.take(id) else { return };
         self.stage_recorded(&mut row, &mut report);
+        let signals = std::mem::take(&mut report.signals);
         if self.is_stopping(&row) {
             self.stage_settled(row, report);
         } else {
             self.stage_obeyed(row, report);
         }
+        // Receivers of the same family are woken once it is known whether this stage lets the family fail.
+        self.deliver_all(signals);
         // This comes last, when the moves of this stage are known.
         self.next_suspect(id);
     }
@@ -52,10 +56,17 @@ impl Draft<'_> {
             report.payload = None;
             report.upgraded = None;
         }
+        if is_success(&report.outcome)
+            && let Err(text) = self.admit_all(&mut report.signals)
+        {
+            // The receiver may take it later, so this counts as a failed attempt.
+            report.outcome = StageOutcome::Retry(text);
+        }
         if !is_success(&report.outcome) {
             report.payload = None;
             report.writes.clear();
             report.submitted.clear();
+            report.signals.clear();
             report.children.clear();
         }
         report
@@ -91,6 +102,9 @@ impl Draft<'_> {
                 report.submitted.len(),
                 bounds.batch
             ));
+        }
+        if let Err(refusal) = self.check_batch(&report.signals) {
+            return Err(format!("its signals were refused: {}", words(&refusal)));
         }
         if let StageOutcome::Wait(event, ..) = &report.outcome
             && event.as_str().len() > bounds.name
@@ -211,6 +225,7 @@ impl Draft<'_> {
         for birth in &report.submitted {
             self.begin_family(birth, None);
         }
+        self.keep_own(row, &mut report.signals);
     }
 
     /// Records the limiter's answer for the next stage. The limiter was asked before this decision, so the previous
@@ -297,7 +312,13 @@ impl Draft<'_> {
                 self.wait(row, event, timeout);
             }
             StageOutcome::Yield => self.put(row),
-            StageOutcome::Retry(text) => self.try_again(row, CauseKind::AttemptsExhausted, text, None),
+            StageOutcome::Retry(text) => {
+                if lacking.is_some() {
+                    // A refused signal has overruled the step for which the limiter was asked.
+                    self.effect(AdmissionEffect::Cancel(id));
+                }
+                self.try_again(row, CauseKind::AttemptsExhausted, text, None);
+            }
             StageOutcome::RetryAfter(delay, text) => {
                 self.try_again(row, CauseKind::AttemptsExhausted, text, Some(delay));
             }
@@ -388,7 +409,9 @@ impl Draft<'_> {
         match self.pending_signal(row.id, event.as_str()) {
             Some(number) => {
                 row.wake = Some(Wake::Signal(event, number));
-                self.give_back_locks(&mut row);
+                row.same_stage = 0;
+                // Others that wait for its permit have their turn between two signals.
+                self.give_back(&mut row, false);
                 self.set_going(&mut row, None);
             }
             None => {

@@ -9,6 +9,7 @@ use super::draft::Draft;
 use crate::effect::Refusal;
 use crate::id::{Blob, EventName, ProcedureId, Seq};
 use crate::record::Record;
+use crate::wait::SentSignal;
 use crate::waiters::Broadcast;
 
 /// Largest number of broadcasts under way. Each keeps its payload in memory, so together they stay below 256 MiB.
@@ -48,7 +49,7 @@ impl Draft<'_> {
             .collect();
         woken.sort_unstable();
         for (_, id) in &woken {
-            self.deliver(*id, name.clone(), payload.clone(), None);
+            self.deliver(wake(*id, name, payload));
         }
         woken.len()
     }
@@ -82,7 +83,7 @@ impl Draft<'_> {
             if self.is_stopped(id) {
                 self.change(id, |row| row.waits_after = seq);
             } else {
-                self.deliver(id, broadcast.name.clone(), broadcast.payload.clone(), None);
+                self.deliver(wake(id, &broadcast.name, &broadcast.payload));
             }
         }
         if is_last && !waiters.is_kept(seq) {
@@ -98,7 +99,18 @@ impl Draft<'_> {
         let Some((_, broadcast)) = self.kernel.waiters.wave_of(row) else {
             return false;
         };
-        self.deliver(id, broadcast.name.clone(), broadcast.payload.clone(), None);
+        self.deliver(wake(id, &broadcast.name, &broadcast.payload));
         true
+    }
+}
+
+/// Returns the signal by which a broadcast wakes one waiter.
+fn wake(to: ProcedureId, name: &EventName, payload: &Blob) -> SentSignal {
+    SentSignal {
+        to,
+        name: name.clone(),
+        payload: payload.clone(),
+        key: None,
+        last: false,
     }
 }

@@ -55,6 +55,7 @@ impl StageEnded {
             upgraded: None,
             writes: Vec::new(),
             submitted: Vec::new(),
+            signals: Vec::new(),
             children: Vec::new(),
             next_needs: NextStageNeeds::default(),
             admission: None,

@@ -77,6 +77,7 @@ fn rests(row: &Row) -> bool {
         undo_attempts,
         not_undone,
         signals: _,
+        closed,
         trace: _,
         payload_size,
         failure_streak,
@@ -114,6 +115,7 @@ fn rests(row: &Row) -> bool {
         && cause.is_none()
         && *undo_attempts == 0
         && not_undone.is_empty()
+        && closed.is_empty()
         && ended.is_none()
         && due.is_none()
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::id::{EventName, Key};
+use crate::id::{EventName, Key, Timestamp};
 use crate::wait::SignalEntry;
 
 /// Signals by member and number.
@@ -60,6 +60,33 @@ impl Signals {
     pub(crate) fn oldest_consumed(&self, member: u32) -> impl Iterator<Item = (u32, &SignalEntry)> {
         let numbers = self.consumed.range((member, 0)..=(member, u32::MAX));
         numbers.filter_map(move |(_, number)| Some((*number, self.get(member, *number)?)))
+    }
+
+    /// Counts the signals of a member that wait to be consumed, by name.
+    #[must_use]
+    pub fn kept(&self, member: u32) -> BTreeMap<EventName, u32> {
+        let mut kept = BTreeMap::new();
+        let of_member = self.waiting.range((member, EventName::from(""), 0)..);
+        for (_, name, _) in of_member.take_while(|(of, ..)| *of == member) {
+            *kept.entry(name.clone()).or_default() += 1;
+        }
+        kept
+    }
+
+    /// Returns when the oldest signal was sent that a member has yet to consume. Only the first signal of each name is
+    /// visited.
+    #[must_use]
+    pub fn oldest_sent(&self, member: u32) -> Option<Timestamp> {
+        let mut oldest = None;
+        let mut from = (member, EventName::from(""), 0);
+        while let Some((of, name, number)) = self.waiting.range(from..).next()
+            && *of == member
+        {
+            let sent = self.get(member, *number).and_then(|entry| entry.sent);
+            oldest = [oldest, sent].into_iter().flatten().min();
+            from = (member, name.clone(), u32::MAX);
+        }
+        oldest
     }
 
     /// Finds the oldest pending signal of this name, except the one that is being consumed.
@@ -120,6 +147,8 @@ mod tests {
             key: key.map(Key::from),
             consumed,
             digest: None,
+            sent: None,
+            last: false,
         }
     }
 

@@ -50,6 +50,7 @@ impl Row {
             undo_attempts: 0,
             not_undone: Vec::new(),
             signals: 0,
+            closed: Vec::new(),
             trace: None,
             payload_size: None,
             failure_streak: None,

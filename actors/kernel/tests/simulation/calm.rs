@@ -1,10 +1,10 @@
 //! The calm after the storm: no faults, a helpful operator, and everything must come to its end.
 
 use procession_kernel::{
-    Blob, BypassScope, Event, JoinRuling, Pause, ProcedureId, Row, Seq, StageOutcome, Verb, WaitReason,
+    Blob, BypassScope, Event, JoinRuling, Pause, ProcedureId, Row, SentSignal, Seq, StageOutcome, Verb, WaitReason,
 };
 
-use super::draw::stage;
+use super::draw::{SIGNALS, stage};
 use super::operate::operator;
 use super::play::Play;
 use super::queues::waits;
@@ -98,14 +98,27 @@ impl Play {
         let verb = match &row.wait {
             Some(WaitReason::Event(name, _)) if !check::is_stopped(&self.shell.kernel, row) => {
                 let (request, name) = (self.shell.request_id(), name.clone());
-                let (payload, key) = (Blob::default(), None);
-                self.shell.decide(Event::Signalled {
-                    request,
-                    id,
+                let family = self.shell.kernel.families().get(&id.family);
+                let is_full = family.is_some_and(|family| family.signals.waiting(id.member) >= SIGNALS);
+                if row.closed.contains(&name) || is_full {
+                    // It takes no signal of this name, and a broadcast needs no place among them.
+                    let (payload, key) = (Blob::default(), None);
+                    self.shell.decide(Event::Broadcast {
+                        request,
+                        name,
+                        payload,
+                        key,
+                    })?;
+                    return Ok(true);
+                }
+                let signal = SentSignal {
+                    to: id,
                     name,
-                    payload,
-                    key,
-                })?;
+                    payload: Blob::default(),
+                    key: None,
+                    last: false,
+                };
+                self.shell.decide(Event::Signalled(request, vec![signal]))?;
                 return Ok(true);
             }
             Some(WaitReason::RollbackFailed) if !self.is_outermost(id) => return Ok(false),

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Birth, Blob, ChildPermits, EventName, HistoryDetail, Hold, JoinPolicy, Kind, KindRules, LimitKey, LockNeed,
-    NextStageNeeds, OnFailure, OnTimeout, RetryPolicy, Rules, StageOutcome, Timestamp,
+    Birth, Blob, ChildPermits, EventName, HistoryDetail, Hold, JoinPolicy, Key, Kind, KindRules, LimitKey, LockNeed,
+    NextStageNeeds, OnFailure, OnTimeout, ProcedureId, RetryPolicy, Rules, SentSignal, StageOutcome, Timestamp,
 };
+
+/// How many signals may wait for one procedure.
+pub(crate) const SIGNALS: usize = 6;
 
 /// A kind whose stages can be undone.
 pub(crate) const UNDOABLE: &str = "undoable";
@@ -65,6 +68,18 @@ impl Draw {
     /// Draws the name of an event.
     pub(crate) fn event(&mut self) -> EventName {
         EventName::from(self.pick(&EVENTS).unwrap_or("go"))
+    }
+
+    /// Draws a signal; some have keys, and few are the last of their name.
+    pub(crate) fn signal(&mut self, to: ProcedureId) -> SentSignal {
+        let key = self.percent(30).then(|| Key::from(format!("signal {}", self.below(3))));
+        SentSignal {
+            to,
+            name: self.event(),
+            payload: self.value(),
+            key,
+            last: self.percent(2),
+        }
     }
 
     /// Draws the name of a kind.
@@ -216,6 +231,8 @@ pub(crate) fn stage(number: u64) -> Blob {
 pub(crate) fn rules() -> Rules {
     let undoable = KindRules {
         retry_undo: RetryPolicy::default().attempts(2),
+        signals: Some(SIGNALS),
+        signal_keys: 2,
         ..KindRules::new(1)
     };
     let last = KindRules {
@@ -250,8 +267,8 @@ pub(crate) fn rules() -> Rules {
     rules.bounds.members = 24;
     rules.bounds.payload = PAYLOAD;
     rules.bounds.attempts_kept = 1;
-    rules.bounds.signal_keys = 2;
     rules.bounds.wave = 1;
+    rules.bounds.closed = 1;
     rules
 }
 

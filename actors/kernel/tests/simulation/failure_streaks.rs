@@ -38,7 +38,8 @@ fn expected(before: Option<&Row>, row: &Row, newest: Option<&HistoryEntry>) -> u
     }
 }
 
-/// What is left when the numbers are gone.
+/// What is left when the numbers are gone, the ids among them.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(' ').filter(|word| word.parse::<u64>().is_err())
+    let is_number = |word: &str| word.trim_matches([',', ';', ':', '"']).parse::<f64>().is_ok();
+    text.split(' ').filter(move |word| !is_number(word))
 }

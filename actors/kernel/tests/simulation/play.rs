@@ -139,22 +139,13 @@ impl Play {
     }
 
     fn signal(&mut self) -> Result<(), String> {
-        let Some(id) = self.member(|_| true) else { return Ok(()) };
+        let mut signals = Vec::new();
+        for _ in 0..=self.draw.below(3) {
+            let Some(to) = self.member(|_| true) else { return Ok(()) };
+            signals.push(self.draw.signal(to));
+        }
         let request = self.shell.request_id();
-        let key = self
-            .draw
-            .percent(30)
-            .then(|| Key::from(format!("signal {}", self.draw.below(3))));
-        let name = self.draw.event();
-        self.shell
-            .decide(Event::Signalled {
-                request,
-                id,
-                name,
-                payload: self.draw.value(),
-                key,
-            })
-            .map(drop)
+        self.shell.decide(Event::Signalled(request, signals)).map(drop)
     }
 
     /// Some who wait for a broadcast are woken. Tells whether there was one.

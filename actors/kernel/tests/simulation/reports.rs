@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Birth, Event, JoinRuling, Key, NextStageNeeds, ProcedureId, Seq, StageEnded, StageOutcome, UndoEnded, UserWrite,
+    Birth, Event, JoinRuling, Key, NextStageNeeds, ProcedureId, SentSignal, Seq, StageEnded, StageOutcome, UndoEnded,
+    UserWrite,
 };
 
 use super::draw::{delay_at, stage};
@@ -36,6 +37,7 @@ impl Play {
             payload: self.draw.percent(30).then(|| self.draw.value()),
             writes: vec![write],
             submitted: self.births(3),
+            signals: self.signals(),
             children: self.collected(&outcome),
             next_needs: self.next_needs(&outcome),
             ..StageEnded::new(id, run, epoch, now, outcome)
@@ -48,6 +50,17 @@ impl Play {
         (0..u64::from(self.draw.percent(percent)))
             .map(|_| self.draw.birth())
             .collect()
+    }
+
+    /// Signals to members of any family, the sender among them; some have ended, and some are full.
+    fn signals(&mut self) -> Vec<SentSignal> {
+        let mut signals = Vec::new();
+        while signals.len() < 4 && self.draw.percent(25) {
+            if let Some(to) = self.member(|_| true) {
+                signals.push(self.draw.signal(to));
+            }
+        }
+        signals
     }
 
     /// Children that were collected one by one; where they are not allowed, too.

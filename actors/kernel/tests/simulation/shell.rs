@@ -388,7 +388,7 @@ impl Shell {
 fn asker(event: &Event) -> Option<RequestId> {
     match event {
         Event::Submitted(request, _)
-        | Event::Signalled { request, .. }
+        | Event::Signalled(request, _)
         | Event::Broadcast { request, .. }
         | Event::Requested(request, ..)
         | Event::Acknowledged(request, _)

@@ -22,7 +22,8 @@ impl DiagnosisInput<'_> {
         verdicts.extend(self.history(row));
         verdicts.extend(self.payload(row, bounds.payload));
         if !family.signals.is_empty() {
-            verdicts.extend(self.signals(family, row, bounds.signals));
+            let own = self.kernel.rules().kinds.get(&row.kind).and_then(|rules| rules.signals);
+            verdicts.extend(self.signals(family, row, own.unwrap_or(bounds.signals)));
         }
     }
 

@@ -109,7 +109,12 @@ async fn answered(reply: Result<Reply, AskError>, committed: CommittedReader) ->
 async fn refused(refusal: Refusal, committed: &CommittedReader) -> AskError {
     match refusal {
         Refusal::NotLive(id) => committed.why_not_live(id).await,
-        Refusal::TooLarge(size, limit) | Refusal::BatchTooLarge(size, limit) => AskError::TooLarge { size, limit },
+        Refusal::TooLarge(size, limit) => AskError::TooLarge { size, limit },
+        Refusal::BatchTooLarge(size, limit) => AskError::BatchTooLarge { size, limit },
+        Refusal::Closed(id, name) => AskError::Closed {
+            id,
+            name: name.to_string(),
+        },
         Refusal::NotNow(why) => AskError::NotNow(why),
         Refusal::Revised(expected, found, state) => AskError::Revised { expected, found, state },
         Refusal::Draining => AskError::Stopped,
@@ -144,15 +149,15 @@ pub(in crate::supervisor) async fn operated(
     Ok(*operated)
 }
 
-/// Waits until a signal is committed. Returns its number.
+/// Waits until signals are committed. Returns their numbers in order.
 pub(in crate::supervisor) async fn signalled(
     reply: Result<Reply, AskError>,
     committed: CommittedReader,
-) -> Result<u32, AskError> {
-    let Answer::Signalled(number) = answered(reply, committed).await? else {
+) -> Result<Vec<u32>, AskError> {
+    let Answer::Signalled(numbers) = answered(reply, committed).await? else {
         return Err(AskError::Stopped);
     };
-    Ok(number)
+    Ok(numbers)
 }
 
 /// Waits until a broadcast is committed. Returns how many procedures it wakes.

@@ -144,8 +144,10 @@ fn refused(refusal: Refusal) -> SubmitError {
         Refusal::BatchTooLarge(size, limit) => SubmitError::BatchTooLarge { size, limit },
         Refusal::Draining => SubmitError::Draining,
         Refusal::NumbersExhausted => SubmitError::NumbersExhausted,
-        Refusal::NotLive(_) | Refusal::NotNow(_) | Refusal::Revised(..) | Refusal::SignalConflict(..) => {
-            SubmitError::Stopped
-        }
+        Refusal::NotLive(_)
+        | Refusal::NotNow(_)
+        | Refusal::Revised(..)
+        | Refusal::SignalConflict(..)
+        | Refusal::Closed(..) => SubmitError::Stopped,
     }
 }

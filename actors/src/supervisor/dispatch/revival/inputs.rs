@@ -65,12 +65,20 @@ async fn find(store: &dyn JournalStore, request: InputRequest) -> Result<CallInp
         }),
         Some(Wake::Signal(name, number)) => {
             let key = keys::signal(id, number, name.as_str());
-            let payload = match store.get(Space::Signals, key).await? {
-                Some(bytes) => codec::decode::<StoredSignal>(&bytes)?.payload,
-                None => Blob::default(),
+            let (payload, last) = match store.get(Space::Signals, key).await? {
+                Some(bytes) => {
+                    let StoredSignal { entry, payload } = codec::decode(&bytes)?;
+                    (payload, entry.last)
+                }
+                None => (Blob::default(), false),
             };
             let name = name.to_string();
-            Woken::Signal(Box::new(Signal { name, number, payload }))
+            Woken::Signal(Box::new(Signal {
+                name,
+                number,
+                last,
+                payload,
+            }))
         }
     };
     Ok(CallInputs { payload, woken })
