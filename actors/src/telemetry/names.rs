@@ -54,7 +54,7 @@ metrics! {
     WAIT_SECONDS, "procession_wait_seconds", Histogram, ["kind", "reason"], Seconds,
         "one wait, from its beginning to its end";
     RETRIES, "procession_retries_total", Counter, ["kind"], Count,
-        "stages that are retried after a backoff";
+        "stages that are retried, after a backoff or at once";
     PANICS, "procession_panics_total", Counter, ["kind"], Count,
         "stages that panicked";
     LATE, "procession_late_wakes_total", Counter, ["kind"], Count,
