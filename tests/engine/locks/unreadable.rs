@@ -26,7 +26,7 @@ fn the_verdict_says_that_its_locks_are_not_known() -> Tested {
         let verdicts = run.executor.verdicts().await?;
         let quarantined = verdicts.iter().find(|verdict| verdict.rule == Rule::Quarantined);
         let text = &quarantined.ok_or("it is quarantined")?.text;
-        assert!(text.contains("locks") && text.contains("not known"), "{text}");
+        assert!(text.contains("locks") && text.contains("unknown"), "{text}");
         // The exception that the promise names.
         let other = submit(run, Planned(plan("o", [Act::Done(1)]).exclusive("x")), "o").await?;
         assert_eq!(run.wait(other.outcome()).await??, 1);

@@ -143,7 +143,7 @@ fn e_115_a_stage_that_stops_its_thread_each_time_uses_up_its_attempts() -> Teste
         let history = run.executor.history(stopping.id()).await?;
         let endings: Vec<Ending> = history.iter().map(|entry| entry.ending).collect();
         assert_eq!(endings, [[Ending::Panic; 3], [Ending::UndoFailed; 3]].concat());
-        let said = |text: Option<&str>| text.is_some_and(|text| text.contains("its thread has ended"));
+        let said = |text: Option<&str>| text.is_some_and(|text| text.contains("its thread ended"));
         assert!(history.iter().all(|entry| said(entry.error.as_deref())), "{history:?}");
         let verdicts = run.executor.verdicts().await?;
         let lost: Vec<_> = verdicts
