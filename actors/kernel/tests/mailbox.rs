@@ -7,9 +7,9 @@
 )]
 
 use procession_kernel::{
-    Admission, AdmissionEffect, Answer, Birth, Blob, Commit, Effect, Epoch, Event, EventName, Hold, Kernel, Kind,
-    KindRules, LimitKey, ProcedureId, Receipt, Refusal, RequestEffect, RequestId, Row, Rules, SIGNAL_KEYS, SentSignal,
-    StageEnded, StageOutcome, Timestamp, WaitReason,
+    Admission, AdmissionEffect, Answer, Birth, Blob, ClaimId, Commit, Effect, Epoch, Event, EventName, Hold, Kernel,
+    Kind, KindRules, Lacking, LimitKey, LockNeed, Needs, NextStageNeeds, ProcedureId, Receipt, Refusal, RequestEffect,
+    RequestId, Row, Rules, SIGNAL_KEYS, SentSignal, StageEnded, StageOutcome, Timestamp, WaitReason,
 };
 
 const KIND: &str = "k";
@@ -186,6 +186,30 @@ fn a_refused_signal_of_a_stage_fails_its_attempt() {
     assert_eq!(engine.row(SECOND).signals, 0, "nothing of it is left");
 }
 
+/// The limiter may grant the locks of the step that the refusal overrules, and nobody would hear of it.
+#[test]
+fn a_refused_signal_takes_back_what_the_next_stage_asked_for() {
+    let mut engine = Engine::new(KindRules::new(1));
+    let run = engine.row(FIRST).in_flight.expect("its stage is out").run;
+    let need = LockNeed::exclusive("b");
+    let report = StageEnded {
+        signals: vec![signal(ProcedureId::root(9), None)],
+        next_needs: NextStageNeeds {
+            locks: vec![need.clone()],
+            ..NextStageNeeds::default()
+        },
+        admission: Some(Admission {
+            limits: Vec::new(),
+            asked: Some(ClaimId(7)),
+            lacking: Some(Lacking::Lock(need.path)),
+        }),
+        ..StageEnded::new(FIRST, run, Epoch(1), Timestamp(7), StageOutcome::Next(blob("next")))
+    };
+    let effects = engine.feed(Event::StageEnded(Box::new(report)));
+    let keep = Effect::Admission(AdmissionEffect::Keep(FIRST, Needs::default()));
+    assert!(effects.contains(&keep), "{effects:?}");
+}
+
 #[test]
 fn a_signal_to_itself_is_found_by_its_own_wait() {
     let mut engine = Engine::new(KindRules::new(1));
@@ -219,7 +243,7 @@ fn a_wait_that_finds_its_signal_gives_others_their_turn() {
         hold: Hold::WhileActive,
         admission: Admission {
             limits: vec![limit],
-            asked: Some(procession_kernel::ClaimId(7)),
+            asked: Some(ClaimId(7)),
             lacking: None,
         },
         ..birth()

@@ -277,6 +277,11 @@ impl Draft<'_> {
             ..
         } = *report;
         let lacking = admission.and_then(|admission| admission.lacking);
+        if lacking.is_some() && !is_success(&outcome) {
+            // A refusal has overruled the step for which the limiter was asked. The limiter may have granted the
+            // request by now, and the grant is stale once the procedure asks again: it must not keep what it got.
+            self.effect(AdmissionEffect::Keep(id, row.held()));
+        }
         match outcome {
             StageOutcome::Next(then) if !children.is_empty() => {
                 row.stage = then;
@@ -312,13 +317,7 @@ impl Draft<'_> {
                 self.wait(row, event, timeout);
             }
             StageOutcome::Yield => self.put(row),
-            StageOutcome::Retry(text) => {
-                if lacking.is_some() {
-                    // A refused signal has overruled the step for which the limiter was asked.
-                    self.effect(AdmissionEffect::Cancel(id));
-                }
-                self.try_again(row, CauseKind::AttemptsExhausted, text, None);
-            }
+            StageOutcome::Retry(text) => self.try_again(row, CauseKind::AttemptsExhausted, text, None),
             StageOutcome::RetryAfter(delay, text) => {
                 self.try_again(row, CauseKind::AttemptsExhausted, text, Some(delay));
             }
