@@ -258,7 +258,7 @@ impl<'a, P: Procedure> StageContext<'a, P> {
     /// #     type Output = u32;
     /// #     fn first(&self) {}
     /// async fn execute(&mut self, _: (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-    ///     // Two ways to fail, both of which are tried again: no answer in time, and an error for an answer.
+    ///     // Both failures are tried again: no answer in time, and an error for an answer.
     ///     let count = cx.within(Duration::from_secs(3), ask(&self.host)).await??;
     ///     Ok(Step::Done(count))
     /// }

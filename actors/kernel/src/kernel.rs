@@ -125,7 +125,7 @@ pub struct Bounds {
     pub name: usize,
     /// Signals that wait for one procedure of a kind without a bound of its own. Default 10,000.
     pub signals: usize,
-    /// Names of events of which one procedure may take no further signal. Default 64: they are written with each row.
+    /// How many event names one procedure may close to further signals. Default 64: they are written with each row.
     pub closed: usize,
     /// Writes of user data by one stage or undo. Default 10,000, the same as submissions of one stage: deciding on
     /// them and encoding them takes some milliseconds.

@@ -339,7 +339,7 @@ pub struct Row {
     /// Number of the newest signal delivered to it.
     #[serde(rename = "j", default, skip_serializing_if = "is_zero")]
     pub signals: u32,
-    /// Names of events of which it takes no further signal.
+    /// Event names that are closed: further signals of them are refused.
     #[serde(rename = "Q", default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<EventName>,
     /// The trace in which it was submitted.

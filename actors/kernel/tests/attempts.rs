@@ -62,7 +62,7 @@ fn told(effects: &[Effect]) -> Vec<(ProcedureId, u32, u32)> {
     stages.collect()
 }
 
-/// The next engine, after so many deaths in all.
+/// The next engine, after this many deaths in all.
 fn restarted(before: &Shell, deaths: u32, at: u64) -> (Shell, Vec<Effect>) {
     let epoch = Epoch(before.kernel.epoch().0 + 1);
     let mut next = Shell {

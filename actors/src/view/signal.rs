@@ -40,7 +40,7 @@ pub struct Mailbox {
     pub kept: BTreeMap<String, u32>,
     /// When the oldest of them was sent. `None` if there is none, or if it was stored before this was recorded.
     pub oldest: Option<Timestamp>,
-    /// Names of events of which the procedure takes no further signal.
+    /// Event names that are closed: the procedure refuses further signals of them.
     pub closed: Vec<String>,
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::rollback::helper::{commits, rolled_back, submit};
 use crate::support::{Lab, Tested, kinds};
 
-/// Takes so many signals and notes each; then it ends, or waits for what never comes.
+/// Takes this many signals and notes each; then ends, or waits for a signal that never comes.
 #[derive(Serialize, Deserialize)]
 struct Taker {
     takes: u32,
@@ -106,7 +106,7 @@ async fn paused(run: &Run, takes: u32) -> Result<ProcedureId, Trouble> {
     Ok(id)
 }
 
-/// Repeats, conflicts and one too many, none of which is a commit.
+/// Repeats, conflicts and one signal too many: no commit for any of them.
 async fn is_full(run: &Run, id: ProcedureId) -> Tested {
     let before = commits(run).await?;
     assert_eq!(run.executor.signal(id, "go", &5_u32, Some("k5")).await?, 5);

@@ -23,7 +23,7 @@ pub(crate) enum Act {
     /// Asks for further attempts: after each of these delays in ms, or after the kind's backoff where none is chosen.
     /// Then does the other.
     RetryAfter(Vec<Option<u64>>, Box<Act>),
-    /// Awaits for ever, within so many ms, this often; then does the other.
+    /// Awaits for ever within this many milliseconds, this often; then takes the other action.
     Hang(u32, u64, Box<Act>),
     /// Notes how often its attempt was cut off, as `a2 repeated 1`; then does the other.
     Repeated(Box<Act>),
@@ -72,7 +72,7 @@ pub(crate) enum Act {
 pub(crate) enum UndoAct {
     /// Fails this often.
     Fail(u32),
-    /// Fails this often, and chooses so many ms until the next attempt.
+    /// Fails this often, and chooses this many milliseconds until the next attempt.
     FailAfter(u32, u64),
     /// Panics this often.
     Panic(u32),

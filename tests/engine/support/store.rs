@@ -1,4 +1,4 @@
-//! A store in memory, of which a test changes single calls.
+//! A store in memory whose single calls a test can change.
 
 use futures::future::BoxFuture;
 use procession::provider::{AppendError, Batch, Entries, Head, JournalStore, Receipt, Scan, Space, StoreBounds};

@@ -216,7 +216,7 @@ impl Disk {
         self.live.iter().flat_map(|family| self.members(*family))
     }
 
-    /// Tells whether the start of this epoch is on disk.
+    /// Returns `true` if the start of this epoch is on disk.
     pub(crate) const fn has_started(&self, epoch: Epoch) -> bool {
         self.epoch >= epoch.0
     }
