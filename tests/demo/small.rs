@@ -5,7 +5,6 @@ use futures::future::join_all;
 use procession::demo::faults::Lot;
 use procession::demo::master::LIMITS;
 use procession::demo::procedures::{LoadTablet, MergeTablet, SplitTablet, Target};
-use procession::demo::run::resume_poisoned;
 use procession::demo::verify::{self, Rule};
 use procession::demo::workload::{Action, Operation, Plan, Sizes, generate};
 use procession::testkit::{Ended, Fault, FaultPlan};
@@ -34,7 +33,6 @@ fn at_every_commit<T>(
                 lab.live_with(plan, &set_up, async |world: &mut World| {
                     let resumed = world.executor.snapshot().await?.recovered.procedures;
                     assert_eq!(resumed, unfinished, "each start says how many it resumed");
-                    resume_poisoned(&world.executor).await?;
                     drive(world).await
                 })
             };

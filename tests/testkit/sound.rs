@@ -27,9 +27,13 @@ enum Sort {
     Threads,
     /// Leaves a family of its own behind.
     Detaches,
+    /// Has several slow children at once.
+    Crowd,
+    /// Takes far longer for a stage than an operator takes for a request.
+    Slow,
 }
 
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 struct Sound(Sort);
 
 impl Procedure for Sound {
@@ -62,11 +66,24 @@ impl Procedure for Sound {
                     .try_fold(Children::new(), Children::and_compensated)?,
                 then,
             }),
+            Sort::Crowd if stage == 1 => Ok(Step::Spawn {
+                children: [Sound(Sort::Slow); 4]
+                    .iter()
+                    .try_fold(Children::new(), Children::and_compensated)?,
+                then,
+            }),
+            Sort::Slow => {
+                for _ in 0..10_000 {
+                    tokio::task::yield_now().await;
+                }
+                cx.put("sound", stage.to_string(), &true)?;
+                Ok(Step::Next(then))
+            }
             Sort::Keeps if stage == 1 => Ok(Step::Spawn {
                 children: Children::new().and(&volume(1))?,
                 then,
             }),
-            Sort::Family | Sort::Keeps | Sort::OneWay => {
+            Sort::Family | Sort::Keeps | Sort::OneWay | Sort::Crowd => {
                 cx.put("sound", stage.to_string(), &true)?;
                 Ok(Step::Next(then))
             }
@@ -161,6 +178,16 @@ fn one_that_sleeps_for_a_day_and_waits_for_a_signal() -> Tested {
 #[test]
 fn one_that_waits_for_other_threads() -> Tested {
     sound(Sort::Threads).everything()?;
+    Ok(())
+}
+
+/// Three crashes poison a stage. With several poisoned at once, each life resumed one of them before any stage was
+/// through, crashed at its second commit, and so got nowhere.
+#[test]
+fn slow_children_are_run_twice_although_crashes_poison_them() -> Tested {
+    let check = sound(Sort::Crowd);
+    check.run_stages_twice()?;
+    check.run_undos_twice()?;
     Ok(())
 }
 

@@ -38,7 +38,6 @@ use late::Late;
 pub struct MemoryStore {
     disk: MemoryDisk,
     opening: u64,
-    plan: FaultPlan,
     state: Mutex<State>,
     crashed: Shared<oneshot::Receiver<()>>,
     reads: AtomicU64,
@@ -48,6 +47,7 @@ pub struct MemoryStore {
 struct State {
     /// What reads see: every batch whose receipt was given.
     world: World,
+    plan: FaultPlan,
     commits: u64,
     bytes: u64,
     room: Option<DiskRoom>,
@@ -120,9 +120,9 @@ impl MemoryStore {
         Ok(Self {
             disk: disk.clone(),
             opening,
-            plan,
             state: Mutex::new(State {
                 world,
+                plan,
                 commits: 0,
                 bytes: 0,
                 room: None,
@@ -180,6 +180,13 @@ impl MemoryStore {
     /// later commit succeeds.
     pub fn fault_next(&self, fault: Fault) {
         self.lock().next_fault = Some(fault);
+    }
+
+    /// Moves every planned fault that is still to come this many commits later, so that commits which are no part of
+    /// the scenario, such as an operator's, do not use up its faults.
+    pub fn postpone_faults(&self, commits: u64) {
+        let state = &mut *self.lock();
+        state.plan.postpone(state.commits, commits);
     }
 
     /// Makes reads fail from now on, instead of any earlier read fault.
@@ -308,7 +315,7 @@ impl MemoryStore {
         let number = state.commits;
         state.commits += 1;
         let (frame, ends) = frame::encode(&batch);
-        let fault = state.next_fault.take().or_else(|| self.plan.fault(number));
+        let fault = state.next_fault.take().or_else(|| state.plan.fault(number));
         self.write(fault, &batch, &frame, ends);
         state.bytes += frame.len() as u64;
         self.finish(state, fault, batch)
@@ -411,11 +418,11 @@ impl JournalStore for MemoryStore {
     }
 
     fn lease(&self) -> Option<Duration> {
-        self.plan.ownership()
+        self.lock().plan.ownership()
     }
 
     fn under_way(&self) -> usize {
-        self.plan.appends_under_way()
+        self.lock().plan.appends_under_way()
     }
 
     fn renew(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {

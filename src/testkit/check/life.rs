@@ -233,7 +233,11 @@ impl<S: 'static> Trial<'_, S> {
                 Some(WaitReason::RollbackFailed) if self.calls.fails_an_undo() => {
                     run.executor.retry_undo(status.id, by()).await
                 }
-                Some(WaitReason::Poison) => run.executor.resume(Pause::One(status.id), by()).await,
+                Some(WaitReason::Poison) => {
+                    // Else a life might hold this commit and one crash, and nothing of the scenario, for ever.
+                    run.store.postpone_faults(1);
+                    run.executor.resume(Pause::One(status.id), by()).await
+                }
                 Some(_) | None => continue,
             };
             match asked {

@@ -195,6 +195,13 @@ impl FaultPlan {
         self.late.clone()
     }
 
+    /// Moves the faults from this commit on so many commits later.
+    pub(super) fn postpone(&mut self, from: u64, commits: u64) {
+        for (number, _) in self.faults.iter_mut().filter(|(number, _)| *number >= from) {
+            *number = number.saturating_add(commits);
+        }
+    }
+
     pub(super) fn fault(&self, commit: u64) -> Option<Fault> {
         self.faults
             .iter()

@@ -154,6 +154,20 @@ fn a_failed_commit_poisons_and_is_not_seen() -> Outcome {
 }
 
 #[test]
+fn postponed_faults_happen_so_many_commits_later() -> Outcome {
+    let disk = MemoryDisk::new();
+    let store = MemoryStore::open(&disk, FaultPlan::at(1, Fault::CrashBefore))?;
+    let epoch = block_on(store.acquire())?;
+    store.postpone_faults(1);
+    for number in [0, 1] {
+        block_on(store.append(batch(epoch, number, &["a"])))?;
+    }
+    assert!(store.append(batch(epoch, 2, &["b"])).now_or_never().is_none());
+    assert_eq!(keys(&disk), "a");
+    Ok(())
+}
+
+#[test]
 fn withheld_receipts_come_in_order_when_released() -> Outcome {
     let disk = MemoryDisk::new();
     let store = MemoryStore::open(&disk, FaultPlan::at(1, Fault::Withhold))?;
