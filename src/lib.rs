@@ -96,10 +96,10 @@ pub use procession_actors::view::{
     WorkerStatus,
 };
 pub use procession_actors::{
-    AskError, ChildOutcome, Children, CodecError, Elapsed, ExportedEntry, ExportedProcedure, ExportedStage,
-    FamilyExport, Fence, Finished, GLOBAL_LIMIT, ImportError, JoinVerdict, KindThresholds, Old, Procedure, ReadError,
-    Signal, StageContext, StageError, StartError, Step, StoreError, SubmitBound, SubmitError, Submitted, Supervisor,
-    Thresholds, Token, UpgradeError,
+    AskError, CallContext, ChildOutcome, Children, CodecError, Elapsed, ExportedEntry, ExportedProcedure,
+    ExportedStage, FamilyExport, Fence, Finished, GLOBAL_LIMIT, ImportError, JoinVerdict, KindThresholds, Old,
+    Procedure, ReadError, Signal, StageContext, StageError, StartError, Step, StoreError, SubmitBound, SubmitError,
+    Submitted, Supervisor, Thresholds, Token, UpgradeError,
 };
 pub use procession_kernel::{
     AbortAnswer, Act, AuditEntry, BypassAs, BypassScope, Cause, CauseKind, Changed, ChildPermits, Deadlock, Ending,

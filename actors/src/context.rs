@@ -1,6 +1,8 @@
 //! What a stage receives: its identity, what woke it, the host's environment, and writes that become part of its
 //! commit.
 
+mod stage;
+
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -21,6 +23,8 @@ use crate::procedure::Procedure;
 use crate::signal::SendSignal;
 use crate::step::{ChildOutcome, birth_of};
 use crate::time_limit::{Elapsed, within};
+
+pub use stage::StageContext;
 
 /// Identifies one stage of one procedure in one store: equal for every run of that stage, and different for any
 /// other. Pass it to callees that deduplicate.
@@ -139,34 +143,53 @@ pub(crate) struct Host {
     pub(crate) interceptor: Option<Arc<dyn crate::fault_injection::seen::StageInterceptor>>,
 }
 
-/// What a stage or an undo may use while it runs.
-pub struct StageContext<'a, P: Procedure> {
+/// What any call of a stage or an undo may use while it runs, whatever the procedure's type: identity, time, what woke
+/// it, user data, and what becomes part of its commit. [`StageContext`] dereferences to it.
+///
+/// Helpers that several kinds share take a `CallContext`, and need no type parameter for the procedure:
+///
+/// ```
+/// # use procession_actors::{CallContext, Procedure, StageContext, StageError, Step};
+/// # use serde::{Deserialize, Serialize};
+/// /// Counts a call in the call's own commit.
+/// async fn count(cx: &mut CallContext<'_>, name: &str) -> Result<u32, StageError> {
+///     let count = cx.get::<u32>("counts", name).await?.unwrap_or_default() + 1;
+///     cx.put("counts", name, &count)?;
+///     Ok(count)
+/// }
+///
+/// # #[derive(Serialize, Deserialize)]
+/// # struct Import;
+/// # impl Procedure for Import {
+/// #     const KIND: &'static str = "import";
+/// #     type Stage = ();
+/// #     type Env = ();
+/// #     type Output = u32;
+/// #     fn first(&self) {}
+/// async fn execute(&mut self, _: (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+///     Ok(Step::Done(count(cx, "imports").await?))
+/// }
+/// # }
+/// ```
+pub struct CallContext<'a> {
     pub(crate) call: &'a Call,
     pub(crate) host: &'a Host,
-    pub(crate) env: &'a P::Env,
     pub(crate) writes: Vec<UserWrite>,
     pub(crate) births: Vec<Birth>,
     pub(crate) signals: Vec<SentSignal>,
     pub(crate) children: Vec<Birth>,
 }
 
-impl<'a, P: Procedure> StageContext<'a, P> {
-    pub(crate) fn new(call: &'a Call, host: &'a Host, env: &'a P::Env) -> Self {
+impl<'a> CallContext<'a> {
+    fn new(call: &'a Call, host: &'a Host) -> Self {
         Self {
             call,
             host,
-            env,
             writes: Vec::new(),
             births: Vec::new(),
             signals: Vec::new(),
             children: Vec::new(),
         }
-    }
-
-    /// Returns the environment with which the host registered the kind.
-    #[must_use]
-    pub fn env(&self) -> &'a P::Env {
-        self.env
     }
 
     /// Returns the procedure's id.
@@ -268,7 +291,7 @@ impl<'a, P: Procedure> StageContext<'a, P> {
         &self,
         time: Duration,
         future: F,
-    ) -> impl Future<Output = Result<F::Output, Elapsed>> + use<F, P> {
+    ) -> impl Future<Output = Result<F::Output, Elapsed>> + use<F> {
         within(self.clock(), time, future)
     }
 

@@ -36,7 +36,7 @@ pub mod view;
 mod worker;
 mod worker_inbox;
 
-pub use context::{Fence, Signal, StageContext, Token};
+pub use context::{CallContext, Fence, Signal, StageContext, Token};
 pub use engine::{Engine, Placement, Settings};
 pub use error::{AskError, CodecError, ImportError, ReadError, StartError, StoreError, SubmitBound, SubmitError};
 pub use export::{ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport};

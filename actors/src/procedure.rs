@@ -21,8 +21,8 @@ use crate::upgrade::{Old, UpgradeError};
 ///
 /// **Stages run at least once.** A crash between a stage's last effect and its commit runs the stage again after the
 /// restart, with the same value. A stage's effects outside the engine must therefore be repeatable;
-/// [`StageContext::token`] and [`StageContext::fence`] help callees with that. What a stage writes through its
-/// context is part of its commit, and happens exactly once.
+/// [`CallContext::token`](crate::CallContext::token) and [`CallContext::fence`](crate::CallContext::fence) help callees
+/// with that. What a stage writes through its context is part of its commit, and happens exactly once.
 ///
 /// ```
 /// use procession_actors::{Procedure, StageContext, StageError, Step};
@@ -164,8 +164,8 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     ///
     /// When the time is up by the engine's clock, the engine drops the stage's future, and the attempt ends as a
     /// [`StageError::Retry`] with the cause `timed out after 3 s`. Code is stopped where it awaits: a body that holds
-    /// its thread is not, and work on other threads goes on. [`StageContext::within`] limits a part of a stage,
-    /// [`timeout`](Self::timeout) the whole procedure.
+    /// its thread is not, and work on other threads goes on. [`CallContext::within`](crate::CallContext::within) limits
+    /// a part of a stage, [`timeout`](Self::timeout) the whole procedure.
     ///
     /// ```
     /// # use procession_actors::{Procedure, StageContext, StageError, Step};

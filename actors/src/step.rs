@@ -41,7 +41,7 @@ pub enum Step<P: Procedure> {
         event: String,
         /// Longest wait; `None` waits for ever.
         timeout: Option<Duration>,
-        /// The stage to run; it reads the event with [`StageContext::signal`](crate::StageContext::signal).
+        /// The stage to run; it reads the event with [`CallContext::signal`](crate::CallContext::signal).
         then: P::Stage,
     },
     /// Run the same stage again, behind all other stages. Nothing is stored, and the value is the last committed one.

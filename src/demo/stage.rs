@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::master::Master;
 use super::meta::{self, TableRow, TableState, TabletRow};
-use crate::{Children, LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
+use crate::{CallContext, Children, LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
 
 /// Which tablet is meant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ where
 }
 
 /// Reads a table, which must be there.
-pub(crate) async fn table<P: Procedure>(cx: &StageContext<'_, P>, name: &str) -> Result<TableRow, StageError> {
+pub(crate) async fn table(cx: &CallContext<'_>, name: &str) -> Result<TableRow, StageError> {
     cx.get(meta::TABLES, name)
         .await?
         .ok_or_else(|| StageError::fail(format!("there is no table {name}")))
@@ -110,7 +110,7 @@ pub(crate) fn must_be(table: &TableRow, states: &[TableState]) -> Result<(), Sta
 }
 
 /// Reads the tablets of a table, in the order of their keys.
-pub(crate) async fn tablets<P: Procedure>(cx: &StageContext<'_, P>, table: &str) -> Result<Vec<TabletRow>, StageError> {
+pub(crate) async fn tablets(cx: &CallContext<'_>, table: &str) -> Result<Vec<TabletRow>, StageError> {
     let rows: Vec<(Vec<u8>, TabletRow)> = cx.scan(meta::TABLETS, meta::tablet_key(table, "")).await?;
     let mut tablets: Vec<TabletRow> = rows.into_iter().map(|(_, tablet)| tablet).collect();
     tablets.sort_by(|a, b| a.start.cmp(&b.start));
@@ -133,8 +133,8 @@ fn gone(id: &str) -> StageError {
 
 /// Reads the tablet that is meant, which is locked by now. None is one that is
 /// gone, and whose parent looks again.
-pub(crate) async fn tablet<P: Procedure>(
-    cx: &StageContext<'_, P>,
+pub(crate) async fn tablet(
+    cx: &CallContext<'_>,
     table: &str,
     target: &Target,
 ) -> Result<Option<TabletRow>, StageError> {
@@ -161,7 +161,7 @@ pub(crate) async fn tablet<P: Procedure>(
 /// on what it left, and what it made superfluous is being swept. Taking it back would
 /// bring back tablets whose files are gone.
 pub(crate) async fn by_child<P, T>(
-    cx: &StageContext<'_, P>,
+    cx: &CallContext<'_>,
     table: &str,
     again: P::Stage,
     child_for: impl FnOnce(&[TabletRow]) -> Result<P, StageError>,

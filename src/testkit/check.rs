@@ -76,7 +76,7 @@ type Noted<S> = Box<dyn Fn(&S) -> Effects>;
 /// check of your own.
 ///
 /// **What works in here.** All runs on the current thread. Work in
-/// [`StageContext::blocking`](crate::StageContext::blocking) is done there as well, so
+/// [`CallContext::blocking`](crate::CallContext::blocking) is done there as well, so
 /// that files are read and written in the same order each time. A stage that awaits
 /// tokio's input and output works, too: time stands still until it has its answer, but
 /// the order of what happens meanwhile is the machine's. A stage that sleeps by itself

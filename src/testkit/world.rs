@@ -37,7 +37,7 @@ const TURNS_MAX: usize = 20_000_000;
 /// What survives a crash: disk and clock.
 ///
 /// Work that a stage does on other threads, as in
-/// [`StageContext::blocking`](crate::StageContext::blocking), is outside the simulation:
+/// [`CallContext::blocking`](crate::CallContext::blocking), is outside the simulation:
 /// [`Run::wait`] does not know that it is under way, and lets time pass. A
 /// [`Check`](super::Check) knows.
 #[derive(Clone, Default)]

@@ -9,7 +9,7 @@ use crate::demo::master::Master;
 use crate::demo::meta::{self, TabletRow, TabletState};
 use crate::demo::rows::{self, Piece};
 use crate::demo::stage;
-use crate::{Children, LockNeed, Procedure, StageContext, StageError};
+use crate::{CallContext, Children, LockNeed, Procedure, StageContext, StageError};
 
 /// How many tablets of one table are loaded or unloaded at once: enough to keep
 /// the disk busy, few enough that one table does not crowd out the others.
@@ -28,13 +28,7 @@ pub(crate) struct Reshape {
 impl Reshape {
     /// Plans so many new tablets, at most, of these. Their names are decided
     /// here, so that an undo knows them though the writing was never committed.
-    pub(crate) fn plan<P: Procedure>(
-        cx: &StageContext<'_, P>,
-        table: &str,
-        schema: u32,
-        sources: Vec<TabletRow>,
-        pieces: usize,
-    ) -> Self {
+    pub(crate) fn plan(cx: &CallContext<'_>, table: &str, schema: u32, sources: Vec<TabletRow>, pieces: usize) -> Self {
         let token = cx.token();
         let name = |number| format!("{table}-{}-{}-{number}", token.procedure.family, token.visit);
         let names = (0..pieces).map(name).collect();
@@ -133,7 +127,7 @@ impl Reshape {
     }
 
     /// Names the new tablets in the meta table, and no longer the old ones.
-    pub(crate) fn commit<P: Procedure>(&self, cx: &mut StageContext<'_, P>) -> Result<(), StageError> {
+    pub(crate) fn commit(&self, cx: &mut CallContext<'_>) -> Result<(), StageError> {
         for source in &self.sources {
             cx.delete(meta::TABLETS, source.key());
         }
@@ -149,13 +143,13 @@ impl Reshape {
     }
 
     /// Has the files of the old tablets removed, once this stage is committed.
-    pub(crate) fn sweep<P: Procedure>(&self, cx: &mut StageContext<'_, P>) -> Result<(), StageError> {
+    pub(crate) fn sweep(&self, cx: &mut CallContext<'_>) -> Result<(), StageError> {
         let files = self.sources.iter().map(TabletRow::file).collect();
         Ok(cx.submit(&SweepFiles::new(files))?)
     }
 
     /// Names the old tablets again.
-    pub(crate) fn undo_commit<P: Procedure>(&self, cx: &mut StageContext<'_, P>) -> Result<(), StageError> {
+    pub(crate) fn undo_commit(&self, cx: &mut CallContext<'_>) -> Result<(), StageError> {
         for result in &self.results {
             cx.delete(meta::TABLETS, result.key());
         }
