@@ -239,7 +239,7 @@ const fn outcome(outcome: &StageOutcome) -> &'static str {
         StageOutcome::Wait(..) => "wait",
         StageOutcome::Yield => "yield",
         StageOutcome::Retry(_) | StageOutcome::RetryAfter(..) => "retry",
-        StageOutcome::Fail(_) | StageOutcome::Refused(_) => "failed",
+        StageOutcome::Fail(_) | StageOutcome::GiveUp(_) | StageOutcome::Refused(_) => "failed",
         StageOutcome::Panicked(_) => "panicked",
     }
 }

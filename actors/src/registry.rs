@@ -503,6 +503,7 @@ fn step_outcome<P: Procedure>(step: Step<P>) -> Result<StageOutcome, CodecError>
         Step::Wait { event, timeout, then } => {
             StageOutcome::Wait(EventName::from(event), timeout, codec::encode_user(&then)?)
         }
+        Step::Fail(cause) => StageOutcome::GiveUp(cause),
         Step::Yield => StageOutcome::Yield,
     })
 }

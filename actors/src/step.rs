@@ -44,6 +44,43 @@ pub enum Step<P: Procedure> {
         /// The stage to run; it reads the event with [`CallContext::signal`](crate::CallContext::signal).
         then: P::Stage,
     },
+    /// Fail the procedure with this cause, and keep what the stage did: the value, the writes, the signals and the
+    /// families that it submitted are part of the commit, as with any other step. The rollback then begins with the
+    /// undo of this stage, which sees all of it.
+    ///
+    /// [`StageError::Fail`] discards these instead; return it if the stage has done nothing worth keeping.
+    ///
+    /// A stage that has added children must not return it: the failure is then one over a bound, and names what to
+    /// return. Past the point of no return it is the same as [`StageError::Fail`]: nothing is kept, and the stage runs
+    /// again.
+    ///
+    /// ```
+    /// # use procession_actors::{Procedure, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// # struct Bank;
+    /// # impl Bank {
+    /// #     async fn reserve(&self) -> Result<(u64, bool), std::io::Error> { Ok((7, false)) }
+    /// # }
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Pay { reservation: Option<u64> }
+    /// # impl Procedure for Pay {
+    /// #     const KIND: &'static str = "pay";
+    /// #     type Stage = ();
+    /// #     type Env = std::sync::Arc<Bank>;
+    /// #     type Output = ();
+    /// #     fn first(&self) {}
+    /// async fn execute(&mut self, _: (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    ///     let (id, is_covered) = cx.env().reserve().await?;
+    ///     self.reservation = Some(id);
+    ///     if !is_covered {
+    ///         // The undo must know the reservation to cancel it.
+    ///         return Ok(Step::Fail("the account is not covered".to_owned()));
+    ///     }
+    ///     Ok(Step::Done(()))
+    /// }
+    /// # }
+    /// ```
+    Fail(String),
     /// Run the same stage again, behind all other stages. Nothing is stored, and the value is the last committed one.
     Yield,
 }
@@ -55,7 +92,7 @@ impl<P: Procedure> Step<P> {
             Self::Next(then) | Self::Spawn { then, .. } | Self::Sleep { then, .. } | Self::Wait { then, .. } => {
                 Some(then)
             }
-            Self::Done(_) | Self::Yield => None,
+            Self::Done(_) | Self::Fail(_) | Self::Yield => None,
         }
     }
 }
@@ -81,6 +118,7 @@ impl<P: Procedure> fmt::Debug for Step<P> {
                 .field("timeout", timeout)
                 .field("then", then)
                 .finish(),
+            Self::Fail(cause) => f.debug_tuple("Fail").field(cause).finish(),
             Self::Yield => f.write_str("Yield"),
         }
     }

@@ -3,6 +3,7 @@
 mod abort;
 mod abort_parked;
 mod compensation;
+mod decided;
 pub(crate) mod helper;
 mod order;
 mod rollback_failed;

@@ -84,6 +84,8 @@ impl Shapes {
                 Act::Wait(event, timeout)
             }
             64..84 if depth + 1 < DEEPEST => self.spawn(draw, name, stage, depth),
+            // Those of odd stages keep what they did.
+            84..90 if stage % 2 == 1 => Act::GiveUp("boom".to_owned()),
             84..90 => Act::Fail("boom".to_owned()),
             90..94 => Act::Visits(vec![Act::SleepAgain(draw.below(500)), Act::Next]),
             _ => Act::Next,
@@ -234,6 +236,22 @@ impl Act {
             | Self::Submit(_, then)
             | Self::Turns(_, then) => then.adds(),
             _ => 0,
+        }
+    }
+
+    /// Returns `true` if its failure keeps what the stage did. With a child added it is refused, and keeps nothing.
+    pub(crate) fn gives_up(&self) -> bool {
+        match self {
+            Self::GiveUp(_) => true,
+            Self::Add(_, _, then)
+            | Self::Retry(_, then)
+            | Self::RetryAfter(_, then)
+            | Self::Hang(_, _, then)
+            | Self::Panic(_, then)
+            | Self::Yield(_, then)
+            | Self::Submit(_, then)
+            | Self::Turns(_, then) => then.gives_up(),
+            _ => false,
         }
     }
 

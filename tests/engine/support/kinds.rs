@@ -293,6 +293,7 @@ where
             | Act::Done(_)
             | Act::DoneSignal
             | Act::Fail(_)
+            | Act::GiveUp(_)
             | Act::SleepUntil(_)
             | Act::Sleep(_)
             | Act::SleepAgain(_)
@@ -318,6 +319,7 @@ where
             None => Step::Done(-1),
         },
         Act::Fail(text) => return Err(StageError::fail(text)),
+        Act::GiveUp(text) => Step::Fail(text),
         Act::SleepUntil(until) => Step::Sleep { until: ms(until), then },
         Act::Sleep(time) => Step::Sleep {
             until: cx.now().after(Duration::from_millis(time)),

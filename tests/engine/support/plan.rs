@@ -18,6 +18,8 @@ pub(crate) enum Act {
     DoneSignal,
     /// Fails for good.
     Fail(String),
+    /// Fails for good, and keeps what the stage did.
+    GiveUp(String),
     /// Asks for another attempt this often, then does the other.
     Retry(u32, Box<Act>),
     /// Asks for further attempts: after each of these delays in ms, or after the kind's backoff where none is chosen.

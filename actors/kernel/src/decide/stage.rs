@@ -32,7 +32,7 @@ impl Draft<'_> {
             self.stage_yielded(&report);
             return;
         }
-        let mut report = self.within_bounds(report);
+        let mut report = self.within_bounds(self.without_failure_past_return(report));
         let id = report.id;
         let Some(mut row) = self.take(id) else { return };
         self.stage_recorded(&mut row, &mut report);
@@ -48,6 +48,17 @@ impl Draft<'_> {
         self.next_suspect(id);
     }
 
+    /// Turns a failure that the stage decided on into a plain one, past the point of no return: the stage runs again,
+    /// so what it did must not be kept.
+    fn without_failure_past_return(&self, mut report: Box<StageEnded>) -> Box<StageEnded> {
+        if let StageOutcome::GiveUp(text) = &mut report.outcome
+            && self.row(report.id).is_some_and(|row| row.past_no_return.is_some())
+        {
+            report.outcome = StageOutcome::Fail(std::mem::take(text));
+        }
+        report
+    }
+
     /// Turns a report that exceeds a bound into a failure that names the bound. A failed stage writes, submits and
     /// spawns nothing.
     fn within_bounds(&self, mut report: Box<StageEnded>) -> Box<StageEnded> {
@@ -56,13 +67,13 @@ impl Draft<'_> {
             report.payload = None;
             report.upgraded = None;
         }
-        if is_success(&report.outcome)
+        if leaves_effects(&report.outcome)
             && let Err(text) = self.admit_all(&mut report.signals)
         {
             // The receiver may take it later, so this counts as a failed attempt.
             report.outcome = StageOutcome::Retry(text);
         }
-        if !is_success(&report.outcome) {
+        if !leaves_effects(&report.outcome) {
             report.payload = None;
             report.writes.clear();
             report.submitted.clear();
@@ -85,6 +96,7 @@ impl Draft<'_> {
             | StageOutcome::Yield
             | StageOutcome::Retry(_)
             | StageOutcome::RetryAfter(..)
+            | StageOutcome::GiveUp(_)
             | StageOutcome::Fail(_)
             | StageOutcome::Panicked(_)
             | StageOutcome::Refused(_) => 0,
@@ -115,7 +127,7 @@ impl Draft<'_> {
                 bounds.name
             ));
         }
-        if is_success(&report.outcome) {
+        if leaves_effects(&report.outcome) {
             self.check_writes(&report.writes)?;
         }
         match &report.outcome {
@@ -131,6 +143,12 @@ impl Draft<'_> {
                             return Next, Spawn or Done, which wait for them"
                     .to_owned());
             }
+            StageOutcome::GiveUp(text) if !report.children.is_empty() => {
+                return Err(format!(
+                    "children were added, and the stage failed with \"{text}\"; \
+                     return Next, Spawn or Done, which wait for them"
+                ));
+            }
             StageOutcome::Next(_)
             | StageOutcome::Done(_)
             | StageOutcome::Sleep(..)
@@ -138,6 +156,7 @@ impl Draft<'_> {
             | StageOutcome::Yield
             | StageOutcome::Retry(_)
             | StageOutcome::RetryAfter(..)
+            | StageOutcome::GiveUp(_)
             | StageOutcome::Fail(_)
             | StageOutcome::Panicked(_)
             | StageOutcome::Refused(_) => {}
@@ -210,7 +229,7 @@ impl Draft<'_> {
         row.ready = None;
         row.in_flight = None;
         row.repeated = 0;
-        if is_success(&report.outcome) {
+        if leaves_effects(&report.outcome) {
             row.next_is_no_return.clone_from(&report.next_needs.next_is_no_return);
             row.expected = report.next_needs.expected;
         }
@@ -256,7 +275,7 @@ impl Draft<'_> {
     }
 
     fn stage_obeyed(&mut self, mut row: Box<Row>, report: Box<StageEnded>) {
-        if is_success(&report.outcome) {
+        if leaves_effects(&report.outcome) {
             row.visit += 1;
             row.attempt = 0;
             self.attempts_settled(&mut row);
@@ -277,7 +296,7 @@ impl Draft<'_> {
             ..
         } = *report;
         let lacking = admission.and_then(|admission| admission.lacking);
-        if lacking.is_some() && !is_success(&outcome) {
+        if lacking.is_some() && !leaves_effects(&outcome) {
             // A refusal has overruled the step for which the limiter was asked. The limiter may have granted the
             // request by now, and the grant is stale once the procedure asks again: it must not keep what it got.
             self.effect(AdmissionEffect::Keep(id, row.held()));
@@ -322,7 +341,7 @@ impl Draft<'_> {
                 self.try_again(row, CauseKind::AttemptsExhausted, text, Some(delay));
             }
             StageOutcome::Panicked(text) => self.try_again(row, CauseKind::Panicked, text, None),
-            StageOutcome::Fail(text) => self.failed(row, CauseKind::Failed, text),
+            StageOutcome::Fail(text) | StageOutcome::GiveUp(text) => self.failed(row, CauseKind::Failed, text),
             StageOutcome::Refused(text) => self.failed(row, CauseKind::OverBound, text),
         }
         self.tell_if_overdue(id);
@@ -371,7 +390,7 @@ impl Draft<'_> {
     fn stage_settled(&mut self, mut row: Box<Row>, report: Box<StageEnded>) {
         let id = row.id;
         row.since = self.now;
-        if is_success(&report.outcome) {
+        if leaves_effects(&report.outcome) {
             row.visit += 1;
             row.attempt = 0;
         }
@@ -383,6 +402,7 @@ impl Draft<'_> {
         match report.outcome {
             StageOutcome::Done(output) if !row.is_failing() && report.children.is_empty() => self.done(row, output),
             StageOutcome::Fail(text)
+            | StageOutcome::GiveUp(text)
             | StageOutcome::Retry(text)
             | StageOutcome::RetryAfter(_, text)
             | StageOutcome::Panicked(text)
@@ -503,17 +523,18 @@ const fn next_stage(outcome: &StageOutcome) -> Option<&Blob> {
         | StageOutcome::Yield
         | StageOutcome::Retry(_)
         | StageOutcome::RetryAfter(..)
+        | StageOutcome::GiveUp(_)
         | StageOutcome::Fail(_)
         | StageOutcome::Panicked(_)
         | StageOutcome::Refused(_) => None,
     }
 }
 
-/// Returns `true` if the next stage needs other locks than the one that has ended. No stage follows the last one: a
-/// compensation undoes it under its own locks.
+/// Returns `true` if the next stage needs other locks than the one that has ended. No stage follows the last one, or
+/// one that failed: it is undone under its own locks.
 fn locks_go_on(row: &Row, report: &StageEnded) -> bool {
-    is_success(&report.outcome)
-        && !matches!(report.outcome, StageOutcome::Done(_))
+    leaves_effects(&report.outcome)
+        && !matches!(report.outcome, StageOutcome::Done(_) | StageOutcome::GiveUp(_))
         && row.locks != report.next_needs.locks
 }
 
@@ -524,13 +545,15 @@ const fn is_retry(outcome: &StageOutcome) -> bool {
     )
 }
 
-const fn is_success(outcome: &StageOutcome) -> bool {
+/// Returns `true` if value, writes, submissions and signals of the stage are part of its commit.
+const fn leaves_effects(outcome: &StageOutcome) -> bool {
     match outcome {
         StageOutcome::Next(_)
         | StageOutcome::Done(_)
         | StageOutcome::Spawn { .. }
         | StageOutcome::Sleep(..)
-        | StageOutcome::Wait(..) => true,
+        | StageOutcome::Wait(..)
+        | StageOutcome::GiveUp(_) => true,
         StageOutcome::Yield
         | StageOutcome::Retry(_)
         | StageOutcome::RetryAfter(..)
@@ -548,7 +571,9 @@ fn ending_of(outcome: &StageOutcome) -> (Ending, Option<&str>) {
         StageOutcome::Sleep(..) => (Ending::Sleep, None),
         StageOutcome::Wait(..) => (Ending::Wait, None),
         StageOutcome::Retry(text) | StageOutcome::RetryAfter(_, text) => (Ending::Retry, Some(text)),
-        StageOutcome::Fail(text) | StageOutcome::Refused(text) => (Ending::Fail, Some(text)),
+        StageOutcome::Fail(text) | StageOutcome::GiveUp(text) | StageOutcome::Refused(text) => {
+            (Ending::Fail, Some(text))
+        }
         StageOutcome::Panicked(text) => (Ending::Panic, Some(text)),
     }
 }

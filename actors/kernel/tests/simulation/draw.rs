@@ -210,6 +210,8 @@ impl Draw {
             76..82 => StageOutcome::Yield,
             82..86 => StageOutcome::Retry(format!("again at {}", now.0)),
             86..88 => StageOutcome::RetryAfter(delay_at(now), format!("again at {}", now.0)),
+            // Half of them keep what the stage did; the time alone decides, so that nothing else is drawn otherwise.
+            88..93 if (now.0 / 1_000_000).is_multiple_of(2) => StageOutcome::GiveUp("boom".to_owned()),
             88..93 => StageOutcome::Fail("boom".to_owned()),
             93..97 => StageOutcome::Panicked("ouch".to_owned()),
             _ => StageOutcome::Refused("too much".to_owned()),

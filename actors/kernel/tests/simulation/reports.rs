@@ -73,7 +73,7 @@ impl Play {
     }
 
     fn next_needs(&mut self, outcome: &StageOutcome) -> NextStageNeeds {
-        if matches!(outcome, StageOutcome::Done(_)) {
+        if matches!(outcome, StageOutcome::Done(_) | StageOutcome::GiveUp(_)) {
             return NextStageNeeds::default();
         }
         self.draw.next_needs()
