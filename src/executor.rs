@@ -88,7 +88,7 @@ impl Executor {
         }
     }
 
-    /// Submits several procedures of one kind in one commit: all of them, or none. Each has the key and the
+    /// Submits several procedures of one type in one commit: all of them, or none. Each has the key and the
     /// priority of its own submission; the handles come in the order of the batch.
     ///
     /// ```
@@ -358,6 +358,48 @@ impl Executor {
     #[must_use]
     pub fn mailboxes(&self) -> Mailboxes {
         self.engine.mailboxes()
+    }
+
+    /// Reads a procedure's value as the last stage or undo that committed left it, live or ended. A value of an older
+    /// version is returned as its type upgrades it; nothing is stored. Returns `None` if the procedure is not known, or
+    /// its result has gone.
+    ///
+    /// ```
+    /// # use procession::{Executor, Procedure, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Copy { rows: u64 }
+    /// # impl Procedure for Copy {
+    /// #     const KIND: &'static str = "copy";
+    /// #     type Stage = ();
+    /// #     type Env = ();
+    /// #     type Output = ();
+    /// #     fn first(&self) {}
+    /// #     async fn execute(&mut self, _: (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    /// #         self.rows += 100;
+    /// #         Ok(Step::Done(()))
+    /// #     }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("journal");
+    /// # actix_rt::System::new().block_on(async {
+    /// # let executor = Executor::builder(path).register::<Copy>(()).start().await?;
+    /// let handle = executor.submit(Copy { rows: 0 }).await?;
+    /// let id = handle.id();
+    /// handle.await?;
+    /// let copy = executor.value::<Copy>(id).await?.ok_or("it has gone")?;
+    /// assert_eq!(copy.rows, 100);
+    /// # Ok(())
+    /// # })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read, or the value is not of this type or kind.
+    pub async fn value<P: Procedure>(&self, id: ProcedureId) -> Result<Option<P>, ReadError> {
+        self.engine.committed().value(id).await
     }
 
     /// Reads a committed value of user data.

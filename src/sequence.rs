@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::LocalBoxFuture;
 use procession_actors::journal::codec;
 use procession_actors::{CodecError, Procedure, StageContext, StageError, Step, within};
-use procession_kernel::Blob;
+use procession_kernel::{Blob, Kind};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +64,8 @@ pub struct Sequence {
     steps: Vec<String>,
     #[serde(rename = "i", default, skip_serializing_if = "Blob::is_empty")]
     input: Blob,
+    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
+    kind: Option<Kind>,
 }
 
 impl Sequence {
@@ -72,7 +74,37 @@ impl Sequence {
         Self {
             steps: steps.into_iter().map(Into::into).collect(),
             input: Blob::default(),
+            kind: None,
         }
+    }
+
+    /// Makes it run as this kind, which must be registered with
+    /// [`Builder::register_as`](crate::Builder::register_as): for jobs that have a limit, a pause or metrics of their
+    /// own.
+    ///
+    /// ```
+    /// use procession::{Executor, KindSettings, Sequence, Steps};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("journal");
+    /// # actix_rt::System::new().block_on(async {
+    /// let steps = Steps::new().step("copy", async |_| Ok(()));
+    /// let executor = Executor::builder(path)
+    ///     .register::<Sequence>(steps.clone())
+    ///     .register_as::<Sequence>("nightly copy", KindSettings::default(), steps)
+    ///     .limit("nightly copy", 1)
+    ///     .start()
+    ///     .await?;
+    /// executor.submit(Sequence::new(["copy"]).with_kind("nightly copy")).await?.await?;
+    /// # Ok(())
+    /// # })
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_kind(mut self, kind: impl Into<Kind>) -> Self {
+        self.kind = Some(kind.into());
+        self
     }
 
     /// Gives the steps something to work on; see [`StepContext::input`].
@@ -281,6 +313,10 @@ impl Procedure for Sequence {
     type Stage = SequenceStage;
     type Env = Steps;
     type Output = ();
+
+    fn kind(&self) -> Kind {
+        self.kind.clone().unwrap_or_else(|| Kind::from(Self::KIND))
+    }
 
     fn first(&self) -> SequenceStage {
         self.stage(0)

@@ -23,6 +23,7 @@ use crate::procedure::Procedure;
 use crate::signal::SendSignal;
 use crate::step::{ChildOutcome, birth_of};
 use crate::time_limit::{Elapsed, within};
+use crate::value;
 
 pub use stage::StageContext;
 
@@ -457,6 +458,21 @@ impl<'a> CallContext<'a> {
         prefix: impl AsRef<[u8]>,
     ) -> Result<Vec<(Vec<u8>, T)>, ReadError> {
         self.host.reader.scan_user(space, prefix.as_ref()).await
+    }
+
+    /// Reads the committed value of a member of this procedure's own family, live or ended: how far a failed child had
+    /// come, for example. A value of an older version is returned as its type upgrades it. Returns `None` if the family
+    /// has no such member, and for procedures of other families.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read, or the value is not of this type or kind.
+    pub async fn value_of<Q: Procedure>(&self, id: ProcedureId) -> Result<Option<Q>, ReadError> {
+        // Another family may be gone when the stage runs again, and a stage must not depend on that.
+        if id.family != self.id().family {
+            return Ok(None);
+        }
+        value::read(&self.host.reader, id).await
     }
 
     /// Submits a family of its own in this stage's commit: exactly once, however often the stage runs. Its number is

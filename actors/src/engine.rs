@@ -161,9 +161,7 @@ impl Engine {
         registry: Registry,
         settings: Settings,
     ) -> Result<Self, StartError> {
-        if let Some(kind) = registry.twice() {
-            return Err(StartError::KindTwice { kind: kind.clone() });
-        }
+        registry.check_kinds(settings.bounds.name)?;
         let rules = Rules {
             kinds: registry.rules(),
             bounds: settings.bounds,
@@ -285,7 +283,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`SubmitError::Unsupported`] with the error that the procedure's [`check`](Procedure::check) returns.
+    /// [`SubmitError::Unsupported`] with the error that the procedure's [`check`](Procedure::check) returns, or if its
+    /// kind is registered with another type.
     pub fn check<P: Procedure>(&self, procedure: &P) -> Result<(), SubmitError> {
         self.registry
             .check(procedure)

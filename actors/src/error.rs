@@ -108,10 +108,30 @@ pub enum StartError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Two registrations have the same name.
-    #[error("two registrations have the kind \"{kind}\"; give one of them another KIND")]
+    #[error(
+        "two registrations have the kind \"{kind}\"; give one of them another KIND, or register it as another kind"
+    )]
     KindTwice {
         /// The name.
         kind: Kind,
+    },
+    /// The name of a registered kind cannot be stored.
+    #[error("the name of a kind must have 1 to {limit} bytes, but a registered one has {size}; register it as another")]
+    BadKind {
+        /// Size in bytes.
+        size: usize,
+        /// Limit in bytes.
+        limit: usize,
+    },
+    /// Too many kinds are registered.
+    #[error(
+        "{kinds} kinds are registered, the engine's own among them, and the limit is {limit}; put what tells them apart into values or limits"
+    )]
+    TooManyKinds {
+        /// Registered kinds.
+        kinds: usize,
+        /// Limit.
+        limit: usize,
     },
     /// Under `strict`, live procedures whose code is missing.
     #[error("live procedures have no code in this process: {}; register their kinds, or start without strict", .families.join(", "))]

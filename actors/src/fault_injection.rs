@@ -3,6 +3,8 @@
 
 use std::any::Any;
 
+use procession_kernel::Kind;
+
 use crate::context::{Call, Host};
 use crate::step::StageError;
 
@@ -17,7 +19,7 @@ pub(crate) struct Calling {
 
 #[cfg(not(feature = "testkit"))]
 impl Calling {
-    pub(crate) fn new(_: &Host, _: &Call, _: &str, _: &impl std::fmt::Debug, _undo: bool) -> Self {
+    pub(crate) fn new(_: &Host, _: &Call, _: &Kind, _: &impl std::fmt::Debug, _undo: bool) -> Self {
         Self {}
     }
 
@@ -29,11 +31,11 @@ impl Calling {
 
 #[cfg(feature = "testkit")]
 impl Calling {
-    pub(crate) fn new(host: &Host, call: &Call, kind: &'static str, stage: &impl std::fmt::Debug, undo: bool) -> Self {
+    pub(crate) fn new(host: &Host, call: &Call, kind: &Kind, stage: &impl std::fmt::Debug, undo: bool) -> Self {
         let called = |interceptor: &std::sync::Arc<dyn seen::StageInterceptor>| {
             let called = seen::Called {
                 id: call.stage.id,
-                kind,
+                kind: kind.clone(),
                 stage: format!("{stage:?}"),
                 visit: call.stage.visit,
                 attempt: call.stage.attempt,
@@ -74,7 +76,7 @@ pub(crate) mod seen {
 
     use std::sync::Arc;
 
-    use procession_kernel::ProcedureId;
+    use procession_kernel::{Kind, ProcedureId};
 
     /// A call of a stage or of an undo.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +84,7 @@ pub(crate) mod seen {
         /// The procedure.
         pub id: ProcedureId,
         /// The procedure's kind.
-        pub kind: &'static str,
+        pub kind: Kind,
         /// The stage, as its `Debug` shows it.
         pub stage: String,
         /// The number of the visit within the procedure, from 0; an undo has the number of its stage.

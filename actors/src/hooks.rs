@@ -10,6 +10,8 @@ use procession_kernel::{Cause, Kind, ProcedureId, ProcedureState, Timestamp};
 pub struct Submitted {
     /// The procedure that was born.
     pub id: ProcedureId,
+    /// Its kind, for types that are registered as several.
+    pub kind: Kind,
     /// When it was born.
     pub at: Timestamp,
 }
@@ -20,6 +22,8 @@ pub struct Submitted {
 pub struct Finished {
     /// The procedure that has ended.
     pub id: ProcedureId,
+    /// Its kind, for types that are registered as several.
+    pub kind: Kind,
     /// How it ended: `Success`, `RolledBack` or `Failed`.
     pub state: ProcedureState,
     /// Why it failed; `None` after a success.
@@ -30,14 +34,15 @@ pub struct Finished {
 
 /// One call of a kind's metric hooks.
 pub(crate) enum HookCall {
-    Submitted(Kind, Submitted),
-    Finished(Kind, Finished),
+    Submitted(Submitted),
+    Finished(Finished),
 }
 
 impl HookCall {
     pub(crate) const fn kind(&self) -> &Kind {
         match self {
-            Self::Submitted(kind, _) | Self::Finished(kind, _) => kind,
+            Self::Submitted(submitted) => &submitted.kind,
+            Self::Finished(finished) => &finished.kind,
         }
     }
 }

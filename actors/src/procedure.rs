@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::time::Duration;
 
-use procession_kernel::{HistoryDetail, Hold, LimitKey, LockNeed, OnTimeout, RetryPolicy};
+use procession_kernel::{HistoryDetail, Hold, Kind, LimitKey, LockNeed, OnTimeout, RetryPolicy};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -45,7 +45,8 @@ use crate::upgrade::{Old, UpgradeError};
 /// }
 /// ```
 pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
-    /// Name of the type on disk. Never change it, and never reuse the name of another kind.
+    /// Name of the type on disk. Never change it, and never reuse the name of another kind. Values may run as other
+    /// kinds: see [`kind`](Self::kind).
     const KIND: &'static str;
     /// Schema version of the value. Raise it when older values can no longer be decoded unchanged.
     const VERSION: u16 = 1;
@@ -85,6 +86,40 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     type Env: Clone + Send + Sync + 'static;
     /// The result that the submitter receives.
     type Output: Serialize + DeserializeOwned + 'static;
+
+    /// Returns the kind as which this value runs: [`KIND`](Self::KIND), unless the type is registered under several
+    /// names. It is asked when the value is submitted or becomes a child, and stored with the procedure. A value must
+    /// return the same kind all its life.
+    ///
+    /// Limits, pauses, metrics, filters, retention and retry policies go by the kind, so one type can have several of
+    /// each. Each kind must be registered with `register_as`; a value of a kind that is not is refused. A family whose
+    /// kind a later start does not register is quarantined.
+    ///
+    /// ```
+    /// # use procession_actors::{Procedure, StageContext, StageError, Step};
+    /// # use procession_kernel::Kind;
+    /// # use serde::{Deserialize, Serialize};
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Export { tenant: String }
+    ///
+    /// impl Procedure for Export {
+    ///     const KIND: &'static str = "export";
+    /// #   type Stage = ();
+    /// #   type Env = ();
+    /// #   type Output = ();
+    /// #   fn first(&self) {}
+    /// #   async fn execute(&mut self, _: (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    /// #       Ok(Step::Done(()))
+    /// #   }
+    ///
+    ///     fn kind(&self) -> Kind {
+    ///         Kind::from(format!("export.{}", self.tenant))
+    ///     }
+    /// }
+    /// ```
+    fn kind(&self) -> Kind {
+        Kind::from(Self::KIND)
+    }
 
     /// Returns the stage that runs first.
     fn first(&self) -> Self::Stage;

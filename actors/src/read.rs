@@ -17,6 +17,8 @@ use crate::error::{AskError, ReadError};
 use crate::export::FamilyExport;
 use crate::journal::keys::{OUTPUT, PAYLOAD};
 use crate::journal::{Reader, keys};
+use crate::procedure::Procedure;
+use crate::value;
 use crate::view::{
     ArchivedFamily, FamilyScope, ListFilter, Outcome, Page, SignalSummary, Sizes, Status, StoredCounts, Values,
 };
@@ -142,6 +144,17 @@ impl CommittedReader {
             payload: self.reader.payload(id, PAYLOAD).await?,
             output: self.reader.payload(id, OUTPUT).await?,
         })
+    }
+
+    /// Reads a procedure's value as it is committed, live or ended, decoded as the type that runs it. A value of an
+    /// older version is returned as the type upgrades it; nothing is stored. Returns `None` if the journal does not know
+    /// the procedure.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if it cannot be read, or is not of this type or kind, or the engine has stopped.
+    pub async fn value<P: Procedure>(&self, id: ProcedureId) -> Result<Option<P>, ReadError> {
+        value::read(&self.reader, id).await
     }
 
     /// Reads the stored signals of a procedure by number, at most `limit` of them. They include waiting signals, and

@@ -1,7 +1,7 @@
 //! The registered kinds, and how a stored value becomes running code. Types are erased here: the rest of the engine
 //! does not know the users' types.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -15,11 +15,12 @@ use procession_kernel::{
 };
 
 use crate::context::{Call, Host, StageContext};
-use crate::error::CodecError;
+use crate::error::{CodecError, StartError};
 use crate::fault_injection::Calling;
 use crate::guard::{guarded, panic_text};
 use crate::hooks::{HookCall, HookPoint};
 use crate::journal::codec;
+use crate::kind_settings::KindSettings;
 use crate::procedure::Procedure;
 use crate::step::{ChildOutcome, JoinVerdict, StageError, Step, stage_needs};
 use crate::thresholds::{KindThresholds, Measures, Thresholds};
@@ -74,6 +75,8 @@ type Revive = Box<dyn Fn(&Blob, u16) -> Result<Box<dyn Running>, String> + Send 
 type MetricHook = Box<dyn Fn(&HookCall) + Send + Sync>;
 
 struct Registered {
+    type_id: TypeId,
+    type_name: &'static str,
     rules: KindRules,
     thresholds: KindThresholds,
     revive: Revive,
@@ -83,6 +86,10 @@ struct Registered {
     recovery_hooks: bool,
 }
 
+/// How many kinds may be registered, the engine's own among them. Each has metrics, figures and rules of its own, and
+/// they are shown together; more kinds than this are usually names that belong into values or into limits.
+const MAX_KINDS: usize = 1_000;
+
 /// All registered kinds.
 #[derive(Default)]
 pub struct Registry {
@@ -91,36 +98,45 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Registers a kind with the environment that its stages receive.
+    /// Registers the type's own kind with the environment that its stages receive.
     pub fn register<P: Procedure>(&mut self, env: P::Env) {
+        self.register_as::<P>(Kind::from(P::KIND), KindSettings::default(), env);
+    }
+
+    /// Registers a type under this kind, with settings and an environment of the kind's own. Values whose
+    /// [`Procedure::kind`] returns it run as this kind.
+    pub fn register_as<P: Procedure>(&mut self, kind: Kind, settings: KindSettings, env: P::Env) {
         const { assert!(P::OLDEST <= P::VERSION, "OLDEST is above VERSION") };
-        let kind = Kind::from(P::KIND);
         let rules = KindRules {
             version: P::VERSION,
             oldest: P::OLDEST,
             rollback: P::ROLLBACK,
-            retry: P::retry(),
-            retry_undo: P::retry_undo(),
+            retry: settings.retry.unwrap_or_else(P::retry),
+            retry_undo: settings.retry_undo.unwrap_or_else(P::retry_undo),
             repeat_limit: P::REPEAT_LIMIT,
             cleanup: P::CLEANUP,
             history: P::HISTORY,
-            keep_after_end: P::keep_after_end(),
-            keep_after_acknowledgement: P::keep_after_acknowledgement(),
+            keep_after_end: settings.keep_after_end.or_else(P::keep_after_end),
+            keep_after_acknowledgement: settings
+                .keep_after_acknowledgement
+                .or_else(P::keep_after_acknowledgement),
             signals: P::SIGNALS,
             signal_keys: P::SIGNAL_KEYS,
         };
-        let own = env.clone();
+        let (own, revived) = (env.clone(), kind.clone());
         let hook_env = P::METRIC_HOOKS.then(|| env.clone());
         let metric_hook = hook_env.map(|env| -> MetricHook {
             Box::new(move |call| match call {
-                HookCall::Submitted(_, submitted) => P::on_submit(&env, submitted),
-                HookCall::Finished(_, finished) => P::on_finish(&env, finished),
+                HookCall::Submitted(submitted) => P::on_submit(&env, submitted),
+                HookCall::Finished(finished) => P::on_finish(&env, finished),
             })
         });
         let registered = Registered {
+            type_id: TypeId::of::<P>(),
+            type_name: std::any::type_name::<P>(),
             rules,
-            thresholds: P::thresholds(),
-            revive: Box::new(move |payload, version| revive::<P>(payload, version, env.clone())),
+            thresholds: settings.thresholds.unwrap_or_else(P::thresholds),
+            revive: Box::new(move |payload, version| revive::<P>(&revived, payload, version, env.clone())),
             check_output: |bytes| codec::decode_user::<P::Output>(bytes).map(|_| ()),
             env: Box::new(own),
             metric_hook,
@@ -131,8 +147,22 @@ impl Registry {
         }
     }
 
-    pub(crate) fn twice(&self) -> Option<&Kind> {
-        self.twice.as_ref()
+    /// Checks that an engine can start with these kinds; names may have `longest` bytes.
+    pub(crate) fn check_kinds(&self, longest: usize) -> Result<(), StartError> {
+        if let Some(kind) = &self.twice {
+            return Err(StartError::KindTwice { kind: kind.clone() });
+        }
+        let sizes = self.kinds.keys().map(|kind| kind.as_str().len());
+        if let Some(size) = sizes.into_iter().find(|size| *size == 0 || *size > longest) {
+            return Err(StartError::BadKind { size, limit: longest });
+        }
+        if self.kinds.len() > MAX_KINDS {
+            return Err(StartError::TooManyKinds {
+                kinds: self.kinds.len(),
+                limit: MAX_KINDS,
+            });
+        }
+        Ok(())
     }
 
     pub(crate) fn rules(&self) -> BTreeMap<Kind, KindRules> {
@@ -196,16 +226,27 @@ impl Registry {
 
     /// Asks a value whether it can run here. Unregistered kinds are refused elsewhere.
     pub(crate) fn check<P: Procedure>(&self, procedure: &P) -> Result<(), String> {
-        let registered = self.kinds.get(&Kind::from(P::KIND));
-        match registered.and_then(|registered| registered.env.downcast_ref::<P::Env>()) {
+        let kind = guarded("kind", || procedure.kind())?;
+        let Some(registered) = self.kinds.get(&kind) else {
+            return Ok(());
+        };
+        if registered.type_id != TypeId::of::<P>() {
+            return Err(format!(
+                "the kind \"{kind}\" is registered with the type {}, and this value is of the type {}",
+                registered.type_name,
+                std::any::type_name::<P>()
+            ));
+        }
+        match registered.env.downcast_ref::<P::Env>() {
             Some(env) => guarded("check", || procedure.check(env)).flatten(),
             None => Ok(()),
         }
     }
 }
 
-fn revive<P: Procedure>(payload: &Blob, version: u16, env: P::Env) -> Result<Box<dyn Running>, String> {
+fn revive<P: Procedure>(kind: &Kind, payload: &Blob, version: u16, env: P::Env) -> Result<Box<dyn Running>, String> {
     let mut typed = Typed::<P> {
+        kind: kind.clone(),
         value: None,
         committed: payload.clone(),
         unwritten: None,
@@ -222,6 +263,7 @@ fn revive<P: Procedure>(payload: &Blob, version: u16, env: P::Env) -> Result<Box
 }
 
 struct Typed<P: Procedure> {
+    kind: Kind,
     /// `None` after a call that left no commit: the next call decodes `committed` again.
     value: Option<P>,
     committed: Blob,
@@ -249,7 +291,7 @@ impl<P: Procedure> Typed<P> {
     fn upgrade(&mut self, version: u16) -> Result<(), String> {
         let old = Old::new(self.committed.as_slice());
         let value = guarded("upgrade", || P::upgrade(version, old))?;
-        let value = value.map_err(|error| format!("version {version} of \"{}\": {}", P::KIND, error.text()))?;
+        let value = value.map_err(|error| format!("version {version} of \"{}\": {}", self.kind, error.text()))?;
         let bytes = guarded("Serialize", || codec::encode_user(&value))?.map_err(|error| error.to_string())?;
         (self.value, self.committed, self.unwritten) = (Some(value), bytes.clone(), Some(bytes));
         Ok(())
@@ -273,13 +315,13 @@ impl<P: Procedure> Typed<P> {
                 return Did::nothing(StageOutcome::Fail(format!("this code has no such stage: {error}")));
             }
         };
-        let env = self.env.clone();
+        let (env, kind) = (self.env.clone(), self.kind.clone());
         let mut cx = StageContext::<P>::new(call, host, &env);
         let value = match self.value_mut() {
             Ok(value) => value,
             Err(error) => return Did::nothing(StageOutcome::Panicked(error.to_string())),
         };
-        let calling = Calling::new(host, call, P::KIND, &stage, false);
+        let calling = Calling::new(host, call, &kind, &stage, false);
         let body = AssertUnwindSafe(async {
             match value.stage_timeout(&stage) {
                 Some(time) => limited(host, time, value.execute(stage, &mut cx)).await,
@@ -346,7 +388,7 @@ impl<P: Procedure> Typed<P> {
             .catch_unwind()
             .await;
         if let Err(panic) = done {
-            tracing::error!(kind = P::KIND, why = panic_text(&*panic), "the cleanup panicked");
+            tracing::error!(kind = %self.kind, why = panic_text(&*panic), "the cleanup panicked");
         }
     }
 
@@ -358,13 +400,13 @@ impl<P: Procedure> Typed<P> {
                 return Did::nothing(Err(StageError::Retry(text)));
             }
         };
-        let env = self.env.clone();
+        let (env, kind) = (self.env.clone(), self.kind.clone());
         let mut cx = StageContext::<P>::new(call, host, &env);
         let value = match self.value_mut() {
             Ok(value) => value,
             Err(error) => return Did::nothing(Err(error.into())),
         };
-        let calling = Calling::new(host, call, P::KIND, &stage, true);
+        let calling = Calling::new(host, call, &kind, &stage, true);
         let body = AssertUnwindSafe(async {
             match value.undo_timeout(&stage) {
                 Some(time) => limited(host, time, value.rollback(stage, &mut cx)).await,

@@ -322,7 +322,7 @@ pub(crate) fn birth_of<P: Procedure>(procedure: &P) -> Result<Birth, CodecError>
 fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
     let first = procedure.first();
     Ok(Birth {
-        kind: Kind::from(P::KIND),
+        kind: procedure.kind(),
         version: P::VERSION,
         stage: codec::encode_user(&first)?,
         payload: codec::encode_user(procedure)?,

@@ -7,8 +7,10 @@ use std::time::Duration;
 use procession_actors::clock::Clock;
 use procession_actors::journal::{EmbeddedStore, JournalStore, SyncMode};
 use procession_actors::offline::{Importer, Offline};
-use procession_actors::{Engine, GLOBAL_LIMIT, Placement, Procedure, Registry, Settings, StartError, Thresholds};
-use procession_kernel::LimitKey;
+use procession_actors::{
+    Engine, GLOBAL_LIMIT, KindSettings, Placement, Procedure, Registry, Settings, StartError, Thresholds,
+};
+use procession_kernel::{Kind, LimitKey};
 
 use super::Executor;
 use crate::bulk::{Bulk, BulkEngine};
@@ -39,6 +41,50 @@ impl Builder {
     #[must_use]
     pub fn register<P: Procedure>(mut self, env: P::Env) -> Self {
         self.registry.register::<P>(env);
+        self
+    }
+
+    /// Registers a type under another name than its [`KIND`](Procedure::KIND), with settings and an environment of that
+    /// kind's own. Values run as the kind that their [`Procedure::kind`] returns, so one type serves several kinds,
+    /// each with its own limit, pause, metrics and policies. At most 1,000 kinds may be registered.
+    ///
+    /// ```
+    /// # use procession::{Executor, Kind, KindSettings, Procedure, RetryPolicy, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Export { tenant: String }
+    /// # impl Procedure for Export {
+    /// #     const KIND: &'static str = "export";
+    /// #     type Stage = ();
+    /// #     type Env = ();
+    /// #     type Output = ();
+    /// #     fn kind(&self) -> Kind { Kind::from(format!("export.{}", self.tenant)) }
+    /// #     fn first(&self) {}
+    /// #     async fn execute(&mut self, _: (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    /// #         Ok(Step::Done(()))
+    /// #     }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("journal");
+    /// # actix_rt::System::new().block_on(async {
+    /// let patient = KindSettings { retry: Some(RetryPolicy::default().attempts(10)), ..KindSettings::default() };
+    /// let executor = Executor::builder(path)
+    ///     .register_as::<Export>("export.small", KindSettings::default(), ())
+    ///     .register_as::<Export>("export.large", patient, ())
+    ///     .limit("export.large", 2)
+    ///     .start()
+    ///     .await?;
+    /// executor.submit(Export { tenant: "large".to_owned() }).await?.await?;
+    /// // Its kind is not registered.
+    /// assert!(executor.submit(Export { tenant: "other".to_owned() }).await.is_err());
+    /// # Ok(())
+    /// # })
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn register_as<P: Procedure>(mut self, kind: impl Into<Kind>, settings: KindSettings, env: P::Env) -> Self {
+        self.registry.register_as::<P>(kind.into(), settings, env);
         self
     }
 

@@ -27,8 +27,8 @@ impl Spot {
     fn is(&self, called: &Called, root: u64, root_here: u64) -> bool {
         let Self(spot) = self;
         (spot.id.family == root) == (called.id.family == root_here)
-            && (spot.id.member, spot.kind, &spot.stage, spot.visit, spot.undo)
-                == (called.id.member, called.kind, &called.stage, called.visit, called.undo)
+            && (spot.id.member, &spot.kind, &spot.stage, spot.visit, spot.undo)
+                == (called.id.member, &called.kind, &called.stage, called.visit, called.undo)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Life cycle and steps, children and their latch: scenarios E-001 to E-023, F-011 and F-012.
+//! Life cycle and steps, children and their latch: scenarios E-001 to E-023, F-011, F-012, G-073 and G-074.
 
 mod attempts;
 mod children;
@@ -11,6 +11,7 @@ pub(crate) mod join_custom;
 mod join_named;
 mod join_policies;
 mod keyspaces;
+mod kinds;
 pub(crate) mod kit;
 mod panic;
 mod retry;
@@ -20,5 +21,6 @@ mod steps;
 mod submit;
 mod submit_more;
 mod timers;
+mod values;
 pub(crate) mod withheld;
 mod writes;

@@ -45,6 +45,8 @@ pub(crate) const ACTORS: &[&[&str]] = &[
         "hooks",
         "fault_injection",
         "thresholds",
+        "kind_settings",
+        "value",
     ],
     &["messages", "registry", "limiter", "worker", "read"],
     &["procedure_actor"],

@@ -175,11 +175,11 @@ impl Observation {
         let queued = match self {
             Self::Born(_, id, at) => {
                 kind.born();
-                hooks.push(place, |kind| HookCall::Submitted(kind, Submitted { id, at }))
+                hooks.push(place, |kind| HookCall::Submitted(Submitted { id, kind, at }))
             }
             Self::Ended(_, finished) => {
                 kind.finished(finished.state, finished.elapsed);
-                hooks.push(place, |kind| HookCall::Finished(kind, *finished))
+                hooks.push(place, |_| HookCall::Finished(*finished))
             }
             Self::Moved(_, from, to) => return kind.moved(from, to),
             Self::Ran(_, ending, took, stage) => return kind.ran(codec::variant(stage.as_slice()), ending, took),
@@ -196,6 +196,7 @@ impl Observation {
 fn finished(row: &Row) -> Finished {
     Finished {
         id: row.id,
+        kind: row.kind.clone(),
         state: row.state,
         cause: row.cause.clone(),
         elapsed: row.ended.unwrap_or(row.submitted).since(row.submitted),

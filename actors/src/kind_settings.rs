@@ -1,0 +1,43 @@
+//! What one registration of a type says in place of the type's own code.
+
+use std::time::Duration;
+
+use procession_kernel::RetryPolicy;
+
+use crate::thresholds::KindThresholds;
+
+/// What one kind does otherwise than its type says, for a type that is registered as several kinds, or for settings
+/// that come from the host's configuration. A field that is `None` is taken from the type.
+///
+/// Settings are not stored: each start may have others, and they count for what was submitted before, too.
+///
+/// ```
+/// use procession_actors::KindSettings;
+/// use procession_kernel::RetryPolicy;
+/// use std::time::Duration;
+///
+/// let nightly = KindSettings {
+///     retry: Some(RetryPolicy::default().attempts(10)),
+///     keep_after_end: Some(Duration::from_hours(24)),
+///     ..KindSettings::default()
+/// };
+/// assert_eq!(nightly.retry_undo, None);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KindSettings {
+    /// How often a stage is tried, and the backoff between attempts:
+    /// [`Procedure::retry`](crate::Procedure::retry).
+    pub retry: Option<RetryPolicy>,
+    /// How often an undo is tried, and the backoff between attempts:
+    /// [`Procedure::retry_undo`](crate::Procedure::retry_undo).
+    pub retry_undo: Option<RetryPolicy>,
+    /// How long results are kept after the end:
+    /// [`Procedure::keep_after_end`](crate::Procedure::keep_after_end).
+    pub keep_after_end: Option<Duration>,
+    /// How long results are kept after they were acknowledged:
+    /// [`Procedure::keep_after_acknowledgement`](crate::Procedure::keep_after_acknowledgement).
+    pub keep_after_acknowledgement: Option<Duration>,
+    /// The thresholds of the kind's verdicts, all of them:
+    /// [`Procedure::thresholds`](crate::Procedure::thresholds).
+    pub thresholds: Option<KindThresholds>,
+}
