@@ -7,6 +7,7 @@ mod explanation;
 mod history;
 mod limit;
 mod lock;
+mod mailbox;
 mod plan;
 mod procedure;
 mod read;
@@ -22,6 +23,7 @@ pub use explanation::{
 pub use history::HistoryView;
 pub use limit::{LimitView, LimitWaiterView};
 pub use lock::{HolderView, LockUseView, WaiterView};
+pub use mailbox::{MailboxView, NameView};
 pub use plan::{FreedView, PlanView, StaysView, UndoView};
 pub use procedure::{CauseView, LockHeldView, ProcedureView};
 pub use reply::{PageView, Reply};

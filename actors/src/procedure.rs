@@ -70,7 +70,7 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// How often one stage may run in a row before the procedure fails; `None` is unbounded (IoTDB's `circle`).
     const REPEAT_LIMIT: Option<u32> = None;
     /// How many signals may wait for one procedure; `None` uses the engine's bound of 10,000. Further signals are
-    /// refused until it has consumed some.
+    /// refused until it has consumed some, except one that it waits for at that moment.
     const SIGNALS: Option<usize> = None;
     /// How many keys of consumed signals are remembered for one procedure, the newest. A repeat of a forgotten one is
     /// taken as a new signal.

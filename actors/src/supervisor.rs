@@ -516,16 +516,10 @@ impl Handler<messages::Mailbox> for Supervisor {
     type Result = AskFuture<view::Mailbox>;
 
     fn handle(&mut self, messages::Mailbox(id): messages::Mailbox, _: &mut Self::Context) -> Self::Result {
-        if let Some(refusal) = self.status.refusal() {
-            return Box::pin(async move { Err(refusal) });
-        }
         let mailbox = view::Mailbox::of(&self.kernel, id);
-        let committed = self.committed();
-        Box::pin(async move {
-            match mailbox {
-                Some(mailbox) => Ok(mailbox),
-                None => Err(committed.why_not_live(id).await),
-            }
+        self.query(async move |committed| match mailbox {
+            Some(mailbox) => Ok(mailbox),
+            None => Err(committed.why_not_live(id).await),
         })
     }
 }
@@ -1619,6 +1613,7 @@ impl Supervisor {
         let waiters = report.waiters;
         self.metrics
             .checked(&report.verdicts, waiters.locks, waiters.oldest, now);
+        self.metrics.show_signals(&report.signals, now);
         match report.requester {
             Requester::Clock => self.check_later(report.took + begun.elapsed(), ctx),
             Requester::Caller(sender) => {

@@ -10,12 +10,14 @@ mod labels;
 mod limits;
 mod names;
 mod refused;
+mod signals;
 mod spans;
 mod times;
 mod uses;
 
 pub(crate) use labels::{live_place, wait_place};
 pub(crate) use limits::LimiterMetrics;
+pub(crate) use signals::SignalsWaiting;
 pub(crate) use spans::{Marks, record_outcome, stage_span, undo_span};
 pub use times::SyncTimes;
 pub(crate) use times::Times;
@@ -26,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram};
-use procession_kernel::{Kind, KindRules, ProcedureState};
+use procession_kernel::{Kind, KindRules, ProcedureState, Timestamp};
 
 use kinds::KindMetrics;
 use labels::{LIVE, MAILBOXES, RULES, UNKNOWN};
@@ -181,6 +183,17 @@ impl Telemetry {
             gauge.set(count(rule));
         }
         self.rollback_failed.set(count("rollback_failed"));
+    }
+
+    /// Sets how many signals wait for the procedures of each kind, and the age of the oldest.
+    pub(crate) fn signals(&self, waiting: &SignalsWaiting, now: Timestamp) {
+        for (kind, place) in &self.places {
+            let Some(metrics) = self.kinds.get(*place) else {
+                continue;
+            };
+            let (count, oldest) = waiting.of(kind);
+            metrics.signals(count, oldest.map_or(Duration::ZERO, |sent| now.since(sent)));
+        }
     }
 
     /// Returns the usual upper bound of a stage's run time, once there are enough runs.

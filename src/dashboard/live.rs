@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::future::{Either, select};
 use procession_actors::AskError;
-use procession_actors::view::{Explanation, LockView, Snapshot, Verdict};
+use procession_actors::view::{Explanation, LockView, Mailbox, Snapshot, Verdict};
 use procession_kernel::{AuditEntry, LimitUse, ProcedureId, Timestamp};
 
 use super::feed::Shared;
@@ -153,6 +153,17 @@ impl Live {
         }
         let late = clock.sleep_until(clock.now().after(PATIENCE));
         match select(Box::pin(self.executor.explain(id)), late).await {
+            Either::Left((answer, _)) => answer.map(Some),
+            Either::Right(_) => Err(AskError::NotYet),
+        }
+    }
+
+    /// Gives the queue of a procedure; none of one that has ended or is quarantined.
+    pub(super) async fn mailbox(&self, id: ProcedureId) -> Result<Option<Mailbox>, AskError> {
+        let clock = self.executor.engine().clock();
+        let late = clock.sleep_until(clock.now().after(PATIENCE));
+        match select(Box::pin(self.executor.mailbox(id)), late).await {
+            Either::Left((Err(AskError::Finished { .. } | AskError::NotNow(_) | AskError::Unknown(_)), _)) => Ok(None),
             Either::Left((answer, _)) => answer.map(Some),
             Either::Right(_) => Err(AskError::NotYet),
         }

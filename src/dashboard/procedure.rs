@@ -17,7 +17,7 @@ use super::problem::{Answer, Problem};
 use super::redact::Part;
 use super::show::{Show, words};
 use super::state::{State, viewer};
-use crate::views::{ExplanationView, tree_of};
+use crate::views::{ExplanationView, MailboxView, tree_of};
 
 /// Members of a family that one tree shows, at most.
 pub(super) const MEMBERS_MAX: usize = 5_000;
@@ -161,12 +161,24 @@ pub(super) async fn signals(request: HttpRequest, state: web::Data<State>) -> An
     let mut signals = state.engine().committed().signals(asked.id, SIGNALS_MAX + 1).await?;
     let truncated = signals.len() > SIGNALS_MAX;
     signals.truncate(SIGNALS_MAX);
+    // Counting goes through all that wait, and the supervisor does it.
+    let mailbox = match row.ended {
+        None => {
+            let _turn = state.turns.take(&asked.grant).await?;
+            state.live.mailbox(asked.id).await?
+        }
+        Some(_) => None,
+    };
     let show = asked.show();
     let items: Vec<Value> = signals
         .iter()
         .map(|kept| show.signal(row.kind.as_str(), kept))
         .collect();
-    state.reply(moment, json!({ "items": items, "truncated": truncated }))
+    let mailbox = mailbox.as_ref().map(MailboxView::from);
+    state.reply(
+        moment,
+        json!({ "items": items, "truncated": truncated, "mailbox": mailbox }),
+    )
 }
 
 /// Why it does not move. The queues are asked at a bounded rate, whoever asks.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use procession::dashboard::{Grant, Part, Redact};
+use procession::messages::SendSignal;
 use procession::testkit::{Trouble, World};
 use procession::{OperatorRequest, ProcedureId};
 use serde_json::{Value, json};
@@ -131,6 +132,37 @@ fn signals_are_listed_without_what_they_carry() -> Tested {
         assert_eq!(signals["items"][0]["name"], "other");
         assert_eq!(signals["items"][0]["payload"], json!({ "redacted": true, "size": 4 }));
         assert!(!signals.to_string().contains("now\":\"now"));
+        Ok(())
+    })
+}
+
+#[test]
+fn a_queue_is_summed_up_beside_its_signals() -> Tested {
+    site(async |site| {
+        let id = site.submit(Job::Wait("go".to_owned()), "a").await?;
+        for name in ["other", "noise", "other"] {
+            site.signal(id, name).await?;
+        }
+        let last = SendSignal::new(id, "final", &1)?.last();
+        site.run.executor.signal_all(vec![last]).await?;
+        let mailbox = site.body(&format!("procedures/{id}/signals")).await?["mailbox"].take();
+        assert_eq!(mailbox["waiting"], 4);
+        assert_eq!(
+            mailbox["names"],
+            json!([
+                { "name": "other", "waiting": 2 },
+                { "name": "final", "waiting": 1 },
+                { "name": "noise", "waiting": 1 }
+            ])
+        );
+        assert_eq!(
+            (&mailbox["more"], &mailbox["closed"]),
+            (&json!(false), &json!(["final"]))
+        );
+        assert!(mailbox["oldest"].is_string());
+        site.signal(id, "go").await?;
+        let ended = site.body(&format!("procedures/{id}/signals")).await?;
+        assert_eq!(ended["mailbox"], json!(null));
         Ok(())
     })
 }

@@ -79,9 +79,15 @@ impl Story {
         let stopped = kernel.is_stopped(id);
         let ask = match &row.wait {
             Some(WaitReason::Event(name, _)) if !stopped => {
+                let is_closed = row.closed.contains(name);
                 let (executor, name) = (run.executor.clone(), name.to_string());
                 requests.add(format!("release {id}"), async move {
-                    told(executor.signal(id, &name, &1, None).await)
+                    if is_closed {
+                        // No signal reaches it any more.
+                        told(executor.broadcast(&name, &1).await)
+                    } else {
+                        told(executor.signal(id, &name, &1, None).await)
+                    }
                 });
                 return true;
             }

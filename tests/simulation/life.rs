@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession::ListFilter;
+use procession::messages::SendSignal;
 use procession::testkit::{Run, Trouble};
+use procession::{AskError, ListFilter, ProcedureId};
 
 use super::client::{CIRCLING, Requests, Told, conflict, ended, submit, submit_batch, told, verdicts};
 use super::feed::{Subscriber, Watched};
@@ -233,9 +234,32 @@ impl Story {
         let name = self.draw.pick(&EVENTS).unwrap_or("go");
         let key = self.draw.percent(30).then(|| format!("signal {}", self.draw.below(5)));
         let (executor, payload) = (run.executor.clone(), self.draw.small(100));
+        if self.draw.percent(15) {
+            self.signals(run, requests, id, name);
+            return;
+        }
         self.log.push(format!("signal {name} to {id} {key:?}"));
         requests.add(format!("signal {name} to {id}"), async move {
             told(executor.signal(id, name, &payload, key.as_deref()).await)
+        });
+    }
+
+    /// Sends several at once, to two receivers now and then; rarely the last of their name.
+    fn signals(&mut self, run: &Run, requests: &mut Requests, id: ProcedureId, name: &'static str) {
+        let other = self.anybody().filter(|_| self.draw.percent(40)).unwrap_or(id);
+        let last = self.draw.percent(20);
+        let count = 1 + self.draw.small(4);
+        self.log
+            .push(format!("{count} signals {name} to {id} and {other}, last: {last}"));
+        let executor = run.executor.clone();
+        requests.add(format!("signals {name} to {id} and {other}"), async move {
+            let to = |number: u32| if number.is_multiple_of(2) { id } else { other };
+            let sent = (0..count).map(|number| SendSignal::new(to(number), name, &number));
+            let sent = sent.chain(last.then(|| Ok(SendSignal::new(id, name, &count)?.last())));
+            match sent.collect() {
+                Ok(signals) => told(executor.signal_all(signals).await),
+                Err(error) => told(Err::<(), _>(AskError::from(error))),
+            }
         });
     }
 

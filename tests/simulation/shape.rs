@@ -124,6 +124,10 @@ impl Shapes {
                 let other = self.plan(draw, &format!("{name}-{stage}y"), depth + 1);
                 act = Act::Submit(Box::new(other), Box::new(act));
             }
+            33..39 => {
+                let event = draw.pick(&EVENTS).unwrap_or("go").to_owned();
+                act = Act::Signal(draw.small(3), event, Box::new(act));
+            }
             _ => {}
         }
         if draw.percent(40) {
@@ -234,6 +238,7 @@ impl Act {
             | Self::Yield(_, then)
             | Self::AddChild(_, then)
             | Self::Submit(_, then)
+            | Self::Signal(_, _, then)
             | Self::Turns(_, then) => then.adds(),
             _ => 0,
         }
@@ -250,6 +255,7 @@ impl Act {
             | Self::Panic(_, then)
             | Self::Yield(_, then)
             | Self::Submit(_, then)
+            | Self::Signal(_, _, then)
             | Self::Turns(_, then) => then.gives_up(),
             _ => false,
         }
@@ -266,6 +272,7 @@ impl Act {
             | Self::Panic(_, then)
             | Self::AddChild(_, then)
             | Self::Submit(_, then)
+            | Self::Signal(_, _, then)
             | Self::Turns(_, then) => then.yields(),
             _ => false,
         }

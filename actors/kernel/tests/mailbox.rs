@@ -211,6 +211,58 @@ fn a_refused_signal_takes_back_what_the_next_stage_asked_for() {
 }
 
 #[test]
+fn a_full_mailbox_takes_the_signal_that_its_owner_waits_for() {
+    let mut engine = Engine::new(KindRules {
+        signals: Some(2),
+        ..KindRules::new(1)
+    });
+    let other = |to| SentSignal {
+        name: EventName::from("other"),
+        ..signal(to, None)
+    };
+    engine.send(vec![other(FIRST), other(FIRST), other(SECOND), other(SECOND)]);
+    let full = engine.send(vec![signal(FIRST, None)]);
+    assert!(
+        matches!(full, Answer::Refused(Refusal::NotNow(_))),
+        "it does not wait yet: {full:?}"
+    );
+    engine.waits(FIRST);
+    engine.waits(SECOND);
+    for signals in [
+        vec![other(FIRST)],
+        vec![signal(FIRST, None), signal(FIRST, None)],
+        vec![signal(FIRST, None), signal(SECOND, None), other(SECOND)],
+    ] {
+        let refused = engine.send(signals);
+        assert!(matches!(refused, Answer::Refused(Refusal::NotNow(_))), "{refused:?}");
+    }
+    assert_eq!(engine.send(vec![signal(FIRST, None)]), Answer::Signalled(vec![3]));
+    assert!(engine.row(FIRST).in_flight.is_some());
+    let full = engine.send(vec![signal(FIRST, None)]);
+    assert!(
+        matches!(full, Answer::Refused(Refusal::NotNow(_))),
+        "it waits no longer: {full:?}"
+    );
+    // The same from a stage, whose signals are checked before any of them is delivered.
+    engine.report(
+        FIRST,
+        StageOutcome::Next(blob("next")),
+        vec![signal(SECOND, None), signal(SECOND, None)],
+    );
+    assert!(matches!(engine.row(FIRST).wait, Some(WaitReason::Backoff(1, _))));
+    assert_eq!(engine.kept(SECOND), 2);
+    let mut engine = Engine::new(KindRules {
+        signals: Some(1),
+        ..KindRules::new(1)
+    });
+    engine.send(vec![other(SECOND)]);
+    engine.waits(SECOND);
+    engine.report(FIRST, StageOutcome::Next(blob("next")), vec![signal(SECOND, None)]);
+    assert_eq!(engine.kept(SECOND), 2);
+    assert!(engine.row(SECOND).in_flight.is_some());
+}
+
+#[test]
 fn a_signal_to_itself_is_found_by_its_own_wait() {
     let mut engine = Engine::new(KindRules::new(1));
     engine.report(FIRST, wait("go"), vec![signal(FIRST, None), signal(SECOND, None)]);

@@ -5,7 +5,7 @@ use procession_kernel::{Epoch, HistoryEntry, ProcedureId, Seq};
 use super::Offline;
 use crate::error::AskError;
 use crate::journal::DiskRoom;
-use crate::view::{FamilyScope, Page, SignalSummary, Status};
+use crate::view::{FamilyScope, Mailbox, Page, SignalSummary, Status};
 
 impl Offline {
     /// Lists up to 1,000 procedures in `scope` that `admits` accepts, by id, starting after a cursor. After 100,000
@@ -58,6 +58,19 @@ impl Offline {
     /// [`AskError::Read`] if the store or a signal cannot be read.
     pub async fn signals(&self, id: ProcedureId) -> Result<Vec<SignalSummary>, AskError> {
         self.committed.signals_of_family(id.family, usize::MAX).await
+    }
+
+    /// Returns which signals a live procedure has yet to consume, and which events it takes no further signals of.
+    /// Returns `None` if it has ended, or the journal does not know it.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if the store, the row or a signal cannot be read.
+    pub async fn mailbox(&self, id: ProcedureId) -> Result<Option<Mailbox>, AskError> {
+        let row = self.committed.row(id).await?.filter(|row| !row.is_ended());
+        let Some(row) = row else { return Ok(None) };
+        let signals = self.committed.signals(id, usize::MAX).await?;
+        Ok(Some(Mailbox::stored(&row, &signals)))
     }
 
     /// Returns the newest commit of the journal.

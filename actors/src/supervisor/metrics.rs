@@ -28,7 +28,7 @@ use crate::clock::Clock;
 use crate::journal::Batch;
 use crate::journal::DiskRoom;
 use crate::registry::Registry;
-use crate::telemetry::{Telemetry, Times};
+use crate::telemetry::{SignalsWaiting, Telemetry, Times};
 use crate::view::{BatchUse, Verdict};
 use hook_queue::{HookQueue, HooksRan};
 use mailboxes::MailboxGauges;
@@ -253,6 +253,11 @@ impl Metrics {
         let waited = oldest.map_or(Duration::ZERO, |since| now.since(since));
         self.telemetry.oldest_runnable.set(waited);
         self.show_mailboxes(now);
+    }
+
+    /// Shows how many signals a health check found waiting, and how old the oldest is, of each kind.
+    pub(super) fn show_signals(&self, signals: &SignalsWaiting, now: Timestamp) {
+        self.telemetry.signals(signals, now);
     }
 
     /// Shows a measurement of the store and its disk.

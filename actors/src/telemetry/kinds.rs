@@ -7,8 +7,8 @@ use procession_kernel::{Ending, Kind, KindRules, ProcedureState};
 
 use super::labels::{LIVE, OTHER, OUTCOMES, WAITS, outcome_place};
 use super::names::{
-    ACTIVE, FAILED, FINISHED, LATE, LOST_WAKES, PANICS, PROCEDURE_SECONDS, RETRIES, STAGE_SECONDS, SUBMITTED,
-    UNDO_SECONDS, WAIT_SECONDS, counter, gauge, histogram,
+    ACTIVE, FAILED, FINISHED, LATE, LOST_WAKES, OLDEST_SIGNAL, PANICS, PROCEDURE_SECONDS, RETRIES, SIGNALS_WAITING,
+    STAGE_SECONDS, SUBMITTED, UNDO_SECONDS, WAIT_SECONDS, counter, gauge, histogram,
 };
 use super::times::Times;
 use super::uses::{KindUse, StageUse};
@@ -30,6 +30,8 @@ pub(crate) struct KindMetrics {
     pub(super) active: [(u64, Gauge); 5],
     waits: [Histogram; 14],
     panics: Counter,
+    signals: Gauge,
+    oldest_signal: Gauge,
     /// The kind's name, for stages that appear later.
     name: String,
     stages: Vec<(String, StageMetrics)>,
@@ -62,6 +64,8 @@ impl KindMetrics {
             active: LIVE.map(|state| (0, gauge(&ACTIVE, &[kind, state]))),
             waits: WAITS.map(|reason| histogram(&WAIT_SECONDS, &[kind, reason])),
             panics: counter(&PANICS, &[kind]),
+            signals: gauge(&SIGNALS_WAITING, &[kind]),
+            oldest_signal: gauge(&OLDEST_SIGNAL, &[kind]),
             name: kind.to_owned(),
             stages: Vec::new(),
             last: 0,
@@ -117,6 +121,12 @@ impl KindMetrics {
         if state != ProcedureState::Success {
             self.failed.increment(1);
         }
+    }
+
+    /// Shows how many signals wait for procedures of this kind, and the age of the oldest.
+    pub(super) fn signals(&self, waiting: u64, oldest: Duration) {
+        self.signals.set(waiting as f64);
+        self.oldest_signal.set(oldest);
     }
 
     pub(crate) fn waited(&self, place: usize, took: Duration) {

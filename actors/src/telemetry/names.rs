@@ -69,6 +69,10 @@ metrics! {
         "procedures that wait for a lock, at the last health check";
     OLDEST_RUNNABLE, "procession_oldest_runnable_seconds", Gauge, [], Seconds,
         "longest current wait for a lock, a permit or a turn, at the last health check";
+    SIGNALS_WAITING, "procession_signals_waiting", Gauge, ["kind"], Count,
+        "signals that no stage has consumed, at the last health check";
+    OLDEST_SIGNAL, "procession_oldest_signal_seconds", Gauge, ["kind"], Seconds,
+        "age of the oldest signal that no stage has consumed, at the last health check";
     COMMITS, "procession_journal_commits_total", Counter, [], Count,
         "commits that are on disk";
     BATCH_COMMITS, "procession_journal_batch_commits", Histogram, [], Count,

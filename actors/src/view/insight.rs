@@ -86,7 +86,7 @@ pub enum Rule {
     Overrun,
     /// A stage or an undo fails repeatedly with the same error.
     RetryStorm,
-    /// One stage is run again and again without progress.
+    /// One stage is run again and again without progress; or a procedure waits for an event whose last signal was sent.
     NoProgress,
     /// A procedure's wake was lost. The check found the procedure and woke it.
     LostWake,

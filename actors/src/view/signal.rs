@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use procession_kernel::{Kernel, ProcedureId, SignalEntry, Timestamp};
+use procession_kernel::{Kernel, ProcedureId, Row, SignalEntry, Timestamp};
 
 /// One stored signal, without its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +45,24 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
+    /// Computes the mailbox of a procedure from its row and its stored signals.
+    pub(crate) fn stored(row: &Row, signals: &[SignalSummary]) -> Self {
+        let mut mailbox = Self {
+            closed: row.closed.iter().map(ToString::to_string).collect(),
+            ..Self::default()
+        };
+        for signal in signals.iter().filter(|signal| signal.id == row.id) {
+            let SignalEntry {
+                name, consumed, sent, ..
+            } = &signal.entry;
+            if !consumed {
+                *mailbox.kept.entry(name.to_string()).or_default() += 1;
+                mailbox.oldest = [mailbox.oldest, *sent].into_iter().flatten().min();
+            }
+        }
+        mailbox
+    }
+
     pub(crate) fn of(kernel: &Kernel, id: ProcedureId) -> Option<Self> {
         let row = kernel.row(id).filter(|row| !row.is_ended())?;
         let signals = &kernel.families().get(&id.family)?.signals;

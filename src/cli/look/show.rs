@@ -11,8 +11,7 @@ use super::super::place::Place;
 use super::super::print;
 use super::super::source::Source;
 use super::super::watch::Watch;
-use super::Items;
-use crate::views::{ExplanationView, ProcedureView, SignalView};
+use crate::views::{ExplanationView, MailboxView, ProcedureView, SignalView};
 
 #[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct ShowArgs {
@@ -23,6 +22,14 @@ pub(in crate::cli) struct ShowArgs {
     /// Which procedure, for instance 42.0.
     #[arg(value_name = "ID")]
     id: ProcedureId,
+}
+
+/// Its signals; a dashboard of an earlier release sums nothing up.
+#[derive(Deserialize)]
+struct Signals {
+    items: Vec<SignalView>,
+    #[serde(default)]
+    mailbox: Option<MailboxView>,
 }
 
 /// What a dashboard tells of one beyond its row.
@@ -71,11 +78,14 @@ pub(super) async fn run(source: &Source, args: &ShowArgs) -> Result<Exit, Failur
     };
     show(&procedure, reason.as_deref());
     show_beyond(&document.read()?);
-    let signals: Items<SignalView> = source.signals(args.id).await?.read()?;
-    let signals = signals.items.into_iter();
+    let Signals {
+        items: signals,
+        mailbox,
+    } = source.signals(args.id).await?.read()?;
+    show_mailbox(&mailbox.unwrap_or_default());
     print::table(
         ["SIGNAL", "NAME", "KEY", "BYTES", "CONSUMED"],
-        signals.map(|signal| {
+        signals.into_iter().map(|signal| {
             [
                 signal.number.to_string(),
                 print::plain(&signal.name),
@@ -151,6 +161,24 @@ fn show(procedure: &ProcedureView, reason: Option<&str>) {
     }
     field("submitted", &procedure.submitted);
     maybe("ended", procedure.ended.as_deref());
+}
+
+/// Sums up the signals that wait for it, and names the events that are closed to it.
+fn show_mailbox(mailbox: &MailboxView) {
+    let field = |name: &str, value: &str| print::line(&format!("{name:<10} {}", print::plain(value)));
+    if mailbox.waiting > 0 {
+        let names = mailbox.names.iter().map(|of| format!("{} {}", of.waiting, of.name));
+        let names: Vec<String> = names.chain(mailbox.more.then(|| "others".to_owned())).collect();
+        let signals = usize::try_from(mailbox.waiting).unwrap_or(usize::MAX);
+        let waits = print::counted(signals, "signal waits", "signals wait");
+        field("queue", &format!("{waits}: {}", names.join(", ")));
+    }
+    if let Some(oldest) = &mailbox.oldest {
+        field("oldest", &format!("sent at {oldest}"));
+    }
+    if !mailbox.closed.is_empty() {
+        field("closed", &mailbox.closed.join(", "));
+    }
 }
 
 fn show_beyond(beyond: &Beyond) {

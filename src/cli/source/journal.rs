@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use super::super::document::Document;
 use super::super::exit::Failure;
 use crate::views::{
-    ExplanationView, HistoryView, LimitView, LockUseView, ProcedureView, Reply, SignalView, TreeNodeView, tree_of,
+    ExplanationView, HistoryView, LimitView, LockUseView, MailboxView, ProcedureView, Reply, SignalView, TreeNodeView,
+    tree_of,
 };
 
 /// A private copy of a journal.
@@ -53,7 +54,10 @@ impl Journal {
     pub(super) async fn signals(&self, id: ProcedureId) -> Result<Document, Failure> {
         let signals = self.offline.signals(id).await?;
         let own = signals.iter().filter(|signal| signal.id == id);
-        self.items(own.map(SignalView::from))
+        let items: Vec<SignalView> = own.map(SignalView::from).collect();
+        let mailbox = self.offline.mailbox(id).await?;
+        let mailbox = mailbox.as_ref().map(MailboxView::from);
+        self.reply(json!({ "items": items, "mailbox": mailbox }))
     }
 
     pub(super) async fn tree(&self, id: ProcedureId) -> Result<Document, Failure> {

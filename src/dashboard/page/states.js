@@ -76,7 +76,7 @@ export const RULES = {
   overrun: { code: 'S1', name: 'overrun', help: 'A stage runs longer than its kind expects, or than four times what 99 of 100 took.' },
   blocked_worker: { code: 'S1', name: 'worker blocked', help: 'A stage holds its worker thread without giving way.' },
   retry_storm: { code: 'S2', name: 'retry storm', help: 'Many attempts in a row have failed with the same error, but for numbers in it.' },
-  no_progress: { code: 'S3', name: 'no progress', help: 'The same stage was committed again and again.' },
+  no_progress: { code: 'S3', name: 'no progress', help: 'The same stage was committed again and again, or it waits for an event whose last signal was sent.' },
   lost_wake: { code: 'S4', name: 'lost wake-up', help: 'It was parked with nothing behind it; it was queued again at once. This is a defect of the engine.' },
   deadlock: { code: 'S5', name: 'deadlock', help: 'They wait for each other in a circle. The verdict says what resolves it.' },
   starved: { code: 'S6', name: 'starved', help: 'Others who came later went before it too often, or it waits for what is free.' },

@@ -116,11 +116,26 @@ function Value({ name, value, kind, none }) {
     </section>`;
 }
 
+/** @typedef {{waiting: number, names: {name: string, waiting: number}[], more: boolean, oldest: string|null, closed: string[]}} Queue */
+
+/** What waits for it, by name, and which names are closed. @param {{queue: Queue}} props */
+function Mailbox({ queue }) {
+  if (queue.waiting === 0 && queue.closed.length === 0) return null;
+  return html`
+    <dl class="part">
+      <dt>Waiting</dt><dd>${queue.waiting}${queue.names.length > 0 && html`: ${queue.names.map((of, at) => html`${at > 0 && ', '}<span class="mono">${of.name}</span> ${of.waiting}`)}${queue.more && ' and other names'}`}</dd>
+      ${queue.oldest && html`<dt>The oldest</dt><dd><${Ago} time=${queue.oldest} /></dd>`}
+      ${queue.closed.length > 0 && html`<dt title="The last signal of these was sent: further ones are refused">Closed</dt><dd class="mono">${queue.closed.join(', ')}</dd>`}
+    </dl>`;
+}
+
 /** @param {Given} props */
 function Signals({ id }) {
   const loaded = useLoad(`procedures/${id}/signals`, {}, { on: ['change'], pause: 2_000 });
   const items = /** @type {{number: number, name: string, key: string|null, consumed: boolean, payload: any}[]} */ (loaded.data?.items ?? []);
+  const queue = /** @type {Queue|null|undefined} */ (loaded.data?.mailbox);
   return html`<${Shown} loaded=${loaded} what="its signals">
+    ${queue && html`<${Mailbox} queue=${queue} />`}
     ${items.length === 0 ? html`<${Empty}>No signal is kept for it. One that comes before it is waited for is kept, and taken at once.<//>` : html`
       <table class="plain-table">
         <thead><tr><th>#</th><th>Event</th><th>Key</th><th>Payload</th><th>State</th><th>Next</th></tr></thead>

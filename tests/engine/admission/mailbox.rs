@@ -1,9 +1,13 @@
 //! The mailbox of a procedure: bounds per kind, many signals at once, the last of a name, signals from stages.
 
+use std::future::IntoFuture;
+use std::time::Duration;
+
 use procession::messages::SendSignal;
-use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{Check, FaultPlan, Run, Trouble, World, enumerate};
 use procession::{
-    AskError, Builder, OperatorRequest, Pause, Procedure, ProcedureId, RetryPolicy, StageContext, StageError, Step,
+    AskError, Builder, Executor, HistoryDetail, OperatorRequest, Pause, Procedure, ProcedureId, ProcedureState,
+    RetryPolicy, Rule, StageContext, StageError, Step,
 };
 use serde::{Deserialize, Serialize};
 
@@ -249,6 +253,236 @@ fn f_017(retries: bool, expected: u64) -> Tested {
     };
     let done = enumerate(Lab::default, set_up, drive, &["rows"], check)?;
     assert_eq!(done.commits, expected);
+    Ok(())
+}
+
+#[test]
+fn f_015_keys_and_bounds_hold_whatever_crashes() -> Tested {
+    let drive = async |_: &Lab, run: &Run| {
+        let id = submit(run, Taker { takes: 10, ends: false }, "taker").await?.id();
+        run.settle().await;
+        run.executor.pause(Pause::One(id), ann().key("pause")).await?;
+        // A client that comes back after the resumption finds some of its keys forgotten.
+        if run.executor.status(id).await?.paused {
+            let many = (1..=100).map(|number| Ok::<_, Trouble>(go(id, number)?.key(format!("k{number}"))));
+            let numbers = run.executor.signal_all(many.collect::<Result<_, _>>()?).await?;
+            assert_eq!(numbers, (1..=100).collect::<Vec<u32>>());
+            is_full(run, id).await?;
+        }
+        run.executor.resume(Pause::One(id), ann().key("resume")).await?;
+        run.settle().await;
+        assert_eq!(run.executor.signal(id, "go", &10_u32, Some("k10")).await?, 10);
+        assert_eq!(run.executor.signal(id, "go", &7_u32, Some("k7")).await?, 101);
+        assert_eq!(run.executor.mailbox(id).await?.kept, [("go".to_owned(), 91)].into());
+        Ok(())
+    };
+    let done = enumerate(Lab::default, set_up, drive, &[], takes_once)?;
+    // Submit, its first stage, pause, signals, resume, ten stages, and the key that was forgotten.
+    assert_eq!(done.commits, 16);
+    Ok(())
+}
+
+/// Each signal is taken by the commit of one stage, whatever is called twice.
+fn takes_once(plain: &Lab, crashed: &Lab, _: usize) -> Tested {
+    let once = |lab: &Lab| {
+        let mut noted = lab.noted();
+        noted.dedup();
+        noted
+    };
+    assert_eq!(plain.noted(), once(plain));
+    assert_eq!(once(crashed), plain.noted());
+    Ok(())
+}
+
+#[test]
+fn f_016_many_at_once_and_the_last_whatever_crashes() -> Tested {
+    let drive = async |_: &Lab, run: &Run| {
+        let id = submit(run, Taker { takes: 4, ends: false }, "taker").await?.id();
+        let ended = submit(run, Taker { takes: 0, ends: true }, "ended").await?;
+        run.wait(ended.outcome()).await??;
+        run.settle().await;
+        run.executor.pause(Pause::One(id), ann().key("pause")).await?;
+        if run.executor.status(id).await?.paused {
+            let keyed = |number: u32| Ok::<_, Trouble>(go(id, number)?.key(format!("k{number}")));
+            let sent = vec![keyed(1)?, keyed(2)?, keyed(3)?];
+            assert_eq!(run.executor.signal_all(sent).await?, [1, 2, 3]);
+            let refused = run.executor.signal_all(vec![go(id, 7)?, go(ended.id(), 7)?]).await;
+            assert!(refused.is_err());
+            assert_eq!(run.executor.signal_all(vec![keyed(4)?.last()]).await?, [4]);
+        }
+        run.executor.resume(Pause::One(id), ann().key("resume")).await?;
+        run.settle().await;
+        let closed = run.executor.signal(id, "go", &9_u32, None).await;
+        assert!(matches!(&closed, Err(AskError::Closed { .. })), "{closed:?}");
+        assert_eq!(run.executor.signal(id, "other", &9_u32, Some("other")).await?, 5);
+        let mailbox = run.executor.mailbox(id).await?;
+        assert_eq!(mailbox.kept, [("other".to_owned(), 1)].into());
+        assert_eq!(mailbox.closed, ["go"]);
+        Ok(())
+    };
+    let check = |plain: &Lab, crashed: &Lab, crashes: usize| {
+        assert_eq!(plain.noted(), ["1", "2", "3", "4, the last"]);
+        takes_once(plain, crashed, crashes)
+    };
+    let done = enumerate(Lab::default, set_up, drive, &[], check)?;
+    // Two submissions, two first stages, pause, two messages, resume, four stages, and the other signal.
+    assert_eq!(done.commits, 13);
+    Ok(())
+}
+
+#[test]
+fn f_017_signals_from_a_stage_under_double_execution() -> Tested {
+    for retries in [false, true] {
+        let submits = async move |_: &Lab, run: &Run| {
+            let taker = run.executor.submit(Taker { takes: 2, ends: true }).key("taker");
+            let to = taker.into_future().await?.id();
+            let sender = run.executor.submit(Sender { to, retries }).key("sender");
+            Ok(sender.into_future().await?.id())
+        };
+        let check = Check::submitting(|| Ok(Lab::default()), set_up, submits);
+        let check = check.afterwards(async |lab: &Lab, run: &Run, _| {
+            // A crash may skip its number, so it is found by its key.
+            let taker = run.executor.submit(Taker { takes: 2, ends: true }).key("taker");
+            let id = taker.into_future().await?.id();
+            assert_eq!(run.executor.status(id).await?.state, ProcedureState::Success);
+            let mut noted = lab.noted();
+            noted.dedup();
+            assert_eq!(noted, ["1", "2"], "each was sent once");
+            Ok(())
+        });
+        check.run_stages_twice()?;
+        check.crash_at_every_commit()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_full_mailbox_takes_the_signal_that_its_owner_waits_for() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    in_life(&world, &lab, async |run| {
+        let id = submit(run, Taker { takes: 0, ends: false }, "taker").await?.id();
+        run.settle().await;
+        let many = (1..=100).map(|number| go(id, number)).collect::<Result<Vec<_>, _>>()?;
+        run.executor.signal_all(many).await?;
+        let full = run.executor.signal(id, "go", &101_u32, None).await;
+        assert!(matches!(&full, Err(AskError::NotNow(_))), "{full:?}");
+        Ok(())
+    })?;
+    in_life(&world, &lab, async |run| {
+        let id = ProcedureId::root(1);
+        assert_eq!(run.executor.signal(id, "never", &101_u32, None).await?, 101);
+        run.settle().await;
+        // It has taken that one, and takes one after the other of those that filled its mailbox.
+        assert_eq!(lab.noted().first().map(String::as_str), Some("101"));
+        Ok(())
+    })
+}
+
+/// A client that does not look at `Signal::last` waits again, and nothing can come.
+#[test]
+fn a_wait_for_a_closed_event_is_told() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let is_told = async |run: &Run, id: ProcedureId| {
+        let verdicts = run.executor.verdicts().await?;
+        let [verdict] = verdicts.as_slice() else {
+            return Err(format!("one verdict: {verdicts:?}").into());
+        };
+        assert_eq!((verdict.rule, verdict.procedure), (Rule::NoProgress, Some(id)));
+        assert_eq!(verdict.fact("event"), Some("go"));
+        assert!(
+            verdict.text.contains("the last signal of it was sent"),
+            "{}",
+            verdict.text
+        );
+        Ok::<(), Trouble>(())
+    };
+    in_life(&world, &lab, async |run| {
+        let id = submit(run, Taker { takes: 2, ends: true }, "taker").await?.id();
+        run.settle().await;
+        run.executor.signal_all(vec![go(id, 1)?.last()]).await?;
+        run.settle().await;
+        is_told(run, id).await
+    })?;
+    in_life(&world, &lab, async |run| {
+        let id = ProcedureId::root(1);
+        is_told(run, id).await?;
+        assert_eq!(run.executor.broadcast("go", &2_u32).await?, 1);
+        let outcome = run.wait(run.executor.outcome(id)).await??;
+        assert_eq!(outcome.state, ProcedureState::Success);
+        assert_eq!(run.executor.verdicts().await?, []);
+        Ok(())
+    })
+}
+
+/// How many keyed signals one procedure consumes; more with the environment variable `SIGNALS`, for measurements.
+fn crowd() -> u32 {
+    let asked = std::env::var("SIGNALS").ok().and_then(|count| count.parse().ok());
+    asked.unwrap_or(3_000)
+}
+
+/// Consumes so many signals, and is never full: what was consumed does not count, and few keys are kept.
+#[derive(Serialize, Deserialize)]
+struct Consumer {
+    left: u32,
+}
+
+impl Procedure for Consumer {
+    const KIND: &'static str = "consumer";
+    const ROLLBACK: bool = false;
+    const HISTORY: HistoryDetail = HistoryDetail::Stack;
+    type Stage = ();
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) {}
+
+    async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        if cx.signal().is_some() {
+            self.left -= 1;
+        }
+        if self.left == 0 {
+            return Ok(Step::Done(()));
+        }
+        Ok(Step::Wait {
+            event: "go".to_owned(),
+            timeout: None,
+            then: (),
+        })
+    }
+}
+
+#[actix_rt::test]
+async fn a_crowd_of_keyed_signals_goes_through_one_procedure() -> Tested {
+    let (directory, all) = (tempfile::tempdir()?, crowd());
+    let executor = Executor::builder(directory.path().join("journal"))
+        .register::<Consumer>(())
+        .start()
+        .await?;
+    let handle = executor.submit(Consumer { left: all }).await?;
+    let id = handle.id();
+    let mut sent = 0;
+    while sent < all {
+        let upto = all.min(sent + 1_000);
+        let many = (sent..upto).map(|number| Ok::<_, Trouble>(go(id, number)?.key(number.to_string())));
+        match executor.signal_all(many.collect::<Result<_, _>>()?).await {
+            Ok(numbers) => {
+                assert_eq!(numbers.last(), Some(&upto));
+                sent = upto;
+            }
+            // Only those that wait count; it comes back when some were consumed.
+            Err(AskError::NotNow(why)) => {
+                assert!(why.contains("signals wait"), "{why}");
+                actix_rt::task::yield_now().await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    handle.await?;
+    let kept = executor.mailbox(id).await;
+    assert!(matches!(kept, Err(AskError::Finished { .. })), "{kept:?}");
+    let commits = executor.snapshot().await?.commits;
+    assert!(commits <= u64::from(all) + u64::from(all) / 1_000 + 4, "{commits}");
+    executor.drain(Duration::from_secs(60)).await?;
     Ok(())
 }
 

@@ -192,6 +192,41 @@ fn a_health_check_shows_who_waits_for_a_lock_and_how_long() -> Tested {
     Ok(())
 }
 
+#[test]
+fn a_health_check_shows_how_many_signals_wait_and_how_long() -> Tested {
+    let lab = Lab::default();
+    let waits = |name: &str| plan(name, [Act::Wait("go".to_owned(), None), Act::Done(1)]);
+    let read = recorded(
+        |builder| kinds(&lab, builder),
+        async |run| {
+            let one = run
+                .wait(run.executor.submit(Planned(waits("a"))).into_future())
+                .await??
+                .id();
+            let other = run
+                .wait(run.executor.submit(Limited(waits("b"))).into_future())
+                .await??
+                .id();
+            run.settle().await;
+            run.executor.signal(one, "noise", &1, None).await?;
+            run.pass(Duration::from_secs(60)).await;
+            for id in [one, one, other] {
+                run.executor.signal(id, "noise", &1, None).await?;
+            }
+            // This one is consumed at once.
+            run.executor.signal(other, "go", &1, None).await?;
+            run.pass(Duration::from_secs(30)).await;
+            run.executor.verdicts().await?;
+            Ok(())
+        },
+    )?;
+    assert_eq!(read.value("signals_waiting planned"), 3.0);
+    assert_eq!(read.value("oldest_signal_seconds planned"), 90.0);
+    assert_eq!(read.value("signals_waiting limited"), 0.0, "it has ended");
+    assert_eq!(read.value("oldest_signal_seconds limited"), 0.0);
+    Ok(())
+}
+
 /// The second one's family is gone when its stage reports.
 #[test]
 fn what_comes_too_late_is_counted_by_its_kind() -> Tested {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use procession::{Children, Hold, LockNeed, OnTimeout, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::{
+    Children, Hold, LockNeed, OnTimeout, Procedure, ProcedureId, RetryPolicy, StageContext, StageError, Step,
+};
 use serde::{Deserialize, Serialize};
 
 use super::lab::{Call, Lab};
@@ -274,6 +276,19 @@ where
                 cx.submit(&Planned(*plan))?;
                 *then
             }
+            Act::Signal(to, event, then) => {
+                let own = cx.id();
+                let to = match to {
+                    0 => own,
+                    1 => ProcedureId::root(own.family),
+                    _ => ProcedureId::root(own.family.saturating_sub(1)),
+                };
+                // A receiver that has ended refuses each attempt, and one without return would try for ever.
+                if cx.attempt() <= 2 {
+                    cx.send_signal(to, event, &1_i64)?;
+                }
+                *then
+            }
             Act::AddChild(plan, then) => {
                 add_child(*plan, cx)?;
                 *then
@@ -356,6 +371,7 @@ where
         | Act::See(..)
         | Act::Owners(..)
         | Act::Submit(..)
+        | Act::Signal(..)
         | Act::AddChild(..)
         | Act::Told(..)
         | Act::Turns(..)

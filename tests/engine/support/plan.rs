@@ -59,6 +59,9 @@ pub(crate) enum Act {
     Owners(String, Box<Act>),
     /// Submits this family through the context; then does the other.
     Submit(Box<Plan>, Box<Act>),
+    /// Sends this event to itself (0), to the root of its family (1), or to the root of the family before (2) in its
+    /// first two attempts; then does the other.
+    Signal(u32, String, Box<Act>),
     /// Lets others have this many turns first; then does the other.
     Turns(u32, Box<Act>),
     /// Adds this as a child; then does the other.

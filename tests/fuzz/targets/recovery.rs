@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use procession::messages::SendSignal;
 use procession::provider::Space;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{FamilyExport, ListFilter, OperatorRequest, ProcedureId, ProcedureState, StartError, WaitReason};
@@ -127,6 +128,16 @@ async fn day(run: &Run) -> Result<bool, Trouble> {
     let ids = ask(run).await?;
     for id in ids.iter().filter(|id| **id != sound) {
         executor.signal(*id, "go", &7, Some("once")).await.ok();
+        let many = [
+            SendSignal::new(*id, "other", &7)?,
+            SendSignal::new(*id, "other", &8)?.last(),
+        ];
+        executor.signal_all(many.to_vec()).await.ok();
+        if let Ok(mailbox) = executor.mailbox(*id).await {
+            let closed = mailbox.closed.iter().any(|name| name == "other");
+            let refused = executor.signal(*id, "other", &9, None).await;
+            assert!(!closed || refused.is_err(), "{id} takes a signal of a closed name");
+        }
         executor.acknowledge(*id).await.ok();
     }
     run.pass(Duration::from_secs(10)).await;

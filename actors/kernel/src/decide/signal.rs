@@ -10,7 +10,7 @@ use crate::kernel::SIGNAL_KEYS;
 use crate::record::Record;
 use crate::row::Row;
 use crate::verb::Act;
-use crate::wait::{SentSignal, SignalEntry, WaitReason, Wake};
+use crate::wait::{SentSignal, SignalEntry, Wake};
 
 /// The signals that one decision has sent so far. The kernel does not know them yet, and a later signal of the same
 /// decision may repeat one of them, or be one too many.
@@ -19,6 +19,8 @@ pub(super) struct Sent {
     counts: BTreeMap<ProcedureId, u32>,
     keys: BTreeMap<(ProcedureId, Key), (u32, SignalEntry)>,
     closed: BTreeSet<(ProcedureId, EventName)>,
+    /// Receivers that a signal wakes once it is delivered.
+    woken: BTreeSet<ProcedureId>,
     /// Those that the reporting procedure has sent to itself.
     own: Vec<(EventName, u32)>,
 }
@@ -123,7 +125,9 @@ impl Draft<'_> {
         }
         let waiting = family.signals.waiting(id.member) + self.sent.count(*id) as usize;
         let most = self.kernel.kind(&row.kind).and_then(|rules| rules.signals);
-        if waiting >= most.unwrap_or(bounds.signals) {
+        // A full mailbox takes the signal that its owner waits for: the owner would never consume the others. The
+        // signal ends the wait, so the mailbox is over its bound by one, and by one more if a broadcast comes first.
+        if waiting >= most.unwrap_or(bounds.signals) && !self.is_awaited(signal) {
             let text =
                 format!("{waiting} signals wait for {id}, which is the limit; send again when it has consumed some");
             return Err(Refusal::NotNow(text));
@@ -136,6 +140,12 @@ impl Draft<'_> {
             return Err(Refusal::NotNow(text));
         }
         Ok(None)
+    }
+
+    /// Returns `true` if a signal would wake its receiver.
+    fn is_awaited(&self, signal: &SentSignal) -> bool {
+        let row = self.row(signal.to).filter(|row| row.waits_for(&signal.name));
+        row.is_some_and(|row| !self.sent.woken.contains(&row.id) && !self.is_stopping(row))
     }
 
     /// Returns the number of the signal that this one repeats. Refuses a different signal with the same key.
@@ -181,8 +191,7 @@ impl Draft<'_> {
         let Some(mut row) = self.take(signal.to) else { return 0 };
         let name = signal.name.clone();
         let number = self.keep(&mut row, signal);
-        let waits = matches!(&row.wait, Some(WaitReason::Event(event, _)) if *event == name);
-        if waits && !self.is_stopping(&row) {
+        if row.waits_for(&name) && !self.is_stopping(&row) {
             row.wake = Some(Wake::Signal(name, number));
             // A signal is progress, so that the runs of the stage are counted from here.
             row.same_stage = 0;
@@ -245,6 +254,9 @@ impl Draft<'_> {
 
     /// Counts a signal as sent, for the checks of those behind it.
     fn expect_signal(&mut self, signal: &SentSignal) {
+        if self.is_awaited(signal) {
+            self.sent.woken.insert(signal.to);
+        }
         let before = self.row_before(signal.to).map_or(0, |row| row.signals);
         let entry = SignalEntry {
             name: signal.name.clone(),

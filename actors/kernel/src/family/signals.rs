@@ -13,6 +13,8 @@ pub struct Signals {
     entries: BTreeMap<(u32, u32), SignalEntry>,
     keys: BTreeMap<(u32, Key), u32>,
     waiting: BTreeSet<(u32, EventName, u32)>,
+    /// How many signals of each name wait.
+    names: BTreeMap<(u32, EventName), u32>,
     consumed: BTreeSet<(u32, u32)>,
     counts: BTreeMap<u32, Counts>,
 }
@@ -65,12 +67,11 @@ impl Signals {
     /// Counts the signals of a member that wait to be consumed, by name.
     #[must_use]
     pub fn kept(&self, member: u32) -> BTreeMap<EventName, u32> {
-        let mut kept = BTreeMap::new();
-        let of_member = self.waiting.range((member, EventName::from(""), 0)..);
-        for (_, name, _) in of_member.take_while(|(of, ..)| *of == member) {
-            *kept.entry(name.clone()).or_default() += 1;
-        }
-        kept
+        let of_member = self.names.range((member, EventName::from(""))..);
+        of_member
+            .take_while(|((of, _), _)| *of == member)
+            .map(|((_, name), count)| (name.clone(), *count))
+            .collect()
     }
 
     /// Returns when the oldest signal was sent that a member has yet to consume. Only the first signal of each name is
@@ -108,6 +109,7 @@ impl Signals {
             self.consumed.insert((member, number));
         } else {
             counts.waiting += 1;
+            *self.names.entry((member, entry.name.clone())).or_default() += 1;
             self.waiting.insert((member, entry.name.clone(), number));
         }
         self.entries.insert((member, number), entry);
@@ -123,7 +125,14 @@ impl Signals {
             self.consumed.remove(&(member, number));
         } else {
             counts.waiting -= 1;
-            self.waiting.remove(&(member, entry.name, number));
+            self.waiting.remove(&(member, entry.name.clone(), number));
+            let place = (member, entry.name);
+            if let Some(count) = self.names.get_mut(&place) {
+                *count -= 1;
+                if *count == 0 {
+                    self.names.remove(&place);
+                }
+            }
         }
         if *counts == Counts::default() {
             self.counts.remove(&member);
@@ -168,6 +177,9 @@ mod tests {
             (Some(3), None)
         );
         assert_eq!((signals.waiting(1), signals.consumed(1), signals.waiting(2)), (3, 0, 1));
+        let (a, b) = (EventName::from("a"), EventName::from("b"));
+        assert_eq!(signals.kept(1), [(a.clone(), 2), (b, 1)].into());
+        assert_eq!(signals.kept(2), [(a, 1)].into());
         signals.insert(1, 1, entry("a", Some("k"), true));
         assert_eq!((signals.waiting(1), signals.consumed(1)), (2, 1));
         assert_eq!(signals.with_key(1, &Key::from("k")).map(|(number, _)| number), Some(1));

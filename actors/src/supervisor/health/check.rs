@@ -25,6 +25,7 @@ use super::{EngineState, Health};
 use crate::clock::machine_now;
 use crate::error::AskError;
 use crate::supervisor::failure::Failure;
+use crate::telemetry::SignalsWaiting;
 use crate::view::Verdict;
 
 /// A slice ends after this time, so that other messages have their turn.
@@ -71,6 +72,7 @@ pub(in crate::supervisor) struct Check {
     gone: Vec<ProcedureId>,
     is_lost: bool,
     waiters: Waiters,
+    signals: SignalsWaiting,
     took: Duration,
 }
 
@@ -126,6 +128,7 @@ pub(in crate::supervisor) struct Report {
     pub(in crate::supervisor) requester: Requester,
     pub(in crate::supervisor) verdicts: Vec<Verdict>,
     pub(in crate::supervisor) waiters: Waiters,
+    pub(in crate::supervisor) signals: SignalsWaiting,
     /// The total time of its slices. The end of the check is not included.
     pub(in crate::supervisor) took: Duration,
 }
@@ -155,6 +158,7 @@ impl Health {
             gone: Vec::new(),
             is_lost: false,
             waiters: Waiters::default(),
+            signals: SignalsWaiting::default(),
             took: Duration::ZERO,
         })
     }
@@ -234,6 +238,7 @@ impl Health {
             requester: check.requester,
             verdicts: check.verdicts,
             waiters: check.waiters,
+            signals: check.signals,
             took: check.took,
         }
     }
@@ -311,6 +316,11 @@ impl Health {
             return;
         }
         check.waiters.note(row);
+        if !family.signals.is_empty() {
+            let member = row.id.member;
+            let (waiting, oldest) = (family.signals.waiting(member), family.signals.oldest_sent(member));
+            check.signals.note(&row.kind, waiting, oldest);
+        }
         if is_missed(row, check, state) {
             check.missed.insert(row.id, row.revision);
         }

@@ -186,7 +186,7 @@ impl DiagnosisInput<'_> {
         }
         verdicts.extend(self.overrun(row));
         verdicts.extend(self.retry_storm(row));
-        verdicts.extend(self.no_progress(row));
+        verdicts.extend(self.no_progress(row).or_else(|| waits_for_closed(row)));
         verdicts.extend(self.starved(row));
         verdicts.extend(self.waits_for_operator(row));
         self.sizes(family, row, verdicts);
@@ -314,6 +314,22 @@ impl DiagnosisInput<'_> {
         let graph = self.graph(waiting, Some(self.durable));
         graph.deadlocks().into_iter().map(deadlocked).collect()
     }
+}
+
+/// Judges a wait for an event whose last signal was sent: no signal can end it, and it has no time limit.
+fn waits_for_closed(row: &Row) -> Option<Verdict> {
+    let Some(WaitReason::Event(event, None)) = &row.wait else {
+        return None;
+    };
+    if !row.closed.contains(event) {
+        return None;
+    }
+    let facts = vec![("event", event.to_string()), ("parked", true.to_string())];
+    let text = format!(
+        "waits for the event {event} without a time limit, and the last signal of it was sent: only a broadcast of \
+         {event}, an abort or a bypass ends the wait"
+    );
+    Some(of_row(Rule::NoProgress, row, facts, &text))
 }
 
 fn quarantines(quarantined: &BTreeMap<u64, String>, now: Timestamp) -> impl Iterator<Item = Verdict> {
