@@ -85,6 +85,8 @@ impl Executor {
             key_for: None,
             priority: None,
             trace: None,
+            children: None,
+            output: None,
         }
     }
 

@@ -96,7 +96,7 @@ pub use procession_actors::view::{
     WorkerStatus,
 };
 pub use procession_actors::{
-    AskError, CallContext, ChildOutcome, Children, CodecError, Elapsed, ExportedEntry, ExportedProcedure,
+    AskError, CallContext, Child, ChildOutcome, Children, CodecError, Elapsed, ExportedEntry, ExportedProcedure,
     ExportedStage, FamilyExport, Fence, Finished, GLOBAL_LIMIT, ImportError, JoinVerdict, KindSettings, KindThresholds,
     Old, Procedure, ReadError, Signal, StageContext, StageError, StartError, Step, StoreError, SubmitBound,
     SubmitError, Submitted, Supervisor, Thresholds, Token, UpgradeError,

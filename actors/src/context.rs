@@ -18,10 +18,11 @@ use serde::de::DeserializeOwned;
 
 use crate::clock::Clock;
 use crate::error::{CodecError, ReadError};
+use crate::journal::keys::OUTPUT;
 use crate::journal::{Reader, Space, codec};
 use crate::procedure::Procedure;
 use crate::signal::SendSignal;
-use crate::step::{ChildOutcome, birth_of};
+use crate::step::{ChildOutcome, Children, birth_of};
 use crate::time_limit::{Elapsed, within};
 use crate::value;
 
@@ -327,6 +328,55 @@ impl<'a> CallContext<'a> {
         self.call.woken.children()
     }
 
+    /// Returns the siblings that come before this child at its gate, in the order given to
+    /// [`Child::after`](crate::Child::after). Empty for a procedure without a gate.
+    ///
+    /// [`outcome`](Self::outcome) reads how they ended, and what they left.
+    #[must_use]
+    pub fn before(&self) -> &'a [ProcedureId] {
+        &self.call.stage.before
+    }
+
+    /// Reads how a procedure stands on disk, its output included: a sibling from [`before`](Self::before), another
+    /// member of this family, or any procedure of this engine. Returns `None` if the journal does not know it, or its
+    /// result has been evicted.
+    ///
+    /// A procedure that has not ended may move at any time, so an answer about one may be outdated.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read.
+    ///
+    /// ```
+    /// # use procession_actors::{Procedure, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Sum;
+    /// # impl Procedure for Sum {
+    /// #     const KIND: &'static str = "sum";
+    /// #     type Stage = ();
+    /// #     type Env = ();
+    /// #     type Output = u64;
+    /// #     fn first(&self) {}
+    /// async fn execute(&mut self, _: (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    ///     let mut sum = 0;
+    ///     for id in cx.before() {
+    ///         let Some(outcome) = cx.outcome(*id).await? else { continue };
+    ///         sum += outcome.output::<u64>()?.unwrap_or(0);
+    ///     }
+    ///     Ok(Step::Done(sum))
+    /// }
+    /// # }
+    /// ```
+    pub async fn outcome(&self, id: ProcedureId) -> Result<Option<ChildOutcome>, ReadError> {
+        let read = self.host.reader.row_with(id, OUTPUT).await?;
+        Ok(read.map(|(row, output)| {
+            // What was undone later has left its output behind.
+            let output = output.filter(|_| row.state == ProcedureState::Success);
+            ChildOutcome::of(&row, output.map(Blob::from))
+        }))
+    }
+
     /// Returns the signal that started this stage after a `Wait`.
     #[must_use]
     pub fn signal(&self) -> Option<&'a Signal> {
@@ -484,6 +534,22 @@ impl<'a> CallContext<'a> {
     pub fn submit<Q: Procedure>(&mut self, procedure: &Q) -> Result<(), CodecError> {
         let mut birth = birth_of(procedure)?;
         birth.detached = true;
+        self.births.push(birth);
+        Ok(())
+    }
+
+    /// Submits a family of its own together with its children, as [`submit`](Self::submit) does. The first stage of its
+    /// root runs when the children's join policy is met, and sees their outcomes.
+    ///
+    /// The stage fails for good if the list breaks a rule; the cause names it.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the value cannot be encoded.
+    pub fn submit_with<Q: Procedure>(&mut self, procedure: &Q, children: Children) -> Result<(), CodecError> {
+        let mut birth = birth_of(procedure)?;
+        birth.detached = true;
+        birth.brood = Some(Box::new(children.into_brood()));
         self.births.push(birth);
         Ok(())
     }

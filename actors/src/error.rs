@@ -312,6 +312,12 @@ pub enum SubmitError {
         /// Limit.
         limit: usize,
     },
+    /// The list of children that the submission brings breaks a rule. Nothing was submitted.
+    #[error("the children cannot be born: {why}; correct the list")]
+    BadChildren {
+        /// The rule, and the place in the list.
+        why: String,
+    },
     /// The engine is draining.
     #[error("the engine is draining; submit to its successor")]
     Draining,

@@ -3,6 +3,7 @@
 //! Users import `procession`. This package is for authors of stores and of tests.
 
 mod actor_loop;
+mod child;
 pub mod clock;
 mod context;
 mod engine;
@@ -38,6 +39,7 @@ pub mod view;
 mod worker;
 mod worker_inbox;
 
+pub use child::Child;
 pub use context::{CallContext, Fence, Signal, StageContext, Token};
 pub use engine::{Engine, Placement, Settings};
 pub use error::{AskError, CodecError, ImportError, ReadError, StartError, StoreError, SubmitBound, SubmitError};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use actix::prelude::*;
 use procession_kernel::{
-    AuditEntry, Birth, Blob, BypassAs, BypassScope, EventName, HistoryEntry, Key, LimitKey, LimitUse, Operated,
+    AuditEntry, Birth, Blob, Brood, BypassAs, BypassScope, EventName, HistoryEntry, Key, LimitKey, LimitUse, Operated,
     OperatorRequest, Pause, ProcedureId, RevealScope, TraceParent, Verb,
 };
 use serde::Serialize;
@@ -16,7 +16,7 @@ use crate::export::FamilyExport;
 use crate::journal::codec;
 use crate::procedure::Procedure;
 pub use crate::signal::SendSignal;
-use crate::step::birth_of;
+use crate::step::{Children, birth_of};
 use crate::view::{
     self, ArchivedFamily, ChangeFeed, DrainReport, Explanation, LatestFeed, ListFilter, LockView, Outcome, Page,
     Snapshot, Status, Verdict,
@@ -69,6 +69,31 @@ impl Submit {
     pub fn priority(mut self, priority: i16) -> Self {
         self.birth.priority = priority;
         self
+    }
+
+    /// Sets children that are born with the procedure, in the same commit. Its first stage runs when their join policy
+    /// is met, and sees their outcomes. The idempotency key stands for them, too.
+    #[must_use]
+    pub fn children(mut self, children: Children) -> Self {
+        let output = self.birth.brood.take().and_then(|brood| brood.output);
+        let brood = Brood {
+            output,
+            ..children.into_brood()
+        };
+        self.birth.brood = Some(Box::new(brood));
+        self
+    }
+
+    /// Sets the output with which the procedure ends when its children let it, without a call. Without children the
+    /// submission is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the output cannot be encoded.
+    pub fn ends_with<T: Serialize>(mut self, output: &T) -> Result<Self, CodecError> {
+        let output = codec::encode_user(output)?;
+        self.birth.brood.get_or_insert_default().output = Some(output);
+        Ok(self)
     }
 }
 

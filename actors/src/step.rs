@@ -4,11 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use procession_kernel::{
-    Admission, Birth, Blob, Cause, ChildPermits, JoinPolicy, Kind, NextStageNeeds, OnFailure, ProcedureId,
+    Admission, Birth, Blob, Brood, Cause, ChildPermits, JoinPolicy, Kind, NextStageNeeds, OnFailure, ProcedureId,
     ProcedureState, Row, Timestamp,
 };
 use serde::de::DeserializeOwned;
 
+use crate::child::Child;
 use crate::error::CodecError;
 use crate::guard::guarded;
 use crate::journal::codec;
@@ -260,6 +261,13 @@ impl Children {
         self.push(procedure, OnFailure::Keep, true)
     }
 
+    /// Adds a child with a name, or with siblings that come before it.
+    #[must_use]
+    pub fn child(mut self, child: Child) -> Self {
+        self.births.push(child.into_birth());
+        self
+    }
+
     fn push<P: Procedure>(mut self, procedure: &P, on_failure: OnFailure, detached: bool) -> Result<Self, CodecError> {
         let mut birth = birth_of(procedure)?;
         birth.on_failure = on_failure;
@@ -293,6 +301,17 @@ impl Children {
         let mut births = self.births;
         births.iter_mut().for_each(|birth| birth.permits = self.permits);
         births
+    }
+
+    /// Returns the list for a root that is born with it.
+    pub(crate) fn into_brood(self) -> Brood {
+        let (join, width) = (self.join.clone(), self.width);
+        Brood {
+            children: self.births_with_permits(),
+            join,
+            width,
+            output: None,
+        }
     }
 
     /// Returns the number of children listed.
@@ -338,6 +357,8 @@ fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
         admission: Admission::default(),
         on_failure: OnFailure::Keep,
         detached: false,
+        graph: None,
+        brood: None,
     })
 }
 

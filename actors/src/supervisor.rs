@@ -643,7 +643,7 @@ impl Supervisor {
         }
         let (pending, work) = self.admission.ask(demand, None);
         self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
-            let births = submissions.iter_mut().map(|submission| &mut submission.birth);
+            let births = submissions.iter_mut().flat_map(|submission| submission.birth.asking());
             admit_births(births, acquired.answers);
             let event = Event::Submitted(request, submissions);
             let decision = supervisor.kernel.decide(supervisor.clock.now(), event);

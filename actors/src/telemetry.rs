@@ -124,7 +124,7 @@ pub(crate) struct Telemetry {
     pub(crate) timer_lag: Gauge,
     mailboxes: [Gauge; 5],
     pub(crate) refused: Arc<Refused>,
-    stuck: [Gauge; 17],
+    stuck: [Gauge; 18],
     rollback_failed: Gauge,
 }
 

@@ -35,6 +35,10 @@ pub struct Status {
     pub version: u16,
     /// Its parent; `None` for a root.
     pub parent: Option<ProcedureId>,
+    /// Its name in its parent's list, if it has one.
+    pub name: Option<String>,
+    /// The siblings that come before it at its gate, in the order given.
+    pub before: Vec<ProcedureId>,
     /// Its state.
     pub state: ProcedureState,
     /// Why it does not run. If it waits for several locks and permits, this names the first that it lacked when it
@@ -89,6 +93,13 @@ impl Status {
             kind: row.kind.clone(),
             version: row.version,
             parent: row.parent.map(|parent| ProcedureId::new(row.id.family, parent)),
+            name: row.name().map(str::to_owned),
+            before: row
+                .gate()
+                .into_iter()
+                .flat_map(|gate| &gate.after)
+                .map(|sibling| ProcedureId::new(row.id.family, *sibling))
+                .collect(),
             state: row.state,
             wait: row.wait.clone(),
             since: row.since,

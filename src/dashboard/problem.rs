@@ -296,6 +296,7 @@ impl From<SubmitError> for Problem {
             | SubmitError::BadKey { .. }
             | SubmitError::TooLarge { .. }
             | SubmitError::BatchTooLarge { .. }
+            | SubmitError::BadChildren { .. }
             | SubmitError::Codec(_)
             | _ => Self::request(text, "Correct it."),
         }

@@ -20,7 +20,7 @@ const LOCKS_MAX: usize = 5_000;
 const DAY: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// Rules by harm, the worst first: what loses work, what keeps all from moving, what keeps some.
-const BY_HARM: [Rule; 17] = [
+const BY_HARM: [Rule; 18] = [
     Rule::StoreFailed,
     Rule::StoreSlow,
     Rule::StoreUnreadable,
@@ -29,6 +29,7 @@ const BY_HARM: [Rule; 17] = [
     Rule::Deadlock,
     Rule::Quarantined,
     Rule::Poison,
+    Rule::Undecided,
     Rule::BlockedWorker,
     Rule::RetryStorm,
     Rule::NoProgress,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use procession_actors::journal::Space;
 use procession_actors::messages::Submit;
-use procession_actors::{Procedure, SubmitError};
+use procession_actors::{Children, Procedure, SubmitError};
 use procession_kernel::TraceParent;
 
 use super::Executor;
@@ -20,6 +20,8 @@ pub struct Submission<P: Procedure> {
     pub(super) key_for: Option<Duration>,
     pub(super) priority: Option<i16>,
     pub(super) trace: Option<TraceParent>,
+    pub(super) children: Option<Children>,
+    pub(super) output: Option<P::Output>,
 }
 
 impl<P: Procedure> Submission<P> {
@@ -63,6 +65,38 @@ impl<P: Procedure> Submission<P> {
     #[must_use = "a submission does nothing until it is awaited"]
     pub fn trace_parent(mut self, parent: TraceParent) -> Self {
         self.trace = Some(parent);
+        self
+    }
+
+    /// Sets children that are born with the procedure: all in one commit, or nothing. The first stage runs when their
+    /// join policy is met, and sees their outcomes with [`children`](procession_actors::CallContext::children). Permits
+    /// of the procedure are asked for then. The idempotency key stands for the children, too.
+    ///
+    /// ```
+    /// # #[actix_rt::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use procession::{Child, Children, Executor, Noop};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
+    /// let steps = Children::new()
+    ///     .child(Child::new(&Noop)?.named("unpack"))
+    ///     .child(Child::new(&Noop)?.named("install").after([0]));
+    /// // It ends when both have succeeded, without a call of its own.
+    /// executor.submit(Noop).key("package-1").children(steps).ends_with(()).await?.await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "a submission does nothing until it is awaited"]
+    pub fn children(mut self, children: Children) -> Self {
+        self.children = Some(children);
+        self
+    }
+
+    /// Sets the output with which the procedure ends when its children let it, without a call. Without children the
+    /// submission is refused.
+    #[must_use = "a submission does nothing until it is awaited"]
+    pub fn ends_with(mut self, output: P::Output) -> Self {
+        self.output = Some(output);
         self
     }
 
@@ -120,6 +154,12 @@ impl<P: Procedure> Submission<P> {
         }
         if let Some(parent) = self.trace {
             submit = submit.trace_parent(parent);
+        }
+        if let Some(children) = self.children {
+            submit = submit.children(children);
+        }
+        if let Some(output) = &self.output {
+            submit = submit.ends_with(output)?;
         }
         Ok(submit)
     }

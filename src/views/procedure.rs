@@ -18,6 +18,12 @@ pub struct ProcedureView {
     pub root: String,
     /// Its parent; none for a root.
     pub parent: Option<String>,
+    /// Its name in its parent's list, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The siblings that come before it at its gate, in the order given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<String>,
     /// Its type.
     pub kind: String,
     /// Schema of its stored payload.
@@ -101,6 +107,8 @@ impl From<&Status> for ProcedureView {
             id: status.id.to_string(),
             root: ProcedureId::root(status.id.family).to_string(),
             parent: status.parent.map(|parent| parent.to_string()),
+            name: status.name.clone(),
+            before: status.before.iter().map(ToString::to_string).collect(),
             kind: status.kind.to_string(),
             version: status.version,
             key: status.key.as_ref().map(ToString::to_string),

@@ -38,11 +38,13 @@ pub enum Reason {
     RepeatLimit,
     /// Its family is set aside.
     Quarantined,
+    /// Waits at its gate for siblings that come before it.
+    Gate,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Width,
         Self::Permit,
         Self::Children,
@@ -57,6 +59,7 @@ impl Reason {
         Self::Paused,
         Self::RepeatLimit,
         Self::Quarantined,
+        Self::Gate,
     ];
 
     /// Gives the word.
@@ -77,6 +80,7 @@ impl Reason {
             Self::Paused => "paused",
             Self::RepeatLimit => "repeat_limit",
             Self::Quarantined => "quarantined",
+            Self::Gate => "gate",
         }
     }
 }
@@ -98,6 +102,7 @@ impl From<&WaitReason> for Reason {
             WaitReason::Paused => Self::Paused,
             WaitReason::RepeatLimit => Self::RepeatLimit,
             WaitReason::Quarantined => Self::Quarantined,
+            WaitReason::Gate => Self::Gate,
         }
     }
 }

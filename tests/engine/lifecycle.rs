@@ -1,4 +1,5 @@
-//! Life cycle and steps, children and their latch: scenarios E-001 to E-023, F-011, F-012, G-073 and G-074.
+//! Life cycle and steps, children, their latch and their gates: scenarios E-001 to E-023, F-001 to F-005, F-007, F-008,
+//! F-011, F-012, F-014, G-073 and G-074.
 
 mod attempts;
 mod children;
@@ -6,6 +7,7 @@ mod children_rounds;
 mod detached;
 mod failing_children;
 mod fan_out;
+mod graphs;
 mod in_place;
 pub(crate) mod join_custom;
 mod join_named;

@@ -9,7 +9,7 @@ mod store;
 
 pub(crate) use again::{at_every_commit, each_crash, enumerate_later, live_through};
 pub(crate) use disk::rows;
-pub(crate) use kinds::{Active, Circling, Final, Holding, Jittery, Limited, Once, Patient, Planned, Tidy};
+pub(crate) use kinds::{Active, Circling, Final, Holding, Jittery, Limited, Once, Patient, Planned, Tidy, listed};
 pub(crate) use lab::{Call, Lab};
 pub(crate) use plan::{Act, Plan, UndoAct, chain, failing, plan, spawn};
 pub(crate) use store::{InterceptedStore, StoreCalls};

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, EventName, InFlight, Kind, LimitKey, Pause,
-    ProcedureId, ProcedureState, Record, RevealScope, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason,
+    AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, Cause, CauseKind, EventName, Gate, GraphNode,
+    InFlight, JoinPolicy, Kind, LimitKey, Pause, ProcedureId, ProcedureState, Record, RevealScope, Row, Seq,
+    SignalEntry, Timestamp, Verb, WaitReason,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};
@@ -48,6 +49,57 @@ pub(crate) fn attempts() -> Vec<Sample> {
         ("delay-chosen", chosen),
         ("cut-off-and-parked", suspect),
         ("cut-off-by-a-drain", drained),
+    ];
+    samples.map(|(name, sample)| row(name.to_owned(), sample)).into()
+}
+
+/// Children with names and gates: closed, opened long ago, and ended at one.
+pub(crate) fn graph() -> Vec<Sample> {
+    let node = |name: Option<&str>, gate: Option<Gate>, vital| {
+        Some(Box::new(GraphNode {
+            name: name.map(str::to_owned),
+            gate,
+            vital,
+        }))
+    };
+    let gate = |opens| {
+        Some(Gate {
+            after: vec![1, 300],
+            opens,
+            or_wait: false,
+        })
+    };
+    let named = Row {
+        graph: node(Some("build"), None, true),
+        ..plain()
+    };
+    let closed = Row {
+        state: ProcedureState::Initializing,
+        wait: Some(WaitReason::Gate),
+        graph: node(Some("test"), gate(JoinPolicy::AllSucceeded), false),
+        ..plain()
+    };
+    let waits = Gate {
+        after: vec![2],
+        opens: JoinPolicy::AtLeast(1),
+        or_wait: true,
+    };
+    let opened = Row {
+        graph: node(None, Some(waits), false),
+        ..plain()
+    };
+    let ended = Row {
+        state: ProcedureState::RolledBack,
+        graph: node(None, gate(JoinPolicy::Named(vec![1])), false),
+        cause: Some(Cause::new(CauseKind::GateShut, "its gate can no longer open: boom", ID)),
+        ended: Some(Timestamp(9_000_000)),
+        ..plain()
+    };
+    let samples = [
+        ("named-and-vital", named),
+        ("at-a-gate", closed),
+        ("behind-an-open-gate", opened),
+        ("ended-at-a-gate", ended),
     ];
     samples.map(|(name, sample)| row(name.to_owned(), sample)).into()
 }

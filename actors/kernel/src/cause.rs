@@ -29,6 +29,9 @@ pub enum CauseKind {
     /// The children could no longer meet the join policy.
     #[serde(rename = "j")]
     JoinUnmet,
+    /// A child's gate could no longer open, so the child was never called.
+    #[serde(rename = "g")]
+    GateShut,
 }
 
 /// Cause of a failure: its kind, its text, and the procedure in which it began.

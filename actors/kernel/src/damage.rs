@@ -5,6 +5,7 @@
 //! overflows, no count requests huge allocations, and an impossible family is quarantined alone.
 
 use std::borrow::Borrow;
+use std::collections::BTreeSet;
 
 use crate::id::Seq;
 use crate::kernel::Kernel;
@@ -73,6 +74,7 @@ fn check_row(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
     check_numbers(row)?;
     check_end(row)?;
     check_rounds(rows, row)?;
+    check_graph(rows, row)?;
     match row.wake {
         Some(Wake::Children(first, count)) if !is_within(rows, first, count) => {
             Err("it was woken by children that do not exist".to_owned())
@@ -143,6 +145,29 @@ fn check_rounds(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
         return Err("it waits for children, but has none".to_owned());
     }
     Ok(())
+}
+
+/// Checks that a gate names children of the same parent that are older than its own, each once.
+fn check_graph(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
+    if row.wait == Some(WaitReason::Gate) && (row.gate().is_none() || row.in_flight.is_some()) {
+        return Err("it waits at a gate, but has none, or runs".to_owned());
+    }
+    let Some(gate) = row.gate() else { return Ok(()) };
+    let mut named = BTreeSet::new();
+    for sibling in &gate.after {
+        let older = rows.get(*sibling as usize).filter(|_| *sibling < row.id.member);
+        let is_sibling = older.is_some_and(|older| row.parent.is_some() && older.borrow().parent == row.parent);
+        if !is_sibling || !named.insert(*sibling) {
+            return Err(format!(
+                "its gate waits for {sibling}, which is no older child of its parent"
+            ));
+        }
+    }
+    if named.is_empty() {
+        return Err("its gate waits for nothing".to_owned());
+    }
+    gate.check_policy()
+        .map_err(|why| format!("its gate is impossible: {why}"))
 }
 
 fn is_within(rows: &[impl Borrow<Row>], first: u32, count: u32) -> bool {

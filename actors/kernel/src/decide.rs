@@ -7,6 +7,7 @@ mod bypass;
 mod clock;
 mod draft;
 mod end;
+mod gate;
 mod health_check;
 mod hold;
 mod operate;

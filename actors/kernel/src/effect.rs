@@ -29,6 +29,8 @@ pub struct StageCall {
     /// The procedure's value, if the decision or the shell has it at hand. Otherwise the procedure's actor or the
     /// store provides it.
     pub payload: Option<Blob>,
+    /// For a child with a gate: the siblings that come before it, in the order given.
+    pub before: Vec<ProcedureId>,
     /// The task for user code.
     pub task: StageTask,
 }
@@ -152,6 +154,8 @@ pub enum Refusal {
     TooLarge(usize, usize),
     /// The batch has too many submissions: its size and the limit.
     BatchTooLarge(usize, usize),
+    /// The list of children that a submission brings breaks a rule; the sentence names it.
+    BadChildren(String),
     /// The engine is draining.
     Draining,
     /// No numbers are left for new families and new audit entries.

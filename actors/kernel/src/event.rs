@@ -9,7 +9,7 @@ use crate::id::{
 };
 use crate::needs::Lacking;
 use crate::record::{EvictedFamily, KeyEntry, UserWrite};
-use crate::row::{ChildPermits, Hold, JoinPolicy, NextStageNeeds, OnFailure, OnTimeout, Row};
+use crate::row::{ChildPermits, GraphNode, Hold, JoinPolicy, NextStageNeeds, OnFailure, OnTimeout, Row};
 use crate::verb::Verb;
 use crate::wait::SentSignal;
 
@@ -50,6 +50,23 @@ pub struct Birth {
     pub on_failure: OnFailure,
     /// `true` if it is a family of its own, although a stage creates it.
     pub detached: bool,
+    /// For a child: its place in the graph of its list. Its gate names places of the list.
+    pub graph: Option<Box<GraphNode>>,
+    /// For a root: the children that it is born with.
+    pub brood: Option<Box<Brood>>,
+}
+
+/// The children that a root is born with. The root waits for them before its first stage runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Brood {
+    /// The children, in order.
+    pub children: Vec<Birth>,
+    /// When the root goes on.
+    pub join: JoinPolicy,
+    /// How many children run at the same time; 0 is no limit.
+    pub width: u32,
+    /// The output with which the root ends then, without a call. `None` if its first stage runs.
+    pub output: Option<Blob>,
 }
 
 /// The state of an admission when the kernel decides on it.

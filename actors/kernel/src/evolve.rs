@@ -243,6 +243,11 @@ impl Family {
         if row.is_ended() {
             self.scopes.remove(&row.id.member);
         }
+        let standing = LatchState::of(&row);
+        if old_standing != Some(standing) {
+            self.gates.moved(&self.members, row.id.member, old_standing, standing);
+        }
+        self.gates.put(&self.members, &row);
         if row.wait == Some(WaitReason::Width) {
             self.held.insert(row.id.member);
         } else {

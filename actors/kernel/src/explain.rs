@@ -10,6 +10,7 @@ use crate::decide::Draft;
 use crate::family::{Family, Scope};
 use crate::id::{Blob, EventName, ProcedureId, Timestamp};
 use crate::kernel::Kernel;
+use crate::latch::Join;
 use crate::needs::Lacking;
 use crate::row::{JoinPolicy, Round, Row};
 use crate::wait::WaitReason;
@@ -168,6 +169,8 @@ impl Kernel {
                 | WaitReason::RepeatLimit
                 | WaitReason::Quarantined),
             ) => WakeSource::Operator(reason.clone()),
+            // Its siblings open a gate, as long as they can.
+            Some(reason @ WaitReason::Gate) if is_gate_shut(family, row) => WakeSource::Operator(reason.clone()),
             Some(WaitReason::Queue) if self.draining => WakeSource::Start,
             Some(
                 WaitReason::Queue
@@ -175,7 +178,8 @@ impl Kernel {
                 | WaitReason::Permit(_)
                 | WaitReason::Lock(_)
                 | WaitReason::Children
-                | WaitReason::Suspect,
+                | WaitReason::Suspect
+                | WaitReason::Gate,
             )
             | None => WakeSource::Nothing,
         }
@@ -197,6 +201,7 @@ impl Kernel {
         match &row.wait {
             Some(WaitReason::Children) => row.rounds.last().map_or_else(Vec::new, |round| latch(family, round)),
             Some(WaitReason::Width) => width(family, row),
+            Some(WaitReason::Gate) => gate(family, row),
             Some(WaitReason::Suspect) => self.suspect(row),
             Some(
                 WaitReason::Permit(_)
@@ -280,23 +285,48 @@ fn latch(family: &Family, round: &Round) -> Vec<Need> {
         .skip(round.first as usize)
         .take(round.count as usize);
     let live = members.map(|row| &**row).filter(|row| is_live(row));
-    let ids = |rows: &mut dyn Iterator<Item = &Row>| rows.map(|row| row.id).collect::<Vec<_>>();
-    let (of, all) = match &round.join {
-        JoinPolicy::AllSucceeded | JoinPolicy::AllFinished => (ids(&mut live.into_iter()), true),
-        JoinPolicy::Named(_) => (ids(&mut live.filter(|row| round.names(row.id.member))), true),
-        JoinPolicy::AtLeast(least) => {
-            let of = ids(&mut live.into_iter());
-            let succeeded = family.latches.get(&round.first).map_or(0, |latch| latch.succeeded);
-            let all = least.saturating_sub(succeeded) as usize >= of.len();
-            (of, all)
-        }
-        JoinPolicy::Custom => (ids(&mut live.into_iter()), false),
+    let succeeded = family.latches.get(&round.first).map_or(0, |latch| latch.succeeded);
+    let names = |row: &Row| round.names(row.id.member);
+    joined(&WaitingFor::Latch, &round.join, succeeded, &names, live)
+}
+
+/// Returns what a child at its gate waits for: as a parent for its children. Nothing, if the gate can no longer open.
+fn gate(family: &Family, row: &Row) -> Vec<Need> {
+    let Some(gate) = row.closed_gate().filter(|_| !is_gate_shut(family, row)) else {
+        return Vec::new();
+    };
+    let siblings = gate.after.iter().filter_map(|sibling| family.row(*sibling));
+    let live = siblings.filter(|row| is_live(row));
+    let succeeded = family.gates.latch(row.id.member).map_or(0, |latch| latch.succeeded);
+    let names = |row: &Row| gate.names(row.id.member);
+    joined(&WaitingFor::Gate, &gate.opens, succeeded, &names, live)
+}
+
+/// Returns `true` if a child waits at a gate that can no longer open.
+fn is_gate_shut(family: &Family, row: &Row) -> bool {
+    let gate = row.closed_gate().zip(family.gates.latch(row.id.member));
+    gate.is_some_and(|(gate, latch)| latch.join(&gate.opens) == Join::Unmeetable)
+}
+
+fn joined<'a>(
+    why: &WaitingFor,
+    policy: &JoinPolicy,
+    succeeded: u32,
+    names: &dyn Fn(&Row) -> bool,
+    live: impl Iterator<Item = &'a Row>,
+) -> Vec<Need> {
+    let named = |row: &&Row| !matches!(policy, JoinPolicy::Named(_)) || names(row);
+    let of: Vec<ProcedureId> = live.filter(named).map(|row| row.id).collect();
+    let all = match policy {
+        JoinPolicy::AllSucceeded | JoinPolicy::AllFinished | JoinPolicy::Named(_) => true,
+        JoinPolicy::AtLeast(least) => least.saturating_sub(succeeded) as usize >= of.len(),
+        JoinPolicy::Custom => false,
     };
     if all {
-        return of.into_iter().map(|id| one(WaitingFor::Latch, id)).collect();
+        return of.into_iter().map(|id| one(why.clone(), id)).collect();
     }
     vec![Need {
-        why: WaitingFor::Latch,
+        why: why.clone(),
         of,
         queued_ahead: false,
     }]
@@ -316,7 +346,8 @@ fn width(family: &Family, row: &Row) -> Vec<Need> {
         .iter()
         .skip(round.first as usize)
         .take(round.count as usize);
-    let active = members.filter(|other| is_live(other) && other.wait != Some(WaitReason::Width));
+    let waits = |row: &Row| matches!(row.wait, Some(WaitReason::Width | WaitReason::Gate));
+    let active = members.filter(|other| is_live(other) && !waits(other));
     vec![Need {
         why: WaitingFor::Width,
         of: active.map(|other| other.id).collect(),

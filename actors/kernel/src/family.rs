@@ -1,6 +1,7 @@
 //! A family in memory: the rows of its members, and the state derived from them.
 
 mod below;
+mod gates;
 #[cfg(test)]
 pub(crate) mod looked;
 mod signals;
@@ -15,6 +16,7 @@ use crate::lifecycle::ProcedureState;
 use crate::row::{Round, Row};
 
 pub use below::Below;
+pub use gates::Gates;
 pub use signals::Signals;
 
 /// State of one scope's rollback in memory.
@@ -57,6 +59,8 @@ pub struct Family {
     pub signals: Signals,
     /// Index from parents to children.
     pub below: Below,
+    /// The closed gates, and what they wait for.
+    pub gates: Gates,
 }
 
 impl Family {

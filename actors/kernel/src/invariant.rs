@@ -1,6 +1,6 @@
 //! Invariants that must hold after every decision.
 
-use crate::family::Family;
+use crate::family::{Family, Gates};
 use crate::kernel::Kernel;
 use crate::latch::{Latch, LatchState};
 use crate::lifecycle::ProcedureState;
@@ -59,6 +59,13 @@ impl Family {
                     ));
                 }
             }
+        }
+        let mut gates = Gates::default();
+        for row in &self.members {
+            gates.put(&self.members, row);
+        }
+        if gates != self.gates {
+            return Err("the counts of its gates differ from the rows".to_owned());
         }
         Ok(())
     }

@@ -114,6 +114,11 @@ pub struct Bounds {
     /// Children of one `Spawn`. Default 100,000: they are born in one commit, which must fit in memory several times
     /// over.
     pub children: usize,
+    /// Siblings that one child waits for at its gate. Default 10,000: its row names each of them, and is written
+    /// again whenever the child moves.
+    pub gate: usize,
+    /// The same, of all children of one `Spawn`. Default 1,000,000, which is ten for each child of the largest list.
+    pub edges: usize,
     /// Members of one family. Default 1,000,000, which a family's index still covers easily.
     pub members: usize,
     /// Levels of a family, the root included. Default 32: each level adds a step to every walk to the root.
@@ -148,6 +153,8 @@ impl Default for Bounds {
         Self {
             payload: 1 << 20,
             children: 100_000,
+            gate: 10_000,
+            edges: 1_000_000,
             members: 1_000_000,
             depth: 32,
             batch: 10_000,

@@ -1,12 +1,14 @@
-//! Counts the children that a parent still waits for. Counts are rebuilt from the rows and never stored.
+//! Counts the children that a parent, or a gate, still waits for. Counts are rebuilt from the rows and never stored.
 
 use crate::lifecycle::ProcedureState;
-use crate::row::{JoinPolicy, Round, Row};
+use crate::row::{Gate, JoinPolicy, Round, Row};
 use crate::wait::WaitReason;
 
 /// State of one child as its latch counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatchState {
+    /// Waits at its gate. It takes no place in the width.
+    Idle,
     /// Held back by the width.
     Held,
     /// Running or parked.
@@ -36,11 +38,19 @@ impl LatchState {
             ) => {
                 if matches!(row.wait, Some(WaitReason::Width)) {
                     Self::Held
+                } else if matches!(row.wait, Some(WaitReason::Gate)) {
+                    Self::Idle
                 } else {
                     Self::Active
                 }
             }
         }
+    }
+
+    /// Returns `true` if it has failed, whether its rollback is over or not.
+    #[must_use]
+    pub const fn is_unsuccessful(self) -> bool {
+        matches!(self, Self::Failing | Self::Failed)
     }
 }
 
@@ -89,9 +99,27 @@ impl Latch {
         }
     }
 
+    /// Creates the latch of a gate whose siblings are not counted yet.
+    #[must_use]
+    pub fn of_gate(gate: &Gate) -> Self {
+        Self {
+            count: u32::try_from(gate.after.len()).unwrap_or(u32::MAX),
+            named_left: gate.named(),
+            ..Self::default()
+        }
+    }
+
     /// Moves one child from one state to another; `from` is `None` if it was not counted yet.
     pub fn count(&mut self, round: &Round, member: u32, from: Option<LatchState>, to: LatchState) {
-        let named = round.names(member);
+        self.count_one(round.names(member), from, to);
+    }
+
+    /// Moves one sibling of a gate from one state to another; `from` is `None` if it was not counted yet.
+    pub fn count_before(&mut self, gate: &Gate, sibling: u32, from: Option<LatchState>, to: LatchState) {
+        self.count_one(gate.names(sibling), from, to);
+    }
+
+    fn count_one(&mut self, named: bool, from: Option<LatchState>, to: LatchState) {
         if let Some(from) = from {
             self.apply(from, named, false);
         }
@@ -103,6 +131,7 @@ impl Latch {
             *count = if enters { *count + 1 } else { count.saturating_sub(1) };
         };
         match standing {
+            LatchState::Idle => {}
             LatchState::Held => step(&mut self.held),
             LatchState::Active => step(&mut self.active),
             LatchState::Failing => {
@@ -123,7 +152,7 @@ impl Latch {
                 LatchState::Succeeded if enters => self.named_left = self.named_left.saturating_sub(1),
                 LatchState::Succeeded => self.named_left += 1,
                 LatchState::Failing | LatchState::Failed => step(&mut self.named_lost),
-                LatchState::Held | LatchState::Active => {}
+                LatchState::Idle | LatchState::Held | LatchState::Active => {}
             }
         }
     }

@@ -56,11 +56,11 @@ pub use effect::{
     StageCall, StageTask,
 };
 pub use event::{
-    Admission, Birth, Event, JoinRuling, KeyAsked, StageEnded, StageOutcome, StoredTarget, Submission, UndoEnded,
+    Admission, Birth, Brood, Event, JoinRuling, KeyAsked, StageEnded, StageOutcome, StoredTarget, Submission, UndoEnded,
 };
 pub use explain::WakeSource;
 pub use families::{Families, FamilyRef, SAME_STAGE_FROZEN, STAGES_FROZEN};
-pub use family::{Below, Family, Members, Scope, Signals};
+pub use family::{Below, Family, Gates, Members, Scope, Signals};
 pub use fingerprint::fingerprint;
 pub use history::{Ending, HistoryEntry, settle_standing};
 pub use id::{
@@ -77,8 +77,8 @@ pub use plan::{Executed, Freed, PLAN_NAMED, Plan, PlannedStage};
 pub use record::{EvictedFamily, KeyEntry, Record, UserWrite};
 pub use retry::{RETRY_AFTER_MAX, RetryPolicy};
 pub use row::{
-    ChildPermits, FailureStreak, Hold, InFlight, JoinPolicy, Mark, NextStageNeeds, OnFailure, OnTimeout,
-    PayloadSizeNote, Round, Row,
+    CHILD_NAME_MAX, ChildPermits, FailureStreak, Gate, GraphNode, Hold, InFlight, JoinPolicy, Mark, NextStageNeeds,
+    OnFailure, OnTimeout, PayloadSizeNote, Round, Row,
 };
 pub use verb::{AbortAnswer, Act, BypassAs, BypassScope, RevealScope, UnknownVerb, Verb, VerbName};
 pub use wait::{Pause, SentSignal, SignalEntry, WaitReason, Wake};

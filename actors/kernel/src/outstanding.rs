@@ -43,8 +43,16 @@ pub(crate) fn call_of(row: &Row, task: StageTask) -> StageCall {
         visit: row.visit,
         attempt: row.attempt + 1,
         payload: None,
+        before: before(row),
         task,
     }
+}
+
+fn before(row: &Row) -> Vec<ProcedureId> {
+    let siblings = row.gate().into_iter().flat_map(|gate| &gate.after);
+    siblings
+        .map(|sibling| ProcedureId::new(row.id.family, *sibling))
+        .collect()
 }
 
 /// Returns the call of the stage that the row says is out, for an engine whose store has seen this many deaths.
@@ -71,6 +79,7 @@ pub(crate) fn undo_call(row: &Row, scope: ProcedureId, entry: &HistoryEntry, att
         visit: entry.visit,
         attempt,
         payload: None,
+        before: before(row),
         task: StageTask::Undo {
             scope,
             number: entry.number,

@@ -1,11 +1,13 @@
 //! The row of a procedure: everything that the engine knows about it, in memory and on disk alike.
 
 mod failure_streak;
+mod graph;
 mod locks;
 mod make;
 mod payload_size;
 
 pub use failure_streak::FailureStreak;
+pub use graph::{CHILD_NAME_MAX, Gate, GraphNode};
 pub use payload_size::PayloadSizeNote;
 
 use std::collections::BTreeSet;
@@ -345,6 +347,9 @@ pub struct Row {
     /// The trace in which it was submitted.
     #[serde(rename = "I", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<TraceParent>>,
+    /// Its place in the graph of its parent's list. It stays when its gate has opened, so that the graph can be shown.
+    #[serde(rename = "M", default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<Box<GraphNode>>,
     /// Size of its value, while that is at least a quarter of the allowed size.
     #[serde(rename = "K", default, skip_serializing_if = "Option::is_none")]
     pub payload_size: Option<Box<PayloadSizeNote>>,

@@ -53,6 +53,9 @@ pub enum WaitReason {
     /// Its family could not be loaded, or its kind is not registered.
     #[serde(rename = "z")]
     Quarantined,
+    /// Waits for siblings that come before it.
+    #[serde(rename = "g")]
+    Gate,
 }
 
 impl WaitReason {
@@ -72,7 +75,8 @@ impl WaitReason {
             | Self::Lock(_)
             | Self::Paused
             | Self::RepeatLimit
-            | Self::Quarantined => None,
+            | Self::Quarantined
+            | Self::Gate => None,
         }
     }
 }
@@ -106,7 +110,8 @@ impl WaitReason {
             | Self::RollbackFailed
             | Self::Paused
             | Self::RepeatLimit
-            | Self::Quarantined => None,
+            | Self::Quarantined
+            | Self::Gate => None,
         }
     }
 }
@@ -161,6 +166,7 @@ impl fmt::Display for WaitReason {
             Self::Paused => f.write_str("paused"),
             Self::RepeatLimit => f.write_str("ran one stage too often in a row"),
             Self::Quarantined => f.write_str("quarantined"),
+            Self::Gate => f.write_str("waits at its gate"),
         }
     }
 }

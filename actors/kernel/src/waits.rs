@@ -21,6 +21,8 @@ pub enum WaitingFor {
     Latch,
     /// The start or end of a sibling within the width.
     Width,
+    /// The end of a sibling that comes before it.
+    Gate,
     /// The end of a running stage, before the family rolls back.
     Stage,
     /// The rollback that undoes both.
@@ -38,6 +40,7 @@ impl fmt::Display for WaitingFor {
             Self::Permit(key) => write!(f, "permit {key}"),
             Self::Latch => f.write_str("latch"),
             Self::Width => f.write_str("width"),
+            Self::Gate => f.write_str("gate"),
             Self::Stage => f.write_str("running stage"),
             Self::Rollback => f.write_str("rollback"),
             Self::Suspect => f.write_str("suspect"),

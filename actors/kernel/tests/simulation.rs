@@ -21,6 +21,8 @@ mod disk;
 mod draw;
 #[path = "simulation/failure_streaks.rs"]
 mod failure_streaks;
+#[path = "simulation/graph.rs"]
+mod graph;
 #[path = "simulation/kept.rs"]
 mod kept;
 #[path = "simulation/limiter.rs"]
@@ -49,8 +51,8 @@ use play::Play;
 const FIXED: u64 = 200;
 /// Seeds that have found a fault: a grant of the stage that one waited for before its undo needed other locks, a
 /// bypass that left locks of a compensated child behind, and one of a part whose undo was out, which the rollback
-/// above it waited for in vain; and one that runs a stage too often in a row.
-const FOUND: [u64; 4] = [417, 16_683, 23_333, 394];
+/// above it waited for in vain; and three that run a stage too often in a row.
+const FOUND: [u64; 6] = [417, 16_683, 23_333, 394, 942, 1_306];
 /// How long a plain run draws fresh seeds after them.
 const FRESH: Duration = Duration::from_secs(8);
 /// Things that happen before the calm.
@@ -67,10 +69,11 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Every reason to wait but quarantine, which damage alone brings; and broadcasts that woke in parts.
-const WAITS: [&str; 14] = [
+const WAITS: [&str; 15] = [
     "Backoff",
     "Children",
     "Event",
+    "Gate",
     "Lock",
     "Paused",
     "Permit",

@@ -24,6 +24,17 @@ use claims::Claims;
 use requests::{AdmissionRequests, within, within_above};
 use sequencer::Sequencer;
 
+/// Where a procedure is born.
+#[derive(Clone, Copy)]
+pub(super) enum BirthPlace {
+    /// As the root of a family.
+    Root,
+    /// As a child of this procedure.
+    ChildOf(ProcedureId),
+    /// As a child of a root that is born with it.
+    Newborn,
+}
+
 /// What a decision needs of the limiter before it can be made.
 #[derive(Default)]
 pub(super) struct Demand {
@@ -98,16 +109,44 @@ impl<A> Admission<A> {
 
     // Requests before a decision.
 
-    /// Writes the limits that a birth needs into it, and adds them to the demand. `parent` is the parent of a child.
+    /// Collects what a root needs. One with children asks for its own needs when it goes on; those of its children that
+    /// begin at once ask now.
+    fn demand_of_root(&mut self, kernel: &Kernel, birth: &mut Birth, demand: &mut Demand) {
+        let Some(mut brood) = birth.brood.take() else {
+            self.demand(kernel, birth, BirthPlace::Root, true, demand);
+            return;
+        };
+        self.demand(kernel, birth, BirthPlace::Root, false, demand);
+        let width = if brood.width == 0 {
+            usize::MAX
+        } else {
+            brood.width as usize
+        };
+        let mut begun = 0;
+        for child in &mut brood.children {
+            let place = if child.detached {
+                BirthPlace::Root
+            } else {
+                BirthPlace::Newborn
+            };
+            let is_counted = !child.detached && !child.is_gated();
+            let asks = child.detached || (is_counted && begun < width);
+            self.demand(kernel, child, place, asks, demand);
+            begun += usize::from(is_counted);
+        }
+        birth.brood = Some(brood);
+    }
+
+    /// Writes the limits that a birth needs into it, and adds them to the demand.
     pub(super) fn demand(
         &mut self,
         kernel: &Kernel,
         birth: &mut Birth,
-        parent: Option<ProcedureId>,
+        place: BirthPlace,
         asks: bool,
         demand: &mut Demand,
     ) {
-        let limits = self.claims.limits_of(birth, parent.is_some());
+        let limits = self.claims.limits_of(birth, !matches!(place, BirthPlace::Root));
         if limits.is_empty() && birth.next_needs.locks.is_empty() {
             return;
         }
@@ -123,9 +162,11 @@ impl<A> Admission<A> {
             kind: limits.contains(&kind).then_some(kind),
             needs: needs(limits, birth.next_needs.locks.clone()),
             priority: birth.priority,
-            within: parent
-                .map(|parent| within(kernel, &self.claims, parent))
-                .unwrap_or_default(),
+            within: match place {
+                BirthPlace::ChildOf(parent) => within(kernel, &self.claims, parent),
+                // A parent that is born with it holds nothing yet.
+                BirthPlace::Root | BirthPlace::Newborn => Vec::new(),
+            },
         });
     }
 
@@ -140,7 +181,7 @@ impl<A> Admission<A> {
             let key = submission.key.as_ref();
             let is_repeat = submission.known.is_some() || key.is_some_and(|asked| kernel.key(&asked.key).is_some());
             if !is_repeat {
-                self.demand(kernel, &mut submission.birth, None, true, &mut demand);
+                self.demand_of_root(kernel, &mut submission.birth, &mut demand);
             }
         }
         demand
@@ -157,13 +198,23 @@ impl<A> Admission<A> {
             width = *most as usize;
         }
         let mut children = 0;
-        for birth in births_of(report) {
+        for birth in &mut report.submitted {
+            self.demand_of_root(kernel, detached(birth), &mut demand);
+        }
+        for birth in listed(report) {
             if birth.detached {
-                self.demand(kernel, birth, None, true, &mut demand);
+                self.demand(kernel, birth, BirthPlace::Root, true, &mut demand);
             } else {
-                // A child held back by the width asks once it may begin.
-                self.demand(kernel, birth, Some(parent), children < width, &mut demand);
-                children += 1;
+                // A child held back by the width, or by its gate, asks once it may begin.
+                let is_gated = birth.is_gated();
+                self.demand(
+                    kernel,
+                    birth,
+                    BirthPlace::ChildOf(parent),
+                    !is_gated && children < width,
+                    &mut demand,
+                );
+                children += usize::from(!is_gated);
             }
         }
         demand.acquire.exchange = self.exchange(kernel, report);
@@ -454,6 +505,7 @@ pub(super) fn admit_report(
     admit_births(births_of(report), answers);
 }
 
+/// Returns the births of a report that may have asked, in the order in which they did.
 fn births_of(report: &mut StageEnded) -> impl Iterator<Item = &mut Birth> {
     let mut spawned: &mut [Birth] = &mut [];
     if let StageOutcome::Spawn { births, .. } = &mut report.outcome {
@@ -462,9 +514,18 @@ fn births_of(report: &mut StageEnded) -> impl Iterator<Item = &mut Birth> {
     report
         .submitted
         .iter_mut()
-        .map(detached)
+        .flat_map(Birth::asking)
         .chain(spawned.iter_mut())
         .chain(report.children.iter_mut())
+}
+
+/// Returns the births of a report that belong to its family, or are detached from it.
+fn listed(report: &mut StageEnded) -> impl Iterator<Item = &mut Birth> {
+    let mut spawned: &mut [Birth] = &mut [];
+    if let StageOutcome::Spawn { births, .. } = &mut report.outcome {
+        spawned = births;
+    }
+    spawned.iter_mut().chain(report.children.iter_mut())
 }
 
 fn detached(birth: &mut Birth) -> &mut Birth {

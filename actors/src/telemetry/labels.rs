@@ -18,7 +18,7 @@ pub(crate) const fn live_place(state: ProcedureState) -> Option<usize> {
     }
 }
 
-pub(super) const WAITS: [&str; 14] = [
+pub(super) const WAITS: [&str; 15] = [
     "width",
     "permit",
     "children",
@@ -33,6 +33,7 @@ pub(super) const WAITS: [&str; 14] = [
     "lock",
     "paused",
     "repeat_limit",
+    "gate",
 ];
 
 /// Returns the index of a wait reason.
@@ -52,6 +53,7 @@ pub(crate) const fn wait_place(reason: &WaitReason) -> usize {
         WaitReason::Lock(_) => 11,
         WaitReason::Paused => 12,
         WaitReason::RepeatLimit => 13,
+        WaitReason::Gate => 14,
     }
 }
 
@@ -71,7 +73,7 @@ pub(super) const fn outcome_place(state: ProcedureState) -> Option<usize> {
 
 pub(super) const MAILBOXES: [&str; 5] = ["supervisor", "limiter", "journal", "reader", "worker"];
 
-pub(super) const RULES: [&str; 17] = [
+pub(super) const RULES: [&str; 18] = [
     "overrun",
     "retry_storm",
     "no_progress",
@@ -82,6 +84,7 @@ pub(super) const RULES: [&str; 17] = [
     "poison",
     "quarantined",
     "rollback_failed",
+    "undecided",
     "blocked_worker",
     "store_slow",
     "store_unreadable",
@@ -91,7 +94,7 @@ pub(super) const RULES: [&str; 17] = [
     "size",
 ];
 
-pub(super) const REFUSALS: [&str; 12] = [
+pub(super) const REFUSALS: [&str; 13] = [
     "busy",
     "unknown_kind",
     "key_conflict",
@@ -104,6 +107,7 @@ pub(super) const REFUSALS: [&str; 12] = [
     "numbers_exhausted",
     "moved",
     "key_unread",
+    "bad_children",
 ];
 
 /// Returns the index of a refusal; `None` for errors that the sender detects before sending.
@@ -115,6 +119,7 @@ pub(super) const fn refusal_place(error: &SubmitError) -> Option<usize> {
         SubmitError::BadKey { .. } => Some(3),
         SubmitError::TooLarge { .. } => Some(4),
         SubmitError::BatchTooLarge { .. } => Some(5),
+        SubmitError::BadChildren { .. } => Some(12),
         SubmitError::Draining => Some(6),
         SubmitError::JournalFailed(_) => Some(7),
         SubmitError::Stopped => Some(8),

@@ -102,6 +102,8 @@ pub enum Rule {
     Quarantined,
     /// An undo has exhausted its attempts.
     RollbackFailed,
+    /// It waits for a person to decide: what it waited for can no longer happen by itself.
+    Undecided,
     /// User code does not release its thread.
     BlockedWorker,
     /// The store does not respond.
@@ -120,7 +122,7 @@ pub enum Rule {
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Overrun,
         Self::RetryStorm,
         Self::NoProgress,
@@ -131,6 +133,7 @@ impl Rule {
         Self::Poison,
         Self::Quarantined,
         Self::RollbackFailed,
+        Self::Undecided,
         Self::BlockedWorker,
         Self::StoreSlow,
         Self::StoreUnreadable,
@@ -154,6 +157,7 @@ impl Rule {
             Self::Poison => "poison",
             Self::Quarantined => "quarantined",
             Self::RollbackFailed => "rollback_failed",
+            Self::Undecided => "undecided",
             Self::BlockedWorker => "blocked_worker",
             Self::StoreSlow => "store_slow",
             Self::StoreUnreadable => "store_unreadable",

@@ -58,7 +58,8 @@ fn rolls_back(row: &Row) -> String {
             | WaitReason::Event(..)
             | WaitReason::Queue
             | WaitReason::Poison
-            | WaitReason::RepeatLimit,
+            | WaitReason::RepeatLimit
+            | WaitReason::Gate,
         ) => "it is rolled back when no stage of its family runs".to_owned(),
     }
 }
@@ -83,6 +84,7 @@ fn goes_on(row: &Row) -> String {
         WaitReason::Paused | WaitReason::Poison | WaitReason::RepeatLimit => {
             format!("{stage} runs when an operator resumes it")
         }
+        WaitReason::Gate => format!("{stage} runs when the siblings before it let it"),
         WaitReason::RollbackFailed | WaitReason::Quarantined => QUARANTINED.to_owned(),
     }
 }

@@ -54,7 +54,10 @@ fn row(node: &TreeNodeView) -> [String; 7] {
         count => format!("{} of {count} ended", node.ended_children),
     };
     [
-        format!("{indent}{}", procedure.id),
+        match &procedure.name {
+            Some(name) => format!("{indent}{} {}", procedure.id, print::plain(name)),
+            None => format!("{indent}{}", procedure.id),
+        },
         print::plain(&procedure.kind),
         print::state(&procedure.state),
         print::seconds(&procedure.since),

@@ -18,6 +18,7 @@ const BY_REASON = {
   children: stand('waiting · children', 'wait', 'tree', 'It goes on when its children let it, by its join policy.'),
   event: stand('waiting · event', 'wait', 'hand', 'It goes on when the event arrives.'),
   timer: stand('waiting · timer', 'wait', 'clock', 'It sleeps until an instant that is on disk.'),
+  gate: stand('waiting · siblings', 'queue', 'dots', 'It goes on when the siblings that come before it let it. An operator may let it begin, or end it.'),
   width: stand('waiting · width', 'queue', 'dots', 'Its parent lets only so many children run at once.'),
   queue: stand('queued', 'queue', 'dots', 'It is ready, and stands in the queue of its worker.'),
   suspect: stand('queued · suspect', 'queue', 'dots', 'The process died when it ran; it runs alone, after the others.'),
@@ -89,6 +90,7 @@ export const RULES = {
   disk_nearly_full: { code: 'S11', name: 'disk nearly full', help: 'Little room is left for the journal. Make room before the engine has to stop.' },
   store_failed: { code: 'S11', name: 'store failed', help: 'The journal takes no more commits. Restart with room on a sound disk.' },
   size: { code: 'S12', name: 'size', help: 'A payload, a history, a family or its signals are near what is allowed, or very large.' },
+  undecided: { code: 'S14', name: 'undecided', help: 'It waits for a person to decide: what it waited for can no longer happen by itself.' },
   clock_ahead: { code: 'S13', name: 'clock ahead', help: 'The wall clock was set forward, or the machine was off. Results that only look due are kept for as long as was promised.' },
 };
 

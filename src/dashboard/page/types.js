@@ -30,6 +30,8 @@
  * @property {boolean} paused
  * @property {boolean} holds
  * @property {{path: string, mode: string}[]} locks
+ * @property {string} [name]
+ * @property {string[]} [before]
  * @property {string|null} past_no_return
  * @property {boolean} set_aside
  * @property {{kind: string, text: unknown, origin: string}|null} cause

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use procession::{
-    Children, Hold, LockNeed, OnTimeout, Procedure, ProcedureId, RetryPolicy, StageContext, StageError, Step,
+    Child, Children, Hold, LockNeed, OnTimeout, Procedure, ProcedureId, RetryPolicy, StageContext, StageError, Step,
 };
 use serde::{Deserialize, Serialize};
 
 use super::lab::{Call, Lab};
-use super::plan::{Act, Plan, UndoAct};
+use super::plan::{Act, Node, Plan, UndoAct};
 
 macro_rules! kind_of_plan {
     ($(#[$doc:meta])* $name:ident, $kind:literal, rollback: $rollback:literal, attempts: $attempts:literal, undo_attempts: $undo:literal
@@ -264,6 +264,18 @@ where
                 }
                 *then
             }
+            Act::Before(other, then) => {
+                let family = cx.id().family;
+                let before = cx.before().to_vec();
+                for id in before.into_iter().chain([ProcedureId::new(family, other)]) {
+                    let seen = match cx.outcome(id).await? {
+                        Some(outcome) => format!("{} {:?}", outcome.state, outcome.output::<i64>()?),
+                        None => "nothing".to_owned(),
+                    };
+                    lab.note(format!("{name}{stage} saw {} {seen}", id.member));
+                }
+                *then
+            }
             Act::Owners(path, then) => {
                 let owners = lab
                     .owners(&path)
@@ -287,6 +299,10 @@ where
                 if cx.attempt() <= 2 {
                     cx.send_signal(to, event, &1_i64)?;
                 }
+                *then
+            }
+            Act::SubmitWith(plan, children, then) => {
+                cx.submit_with(&Planned(*plan), listed(children)?)?;
                 *then
             }
             Act::AddChild(plan, then) => {
@@ -369,9 +385,11 @@ where
         | Act::Add(..)
         | Act::Seen(..)
         | Act::See(..)
+        | Act::Before(..)
         | Act::Owners(..)
         | Act::Submit(..)
         | Act::Signal(..)
+        | Act::SubmitWith(..)
         | Act::AddChild(..)
         | Act::Told(..)
         | Act::Turns(..)
@@ -379,10 +397,13 @@ where
     })
 }
 
-fn listed(plans: Vec<Plan>) -> Result<Children, StageError> {
+/// Lists these as children.
+pub(crate) fn listed(plans: Vec<Plan>) -> Result<Children, StageError> {
     let mut children = Children::new();
     for plan in plans {
-        children = if plan.without_rollback {
+        children = if let Some(node) = plan.node.clone() {
+            children.child(child_of(plan, *node)?)
+        } else if plan.without_rollback {
             children.and(&Final(plan))?
         } else if plan.holding {
             listed_as(children, plan, Holding)?
@@ -391,6 +412,31 @@ fn listed(plans: Vec<Plan>) -> Result<Children, StageError> {
         };
     }
     Ok(children)
+}
+
+fn child_of(plan: Plan, node: Node) -> Result<Child, StageError> {
+    let compensated = plan.compensated;
+    let mut child = if plan.without_rollback {
+        Child::new(&Final(plan))?
+    } else if plan.limited {
+        Child::new(&Limited(plan))?
+    } else {
+        Child::new(&Planned(plan))?
+    };
+    child = child.after(node.after);
+    if let Some(name) = node.name {
+        child = child.named(name);
+    }
+    if let Some(policy) = node.opens {
+        child = child.opens(policy);
+    }
+    if node.or_wait {
+        child = child.or_wait();
+    }
+    if node.vital {
+        child = child.vital();
+    }
+    Ok(if compensated { child.compensated() } else { child })
 }
 
 fn listed_as<P: Procedure>(children: Children, plan: Plan, kind: impl Fn(Plan) -> P) -> Result<Children, StageError> {

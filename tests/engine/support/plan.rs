@@ -53,6 +53,8 @@ pub(crate) enum Act {
     Add(String, i64, Box<Act>),
     /// Notes what woke the stage, as `a2 saw 7`, `a2 saw no signal` or `a2 saw nothing`; then does the other.
     Seen(Box<Act>),
+    /// Notes how the siblings stand that come before it, and this member; then does the other.
+    Before(u32, Box<Act>),
     /// Notes how the children stand that this stage sees; then does the other.
     See(Box<Act>),
     /// Notes who holds this path, as `a1 sees t of a`; then does the other.
@@ -62,6 +64,8 @@ pub(crate) enum Act {
     /// Sends this event to itself (0), to the root of its family (1), or to the root of the family before (2) in its
     /// first two attempts; then does the other.
     Signal(u32, String, Box<Act>),
+    /// Submits this family through the context, born with these children; then does the other.
+    SubmitWith(Box<Plan>, Vec<Plan>, Box<Act>),
     /// Lets others have this many turns first; then does the other.
     Turns(u32, Box<Act>),
     /// Adds this as a child; then does the other.
@@ -139,9 +143,30 @@ pub(crate) struct Plan {
     /// Added as a child, it is compensated, and of the kind that cleans up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) tidies: bool,
+    /// Listed with a node, it is of the kind that tests give a limit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) limited: bool,
+    /// Spawned as a child, what its list says about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<Box<Node>>,
     /// Its cleanup waits for the gate of its name with a `~`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) tidies_late: bool,
+}
+
+/// What a list says about a child besides the child itself.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Node {
+    /// Its name in the list; its name in the log goes with it.
+    pub(crate) name: Option<String>,
+    /// Places of the siblings before it.
+    pub(crate) after: Vec<u32>,
+    /// When its gate opens.
+    pub(crate) opens: Option<JoinPolicy>,
+    /// It waits for an operator when it can no longer begin.
+    pub(crate) or_wait: bool,
+    /// Its failure fails its parent.
+    pub(crate) vital: bool,
 }
 
 /// Makes a plan.
@@ -162,6 +187,8 @@ pub(crate) fn plan(name: &str, acts: impl Into<Vec<Act>>) -> Plan {
         one_way: None,
         told: false,
         tidies: false,
+        limited: false,
+        node: None,
         tidies_late: false,
     }
 }
@@ -202,6 +229,36 @@ impl Plan {
     pub(crate) fn without_rollback(mut self) -> Self {
         self.without_rollback = true;
         self
+    }
+
+    fn node(mut self, change: impl FnOnce(&mut Node)) -> Self {
+        change(self.node.get_or_insert_default());
+        self
+    }
+
+    /// Is listed with this name.
+    pub(crate) fn named(self, name: &str) -> Self {
+        self.node(|node| node.name = Some(name.to_owned()))
+    }
+
+    /// Is listed after the siblings at these places.
+    pub(crate) fn after(self, places: impl Into<Vec<u32>>) -> Self {
+        self.node(|node| node.after = places.into())
+    }
+
+    /// Begins by this policy.
+    pub(crate) fn opens(self, policy: JoinPolicy) -> Self {
+        self.node(|node| node.opens = Some(policy))
+    }
+
+    /// Waits for an operator when it can no longer begin.
+    pub(crate) fn or_wait(self) -> Self {
+        self.node(|node| node.or_wait = true)
+    }
+
+    /// Fails its parent when it fails.
+    pub(crate) fn vital(self) -> Self {
+        self.node(|node| node.vital = true)
     }
 
     /// Is a family of its own.

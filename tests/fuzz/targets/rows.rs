@@ -12,7 +12,7 @@ use procession::{
 };
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
-use procession_kernel::{Blob, Ending, FailureStreak, Hold, InFlight, Record, Round, Row, Seq, Wake};
+use procession_kernel::{Blob, Ending, FailureStreak, Gate, GraphNode, Hold, InFlight, Record, Round, Row, Seq, Wake};
 
 use serde_json::json;
 
@@ -205,7 +205,7 @@ fn write(record: &Record) -> Option<Entry> {
 }
 
 fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
-    match feed.byte() % 38 {
+    match feed.byte() % 39 {
         0 => row.revision = Seq(feed.number()),
         1 => row.kind = feed.name().into(),
         2 => row.version = u16::from(feed.byte()),
@@ -257,6 +257,7 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
             row.undo_attempts = feed.count();
             row.failure_streak = feed.maybe(said);
         }
+        37 => row.graph = feed.maybe(node),
         _ => {
             row.ended = feed.maybe(Feed::time);
             row.due = feed.maybe(Feed::time);
@@ -273,7 +274,7 @@ fn said(feed: &mut Feed<'_>) -> Box<FailureStreak> {
 }
 
 fn wait(feed: &mut Feed<'_>) -> WaitReason {
-    match feed.byte() % 14 {
+    match feed.byte() % 15 {
         0 => WaitReason::Width,
         1 => WaitReason::Permit("stuck".into()),
         2 => WaitReason::Children,
@@ -287,8 +288,21 @@ fn wait(feed: &mut Feed<'_>) -> WaitReason {
         10 => WaitReason::Lock("a/b".into()),
         11 => WaitReason::Paused,
         12 => WaitReason::RepeatLimit,
+        13 => WaitReason::Gate,
         _ => WaitReason::Quarantined,
     }
+}
+
+fn node(feed: &mut Feed<'_>) -> Box<GraphNode> {
+    Box::new(GraphNode {
+        name: feed.maybe(|_| "a".to_owned()),
+        gate: feed.maybe(|feed| Gate {
+            after: feed.few(Feed::count),
+            opens: policy(feed),
+            or_wait: feed.byte().is_multiple_of(2),
+        }),
+        vital: feed.byte().is_multiple_of(2),
+    })
 }
 
 fn wake(feed: &mut Feed<'_>) -> Wake {
@@ -303,14 +317,18 @@ fn round(feed: &mut Feed<'_>) -> Round {
     Round {
         first: feed.count(),
         count: feed.count(),
-        join: match feed.byte() % 5 {
-            0 => JoinPolicy::AllSucceeded,
-            1 => JoinPolicy::AllFinished,
-            2 => JoinPolicy::AtLeast(feed.count()),
-            3 => JoinPolicy::Named(feed.few(Feed::count)),
-            _ => JoinPolicy::Custom,
-        },
+        join: policy(feed),
         width: feed.count(),
+    }
+}
+
+fn policy(feed: &mut Feed<'_>) -> JoinPolicy {
+    match feed.byte() % 5 {
+        0 => JoinPolicy::AllSucceeded,
+        1 => JoinPolicy::AllFinished,
+        2 => JoinPolicy::AtLeast(feed.count()),
+        3 => JoinPolicy::Named(feed.few(Feed::count)),
+        _ => JoinPolicy::Custom,
     }
 }
 

@@ -4,6 +4,7 @@ mod small_map;
 mod tally;
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 
 use small_map::SmallMap;
 use tally::Tally;
@@ -36,6 +37,8 @@ pub(crate) struct Draft<'a> {
     rows: SmallMap<ProcedureId, Box<Row>>,
     /// The lists of children that this decision counts, by the id of their first child.
     tallies: SmallMap<ProcedureId, Tally>,
+    /// Children whose gates this decision opens and that the width holds back. The kernel does not know them yet.
+    held: BTreeSet<ProcedureId>,
     /// The newest history number of each family that gets entries.
     history: SmallMap<u64, u32>,
     records: Vec<Record>,
@@ -64,6 +67,7 @@ impl<'a> Draft<'a> {
             at_hand: Cell::new(None),
             rows: SmallMap::new(),
             tallies: SmallMap::new(),
+            held: BTreeSet::new(),
             history: SmallMap::new(),
             records: Vec::new(),
             value_bytes: 0,
@@ -241,6 +245,12 @@ impl<'a> Draft<'a> {
         self.rows.iter().map(|(id, row)| (self.row_before(*id), &**row))
     }
 
+    /// Returns the rows of a family that this decision changes, up to this member.
+    pub(super) fn changed_rows(&self, family: u64, upto: u32) -> impl Iterator<Item = &Row> {
+        let of_family = ProcedureId::root(family)..=ProcedureId::new(family, upto);
+        self.rows.range(of_family).map(|(_, row)| &**row)
+    }
+
     /// Returns the effects of this decision so far.
     pub(super) fn effects(&self) -> &[Effect] {
         &self.effects
@@ -252,6 +262,7 @@ impl<'a> Draft<'a> {
     pub(super) fn forget(&mut self) {
         self.rows.clear();
         self.tallies.clear();
+        self.held.clear();
         self.records.clear();
         self.value_bytes = 0;
         self.closing.clear();
@@ -291,6 +302,23 @@ impl<'a> Draft<'a> {
         let latch = tally.latch().clone();
         self.tallies.insert(first, tally);
         latch
+    }
+
+    /// Adds a child to those that the width holds back.
+    pub(super) fn held_by_width(&mut self, id: ProcedureId) {
+        self.held.insert(id);
+    }
+
+    /// Returns the first child of a list that the width holds back since this decision.
+    pub(super) fn first_held(&self, family: u64, round: &Round) -> Option<ProcedureId> {
+        let first = ProcedureId::new(family, round.first);
+        let end = ProcedureId::new(family, round.first.saturating_add(round.count));
+        self.held.range(first..end).next().copied()
+    }
+
+    /// Removes a child from those that the width holds back.
+    pub(super) fn no_longer_held(&mut self, id: ProcedureId) {
+        self.held.remove(&id);
     }
 
     /// Counts the change of one row, if the list of this child is counted.

@@ -20,6 +20,8 @@ enum Lost {
     Timer,
     /// The children in the list that begins with this number let the procedure resume, or fail it.
     Children(u32),
+    /// The gate is open, or can no longer open.
+    Gate,
 }
 
 impl Kernel {
@@ -108,6 +110,7 @@ impl Draft<'_> {
                 let first = family.held.range(round.first..).next() == Some(&row.id.member);
                 (first && family.latches.get(&round.first)?.has_room(round)).then_some(Lost::Over)
             }
+            WaitReason::Gate => self.is_gate_overdue(family, row.id).then_some(Lost::Gate),
             WaitReason::Queue
             | WaitReason::Paused
             | WaitReason::Suspect
@@ -139,6 +142,7 @@ impl Draft<'_> {
                 self.change(id, |_| {});
                 self.effect(LifecycleEffect::ArmTimer);
             }
+            Lost::Gate => self.settle_gate(id),
             Lost::Children(first) => {
                 let round = self
                     .row(id)

@@ -266,13 +266,16 @@ impl Draft<'_> {
     }
 
     /// Ends a backoff, or the rest of a procedure that waits for an operator. The attempt or the undo begins at once.
-    /// Failures stay counted.
+    /// Failures stay counted. The gate of a child opens, whatever stands before it.
     fn retry_now(&mut self, id: ProcedureId) -> Result<(), Refusal> {
         let Some(row) = self.row(id).filter(|row| !row.is_ended()) else {
             return Err(Refusal::NotLive(id));
         };
         if row.wait == Some(WaitReason::Poison) {
             return self.run_parked(id);
+        }
+        if row.wait == Some(WaitReason::Gate) {
+            return self.open_by_request(id);
         }
         if !matches!(row.wait, Some(WaitReason::Backoff(..) | WaitReason::RollbackFailed)) {
             return Err(Refusal::NotNow(format!(

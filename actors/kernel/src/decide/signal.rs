@@ -350,6 +350,7 @@ pub(super) fn words(refusal: &Refusal) -> String {
         | Refusal::KeyConflict(..)
         | Refusal::BatchConflict(..)
         | Refusal::Draining
+        | Refusal::BadChildren(_)
         | Refusal::NumbersExhausted
         | Refusal::Revised(..) => "it cannot be taken now".to_owned(),
     }

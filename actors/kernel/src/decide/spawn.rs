@@ -8,7 +8,7 @@ use crate::cause::{Cause, CauseKind};
 use crate::effect::{DispatchEffect, LifecycleEffect, StageTask};
 use crate::event::{Birth, JoinRuling};
 use crate::id::ProcedureId;
-use crate::latch::{Join, Latch};
+use crate::latch::{Join, Latch, LatchState};
 use crate::lifecycle::ProcedureState;
 use crate::outstanding::call_of;
 use crate::record::Record;
@@ -42,6 +42,7 @@ impl Draft<'_> {
                 bounds.members
             ));
         }
+        self.check_graph(births, added)?;
         births.iter().chain(added).try_for_each(|birth| self.check_birth(birth))
     }
 
@@ -94,19 +95,32 @@ impl Draft<'_> {
         self.expect_records(2 * children.len());
         let most = if width == 0 { u32::MAX } else { width };
         self.expect_effects(children.len().min(most as usize));
-        for (index, birth) in (0..).zip(&children) {
-            let held = width != 0 && index >= width;
-            self.begin_child(parent_id, first + index, birth, held);
+        self.begin_children(parent_id, first, &children, width);
+    }
+
+    /// Lets the children of a list be born. Those behind a gate wait there; of the others the width holds some back.
+    pub(super) fn begin_children(&mut self, parent: ProcedureId, first: u32, children: &[Birth], width: u32) {
+        let mut begun = 0;
+        for (index, birth) in (0..).zip(children) {
+            let held = if birth.is_gated() {
+                // It takes no place in the width before its gate opens.
+                Some(WaitReason::Gate)
+            } else {
+                begun += 1;
+                (width != 0 && begun > width).then_some(WaitReason::Width)
+            };
+            self.begin_child(parent, first, index, birth, held);
         }
     }
 
-    fn begin_child(&mut self, parent: ProcedureId, member: u32, birth: &Birth, held: bool) {
-        let id = ProcedureId::new(parent.family, member);
+    fn begin_child(&mut self, parent: ProcedureId, first: u32, index: u32, birth: &Birth, held: Option<WaitReason>) {
+        let id = ProcedureId::new(parent.family, first + index);
         self.record(Record::Payload(id, birth.payload.clone()));
         let mut row = self.born(id, birth);
         row.parent = Some(parent.member);
-        if held {
-            row.wait = Some(WaitReason::Width);
+        row.graph = birth.graph.as_ref().map(|node| Box::new(node.placed(first)));
+        if held.is_some() {
+            row.wait = held;
         } else if row.wait.is_none() {
             self.set_going(&mut row, Some(birth.payload.clone()));
         }
@@ -116,9 +130,9 @@ impl Draft<'_> {
         self.put(row);
     }
 
-    /// Handles a child that has ended, or has failed and is being rolled back. It updates the count, starts the next
-    /// child within the width, and decides whether the parent goes on. Returns the parent if the policy can no longer
-    /// be met.
+    /// Handles a child that has ended, or has failed and is being rolled back. It updates the count, settles the gates
+    /// behind the child, starts the next child within the width, and decides whether the parent goes on. Returns the
+    /// parent if the policy can no longer be met, or if the child is vital and has failed.
     pub(super) fn child_moved(&mut self, child: ProcedureId) -> Option<ProcedureId> {
         let row = self.row(child)?;
         let parent = self.parent(row)?;
@@ -129,22 +143,31 @@ impl Draft<'_> {
             .rev()
             .find(|round| round.contains(child.member))?
             .clone();
-        let latch = self.latch(child.family, &round);
-
-        let stopping = self.is_stopped(parent);
+        if self.is_stopped(parent) {
+            return None;
+        }
         let waits = self.row(parent).is_some_and(|row| {
             row.wait == Some(WaitReason::Children) && row.rounds.last().is_some_and(|last| last.first == round.first)
         });
-        let join = latch.join(&round.join);
-        let is_past = self.row(parent).is_some_and(Row::is_past_return);
-        if waits && !stopping && join == Join::Unmeetable && !is_past {
-            // The parent fails, so no child that is still held back may begin. Hence this comes before `start_held`.
+        let mut join = self.join_after(child, &round);
+        let fails = waits && self.row(parent).is_some_and(|row| !row.is_past_return());
+        if fails && join == Join::Unmeetable {
+            // The parent fails, so no child that is still held back may begin. Hence this comes before all that begins
+            // one, and again once children have ended at their gates.
             return Some(parent);
         }
-        if !stopping && latch.has_room(&round) {
+        let followed = self.follow_gates(child);
+        if followed.has_shut {
+            join = self.join_after(child, &round);
+            if fails && join == Join::Unmeetable {
+                return Some(parent);
+            }
+        }
+        self.open_gates(followed.opened, &round);
+        if self.latch(child.family, &round).has_room(&round) {
             self.fill_width(child.family, &round);
         }
-        if !waits || stopping {
+        if !waits {
             return None;
         }
         match join {
@@ -155,16 +178,32 @@ impl Draft<'_> {
         None
     }
 
+    /// Returns what the join policy says after the move of a child. A vital child that fails settles it.
+    fn join_after(&mut self, child: ProcedureId, round: &Round) -> Join {
+        let is_lost = |row: &Row| row.is_vital() && LatchState::of(row).is_unsuccessful();
+        if self.row(child).is_some_and(is_lost) {
+            return Join::Unmeetable;
+        }
+        self.latch(child.family, round).join(&round.join)
+    }
+
     /// Starts the children that the width holds back, lowest number first, while it has room. Each start is a move that
-    /// counts before the next one.
-    fn fill_width(&mut self, family: u64, round: &Round) {
+    /// counts before the next one. Those that left their gates in this decision are held back by it alone.
+    pub(super) fn fill_width(&mut self, family: u64, round: &Round) {
         let Some(held) = self.family(family).map(|family| &family.held) else {
             return;
         };
         let members = held.range(round.first..round.first.saturating_add(round.count));
-        for id in members.map(|member| ProcedureId::new(family, *member)) {
-            if !self.latch(family, round).has_room(round) {
+        let mut held = members.map(|member| ProcedureId::new(family, *member)).peekable();
+        while self.latch(family, round).has_room(round) {
+            let opened = self.first_held(family, round);
+            let Some(id) = held.peek().copied().into_iter().chain(opened).min() else {
                 return;
+            };
+            if opened == Some(id) {
+                self.no_longer_held(id);
+            } else {
+                held.next();
             }
             let is_held = self.row(id).is_some_and(|row| row.wait == Some(WaitReason::Width));
             if let Some(mut row) = is_held.then(|| self.take(id)).flatten() {
@@ -285,7 +324,7 @@ pub(super) fn check_places(join: &JoinPolicy, births: &[Birth], added: &[Birth])
 
 /// Renumbers the places of a named set to count attached children only, since rows know no others. Duplicates are
 /// dropped.
-fn among_attached(join: JoinPolicy, births: &[Birth]) -> JoinPolicy {
+pub(super) fn among_attached(join: JoinPolicy, births: &[Birth]) -> JoinPolicy {
     let JoinPolicy::Named(places) = join else { return join };
     let named: BTreeSet<u32> = places.into_iter().collect();
     let attached = (0_u32..).zip(births).filter(|(_, birth)| !birth.detached);

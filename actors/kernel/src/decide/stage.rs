@@ -161,7 +161,12 @@ impl Draft<'_> {
             | StageOutcome::Panicked(_)
             | StageOutcome::Refused(_) => {}
         }
-        report.submitted.iter().try_for_each(|birth| self.check_birth(birth))
+        report.submitted.iter().try_for_each(|birth| self.check_birth(birth))?;
+        let mut broods = report.submitted.iter().filter_map(|birth| birth.brood.as_ref());
+        broods.try_for_each(|brood| {
+            brood.children.iter().try_for_each(|child| self.check_birth(child))?;
+            self.check_brood(brood)
+        })
     }
 
     pub(super) fn check_birth(&self, birth: &Birth) -> Result<(), String> {

@@ -4,10 +4,29 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::draft::Draft;
+use super::spawn::{among_attached, check_places};
 use crate::effect::{Answer, Refusal};
-use crate::event::{Birth, KeyAsked, Submission};
+use crate::event::{Birth, Brood, KeyAsked, Submission};
 use crate::id::{Key, ProcedureId, RequestId};
+use crate::latch::{Join, Latch};
+use crate::lifecycle::ProcedureState;
 use crate::record::{KeyEntry, Record};
+use crate::row::Round;
+use crate::wait::WaitReason;
+
+/// Number of the first child that a root is born with.
+const FIRST_CHILD: u32 = 1;
+
+/// Returns the list of children that a root is born with, as its row has it.
+fn round_of(brood: &Brood) -> Round {
+    let attached = brood.children.iter().filter(|child| !child.detached).count();
+    Round {
+        first: FIRST_CHILD,
+        count: u32::try_from(attached).unwrap_or(u32::MAX),
+        join: among_attached(brood.join.clone(), &brood.children),
+        width: brood.width,
+    }
+}
 
 impl Draft<'_> {
     pub(super) fn submitted(&mut self, request: RequestId, submissions: Vec<Submission>) {
@@ -72,6 +91,42 @@ impl Draft<'_> {
         if birth.payload.len() > limit {
             return Err(Refusal::TooLarge(birth.payload.len(), limit));
         }
+        let Some(brood) = &birth.brood else { return Ok(()) };
+        for child in &brood.children {
+            self.check(child)?;
+        }
+        if let Some(output) = brood.output.as_ref().filter(|output| output.len() > limit) {
+            return Err(Refusal::TooLarge(output.len(), limit));
+        }
+        self.check_brood(brood).map_err(Refusal::BadChildren)
+    }
+
+    /// Checks the list of children that a root is born with.
+    pub(super) fn check_brood(&self, brood: &Brood) -> Result<(), String> {
+        let bounds = &self.kernel.rules.bounds;
+        let attached = brood.children.iter().filter(|child| !child.detached).count();
+        if brood.children.len() > bounds.children {
+            let (born, limit) = (brood.children.len(), bounds.children);
+            return Err(format!("{born} children are over the limit of {limit}"));
+        }
+        if attached >= bounds.members || bounds.depth < 2 {
+            let (members, depth) = (bounds.members, bounds.depth);
+            return Err(format!(
+                "{attached} children are over the limits of {members} members and {depth} levels"
+            ));
+        }
+        if brood.children.iter().any(|child| child.brood.is_some()) {
+            return Err("a child cannot be born with children of its own; let it spawn them".to_owned());
+        }
+        check_places(&brood.join, &brood.children, &[])?;
+        self.check_graph(&brood.children, &[])?;
+        // Nothing would ever tell such a root to go on.
+        let round = round_of(brood);
+        if attached == 0 || Latch::new(&round).join(&round.join) == Join::Met {
+            let text = "nothing is waited for: no child is attached, or the join policy is met at once; \
+                        submit the procedure without them";
+            return Err(text.to_owned());
+        }
         Ok(())
     }
 
@@ -102,13 +157,24 @@ impl Draft<'_> {
         self.record(Record::Payload(id, birth.payload.clone()));
         let mut row = self.born(id, birth);
         row.key = key;
-        if row.wait.is_none() {
+        if let Some(brood) = &birth.brood {
+            row.state = ProcedureState::Waiting;
+            row.wait = Some(WaitReason::Children);
+            row.output.clone_from(&brood.output);
+            row.rounds.push(round_of(brood));
+        } else if row.wait.is_none() {
             self.set_going(&mut row, Some(birth.payload.clone()));
         }
         if row.deadline.is_some() {
             self.effect(crate::effect::LifecycleEffect::ArmTimer);
         }
         self.put(row);
+        if let Some(brood) = &birth.brood {
+            let children: Vec<Birth> = brood.children.iter().filter(|child| !child.detached).cloned().collect();
+            self.expect_records(2 * children.len());
+            self.begin_children(id, FIRST_CHILD, &children, brood.width);
+            self.detach(&brood.children);
+        }
         id
     }
 }

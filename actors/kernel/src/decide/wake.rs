@@ -52,7 +52,8 @@ impl Draft<'_> {
             | WaitReason::Lock(_)
             | WaitReason::Paused
             | WaitReason::RepeatLimit
-            | WaitReason::Quarantined => {}
+            | WaitReason::Quarantined
+            | WaitReason::Gate => {}
         }
         self.set_going(&mut row, None);
         self.put(row);

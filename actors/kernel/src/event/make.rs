@@ -25,7 +25,26 @@ impl Birth {
             admission: Admission::default(),
             on_failure: OnFailure::default(),
             detached: false,
+            graph: None,
+            brood: None,
         }
+    }
+
+    /// Returns the procedures whose needs are known when this one is born: itself, or else the children that it is
+    /// born with. A root with children asks for its own permits when it goes on.
+    pub fn asking(&mut self) -> impl Iterator<Item = &mut Self> {
+        let (own, brood) = if self.brood.is_some() {
+            (None, self.brood.as_mut().map(|brood| brood.children.iter_mut()))
+        } else {
+            (Some(self), None)
+        };
+        own.into_iter().chain(brood.into_iter().flatten())
+    }
+
+    /// Returns `true` if it is a child that waits for siblings before it begins.
+    #[must_use]
+    pub fn is_gated(&self) -> bool {
+        self.graph.as_ref().is_some_and(|node| node.gate.is_some())
     }
 }
 

@@ -26,10 +26,11 @@ pub(super) fn is_at_rest(family: &Family) -> bool {
         scopes,
         signals,
         below: _,
+        gates,
     } = family;
     let [row] = members.as_slice() else { return false };
     let counts = *live == 1 && *in_flight == 0;
-    let maps = latches.is_empty() && held.is_empty() && scopes.is_empty() && signals.is_empty();
+    let maps = latches.is_empty() && held.is_empty() && scopes.is_empty() && signals.is_empty() && gates.is_empty();
     counts && maps && rests(row)
 }
 
@@ -79,6 +80,7 @@ fn rests(row: &Row) -> bool {
         signals: _,
         closed,
         trace: _,
+        graph,
         payload_size,
         failure_streak,
         waits_after: _,
@@ -116,6 +118,7 @@ fn rests(row: &Row) -> bool {
         && *undo_attempts == 0
         && not_undone.is_empty()
         && closed.is_empty()
+        && graph.is_none()
         && ended.is_none()
         && due.is_none()
 }

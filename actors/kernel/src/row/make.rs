@@ -52,6 +52,7 @@ impl Row {
             signals: 0,
             closed: Vec::new(),
             trace: None,
+            graph: None,
             payload_size: None,
             failure_streak: None,
             waits_after: Seq::default(),

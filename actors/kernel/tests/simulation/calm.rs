@@ -2,6 +2,7 @@
 
 use procession_kernel::{
     Blob, BypassScope, Event, JoinRuling, Pause, ProcedureId, Row, SentSignal, Seq, StageOutcome, Verb, WaitReason,
+    WakeSource,
 };
 
 use super::draw::{SIGNALS, stage};
@@ -127,10 +128,21 @@ impl Play {
             Some(WaitReason::Poison | WaitReason::RepeatLimit) if !check::is_stopped(&self.shell.kernel, row) => {
                 Verb::Resume(Pause::One(id))
             }
+            // A gate that can no longer open; the others open, or end their children, by themselves.
+            Some(WaitReason::Gate) if !check::is_stopped(&self.shell.kernel, row) && self.is_shut(id) => {
+                match id.member % 3 {
+                    0 => Verb::Bypass(id, BypassScope::Alone, self.bypass_as()),
+                    _ => Verb::RetryNow(id),
+                }
+            }
             Some(_) | None => return Ok(false),
         };
         self.request(verb, operator())?;
         Ok(true)
+    }
+
+    fn is_shut(&self, id: ProcedureId) -> bool {
+        self.shell.kernel.wake_source_of(id) == WakeSource::Operator(WaitReason::Gate)
     }
 
     fn is_outermost(&self, id: ProcedureId) -> bool {

@@ -22,7 +22,7 @@ impl Shell {
                 let key = submission.key.as_ref();
                 let known = key.is_some_and(|asked| self.kernel.key(&asked.key).is_some());
                 if submission.known.is_none() && !known {
-                    self.demand(&mut submission.birth, None, true, &mut asked, &mut served)?;
+                    self.demand_of_root(&mut submission.birth, &mut asked, &mut served)?;
                 }
             }
         }
@@ -47,14 +47,40 @@ impl Shell {
             if birth.detached {
                 self.demand(birth, None, true, &mut asked, &mut served)?;
             } else {
-                self.demand(birth, Some(parent), children < width, &mut asked, &mut served)?;
-                children += 1;
+                // One behind a gate asks once it opens, and takes no place in the width.
+                let asks = !birth.is_gated() && children < width;
+                self.demand(birth, Some(parent), asks, &mut asked, &mut served)?;
+                children += u32::from(!birth.is_gated());
             }
         }
         for (place, birth) in births_of(&mut report).zip(births) {
             *place = birth;
         }
         self.decide_ahead(Event::StageEnded(Box::new(report)), asked, exchange, served)
+    }
+
+    /// A root with children asks when it goes on; of its children those ask that begin at once.
+    fn demand_of_root(
+        &mut self,
+        birth: &mut Birth,
+        asked: &mut BTreeSet<ClaimId>,
+        served: &mut Vec<Claim>,
+    ) -> Result<(), String> {
+        let Some(mut brood) = birth.brood.take() else {
+            return self.demand(birth, None, true, asked, served);
+        };
+        self.demand(birth, None, false, asked, served)?;
+        let width = if brood.width == 0 { u32::MAX } else { brood.width };
+        let mut begun = 0;
+        for child in &mut brood.children {
+            let is_counted = !child.detached && !child.is_gated();
+            let asks = child.detached || (is_counted && begun < width);
+            let parent = (!child.detached).then_some(ProcedureId::root(0));
+            self.demand(child, parent, asks, asked, served)?;
+            begun += u32::from(is_counted);
+        }
+        birth.brood = Some(brood);
+        Ok(())
     }
 
     fn decide_ahead(

@@ -215,6 +215,6 @@ pub(crate) fn operator() -> OperatorRequest {
 const fn may_retry(wait: &WaitReason) -> bool {
     matches!(
         wait,
-        WaitReason::Backoff(..) | WaitReason::Poison | WaitReason::RollbackFailed
+        WaitReason::Backoff(..) | WaitReason::Poison | WaitReason::RollbackFailed | WaitReason::Gate
     )
 }

@@ -9,6 +9,7 @@ use procession_kernel::{
 use super::WAVE;
 use super::claims;
 use super::draw::Draw;
+use super::graph;
 use super::shell::Shell;
 
 /// Timers that may be due at once: two for each of some hundred members.
@@ -30,6 +31,10 @@ pub(crate) struct Play {
     served: Seq,
     /// Many wait for events, and broadcasts come often.
     pub(crate) windy: bool,
+    /// Stages spawn graphs. The seeds that have found a fault are of the others.
+    pub(crate) graphs: bool,
+    /// Roots are born with children.
+    broods: bool,
 }
 
 impl Play {
@@ -44,6 +49,8 @@ impl Play {
             deadlocks: 0,
             served: Seq(0),
             windy: seed.is_multiple_of(5),
+            graphs: !matches!(seed % 7, 2 | 4),
+            broods: matches!(seed % 7, 1 | 3 | 5),
         })
     }
 
@@ -117,7 +124,13 @@ impl Play {
     // Requests.
 
     fn submit(&mut self) -> Result<(), String> {
-        let births: Vec<Birth> = (0..=self.draw.below(2)).map(|_| self.draw.birth()).collect();
+        let mut births: Vec<Birth> = (0..=self.draw.below(2)).map(|_| self.draw.birth()).collect();
+        if self.broods {
+            let seed = self.shell.kernel.seq().0 << 8;
+            (1..)
+                .zip(&mut births)
+                .for_each(|(place, birth)| graph::brood(birth, seed + place));
+        }
         let submissions = births.into_iter().map(|birth| self.submission(birth));
         let submissions = submissions.collect();
         self.shell.submit(submissions)

@@ -8,6 +8,7 @@ use procession_kernel::{
 };
 
 use super::draw::{delay_at, stage};
+use super::graph;
 use super::play::Play;
 
 impl Play {
@@ -17,12 +18,15 @@ impl Play {
             return Ok(());
         };
         self.shell.running.remove(&out);
-        let outcome = if self.windy && self.draw.percent(50) {
+        let mut outcome = if self.windy && self.draw.percent(50) {
             let timeout = self.draw.percent(30).then(|| Duration::from_secs(self.draw.below(10)));
             StageOutcome::Wait(self.draw.event(), timeout, stage(1 + self.draw.below(200)))
         } else {
             self.draw.outcome(self.shell.now)
         };
+        if self.graphs {
+            graph::add(&mut outcome, out.1.0 ^ out.0.family << 20);
+        }
         self.report(out, outcome)
     }
 

@@ -12,7 +12,7 @@ use procession_kernel::{
 use super::desk::Desk;
 use super::disk::Disk;
 use super::draw::rules;
-use super::{check, claims};
+use super::{check, claims, graph};
 
 /// A commit on its way to the disk, and what waits for it.
 struct Pending {
@@ -136,6 +136,7 @@ impl Shell {
     pub(crate) fn decide_seen(&mut self, event: Event) -> Result<Vec<Effect>, String> {
         self.log.push(format!("{event:?}"));
         self.remember(&event);
+        let retried = graph::retried(&event);
         let wave = if let Event::WaveDue(seq) = &event {
             Some(*seq)
         } else {
@@ -154,6 +155,7 @@ impl Shell {
             }
         }
         check::before(&self.kernel, &records)?;
+        graph::gates(&self.kernel, &records, retried)?;
         if let Some(seq) = wave {
             self.ahead.owed.are_owed(seq, &records)?;
         }

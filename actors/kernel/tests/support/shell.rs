@@ -7,7 +7,7 @@ use procession_kernel::{
 
 /// The one family.
 pub(crate) const ROOT: ProcedureId = ProcedureId::new(1, 0);
-/// The one kind.
+/// A kind that can be undone; `leaf` is one that cannot.
 pub(crate) const KIND: &str = "k";
 
 pub(crate) struct Shell {
@@ -25,8 +25,12 @@ impl Shell {
 
     /// Begins as the engine of this epoch, with nothing.
     pub(crate) fn empty(epoch: Epoch) -> Self {
+        let leaf = KindRules {
+            rollback: false,
+            ..KindRules::new(1)
+        };
         let rules = Rules {
-            kinds: [(Kind::from(KIND), KindRules::new(1))].into(),
+            kinds: [(Kind::from(KIND), KindRules::new(1)), (Kind::from("leaf"), leaf)].into(),
             ..Rules::default()
         };
         Self {

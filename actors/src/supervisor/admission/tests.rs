@@ -10,7 +10,7 @@ use procession_kernel::{
     Verb, WaitReason,
 };
 
-use super::{Admission, Demand, PendingDemand, admit_births, admit_report};
+use super::{Admission, BirthPlace, Demand, PendingDemand, admit_births, admit_report};
 use crate::limiter::{Limiter, LocksHeld, Served};
 use crate::queues::{Depth, Ordered, Outbox};
 use crate::telemetry::LimiterMetrics;
@@ -101,7 +101,8 @@ impl Bench {
         let mut birth = Birth::new(Kind::from(KIND), 1, Blob::default(), Blob::default());
         birth.next_needs.locks = locks;
         let mut demand = Demand::default();
-        self.wing.demand(&self.kernel, &mut birth, None, true, &mut demand);
+        self.wing
+            .demand(&self.kernel, &mut birth, BirthPlace::Root, true, &mut demand);
         let (pending, answer) = self.wing.ask(demand, None);
         let acquired = answer.await.expect("the limiter runs");
         admit_births(std::iter::once(&mut birth), acquired.answers);

@@ -46,6 +46,7 @@ mod tests {
             visit: 0,
             attempt: 1,
             payload: None,
+            before: Vec::new(),
             task: StageTask::CleanUp,
         })
     }

@@ -4,7 +4,9 @@ use crate::supervisor::failure::FailureCause;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use procession_kernel::{Deadlock, FailureStreak, Family, Kind, ProcedureId, Row, Timestamp, WaitReason};
+use procession_kernel::{
+    Deadlock, FailureStreak, Family, Kind, LatchState, ProcedureId, Row, Timestamp, WaitReason, WakeSource,
+};
 
 use super::diagnosis_input::DiagnosisInput;
 use super::{EngineState, Health};
@@ -296,6 +298,7 @@ impl DiagnosisInput<'_> {
                 let text = format!("cannot be rolled back: an undo has failed {} times", row.undo_attempts);
                 Some(of_row(Rule::RollbackFailed, row, facts, &text))
             }
+            Some(WaitReason::Gate) => self.undecided(row),
             Some(WaitReason::Quarantined) => {
                 let hole = self.holes.get(&row.id);
                 let facts = hole.map(|hole| ("hole", hole.clone()));
@@ -305,6 +308,30 @@ impl DiagnosisInput<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Judges a child that waits at a gate which can no longer open. While a sibling before it still rolls back, what
+    /// there is to decide on may change.
+    fn undecided(&self, row: &Row) -> Option<Verdict> {
+        if self.kernel.wake_source_of(row.id) != WakeSource::Operator(WaitReason::Gate) || self.is_stopped(row) {
+            return None;
+        }
+        let siblings = row.closed_gate()?.after.iter();
+        let siblings = siblings.filter_map(|sibling| self.kernel.row(ProcedureId::new(row.id.family, *sibling)));
+        let lost: Vec<&Row> = siblings.filter(|row| LatchState::of(row).is_unsuccessful()).collect();
+        if lost.iter().any(|row| !row.is_ended()) {
+            return None;
+        }
+        let (blamed, count) = (lost.first()?, lost.len());
+        let mut facts = vec![("sibling", blamed.id.to_string()), ("unsuccessful", count.to_string())];
+        if let Some(cause) = &blamed.cause {
+            facts.push(("cause", cause.text.clone()));
+        }
+        let text = format!(
+            "waits for a person to decide: {} before it did not succeed, so it cannot begin by itself",
+            blamed.id
+        );
+        Some(of_row(Rule::Undecided, row, facts, &text))
     }
 
     /// Returns the deadlocks. A cycle leads through the limiter's queues, so only procedures that wait there are

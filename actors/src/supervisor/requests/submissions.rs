@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use procession_kernel::{Answer, Birth, Kernel, Key, KeyAsked, KeyEntry, ProcedureId, Refusal, RequestId, Submission};
+use procession_kernel::{
+    Answer, Birth, Blob, Brood, Kernel, Key, KeyAsked, KeyEntry, ProcedureId, Refusal, RequestId, Submission,
+};
+use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::Requests;
@@ -99,13 +102,39 @@ fn submission(submit: Submit) -> Submission {
     }
 }
 
-/// Returns a digest of what a key stands for: kind, version and value. How the procedure is queued is left out.
+/// Returns a digest of what a key stands for: kind, version and value, and the children. How the procedure is queued is
+/// left out.
 fn digest(birth: &Birth) -> u128 {
     let mut digest = Xxh3::new();
     digest.update(birth.kind.as_str().as_bytes());
     digest.update(&birth.version.to_be_bytes());
     digest.update(birth.payload.as_slice());
+    if let Some(brood) = &birth.brood {
+        digest_brood(&mut digest, brood);
+    }
     digest.digest128()
+}
+
+/// Adds a list of children. Each part is preceded by its length, so that no two lists give the same bytes.
+fn digest_brood(digest: &mut Xxh3, brood: &Brood) {
+    let mut part = |bytes: &[u8]| {
+        digest.update(&(bytes.len() as u64).to_be_bytes());
+        digest.update(bytes);
+    };
+    // Rows have these values in the same encoding, which never changes.
+    part(encoded(&(&brood.join, brood.width, brood.output.is_some())).as_slice());
+    part(brood.output.as_ref().map_or(&[][..], Blob::as_slice));
+    for child in &brood.children {
+        part(child.kind.as_str().as_bytes());
+        part(&child.version.to_be_bytes());
+        part(child.payload.as_slice());
+        part(encoded(&(child.on_failure, &child.graph, child.detached)).as_slice());
+    }
+}
+
+/// Encodes engine values. Plain values like these can always be encoded.
+fn encoded(value: &impl Serialize) -> Blob {
+    codec::encode_user(value).unwrap_or_default()
 }
 
 async fn key_entry(reader: &Reader, key: &Key) -> Result<Option<KeyEntry>, ReadError> {
@@ -142,6 +171,7 @@ fn refused(refusal: Refusal) -> SubmitError {
         Refusal::BadKey(size, limit) => SubmitError::BadKey { size, limit },
         Refusal::TooLarge(size, limit) => SubmitError::TooLarge { size, limit },
         Refusal::BatchTooLarge(size, limit) => SubmitError::BatchTooLarge { size, limit },
+        Refusal::BadChildren(why) => SubmitError::BadChildren { why },
         Refusal::Draining => SubmitError::Draining,
         Refusal::NumbersExhausted => SubmitError::NumbersExhausted,
         Refusal::NotLive(_)

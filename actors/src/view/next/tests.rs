@@ -87,6 +87,10 @@ fn what_goes_on_says_when() {
             "stage 2 runs when an operator resumes it",
         ),
         (
+            row(Initializing, Some(Wait::Gate)),
+            "stage 2 runs when the siblings before it let it",
+        ),
+        (
             row(Runnable, Some(Wait::RepeatLimit)),
             "stage 2 runs when an operator resumes it",
         ),

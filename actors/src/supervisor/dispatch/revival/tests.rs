@@ -14,6 +14,7 @@ fn call(family: u64) -> StageCall {
         visit: 0,
         attempt: 1,
         payload: None,
+        before: Vec::new(),
         task: StageTask::CleanUp,
     }
 }

@@ -1,0 +1,267 @@
+//! Gates: a child that begins only after some of its siblings. Its gate is looked at in each commit in which one of
+//! them moves, and opens once; or it can no longer open, and the child ends without a call.
+//!
+//! Dependants are followed with a list, never by recursion, because a chain may be as long as a list.
+
+use std::collections::BTreeSet;
+
+use super::draft::Draft;
+use crate::cause::{Cause, CauseKind};
+use crate::effect::Refusal;
+use crate::event::Birth;
+use crate::family::Family;
+use crate::id::ProcedureId;
+use crate::latch::{Join, LatchState};
+use crate::lifecycle::ProcedureState;
+use crate::row::{CHILD_NAME_MAX, Gate, GraphNode, JoinPolicy, Round, Row};
+use crate::wait::WaitReason;
+
+/// What the gates behind a member that has moved have come to.
+#[derive(Default)]
+pub(super) struct Followed {
+    /// Members whose gates open. They may begin once it is known that their parent does not fail.
+    pub(super) opened: Vec<ProcedureId>,
+    /// `true` if a member has ended at its gate.
+    pub(super) has_shut: bool,
+}
+
+impl Draft<'_> {
+    /// Checks the names and gates of a list of children.
+    pub(super) fn check_graph(&self, births: &[Birth], added: &[Birth]) -> Result<(), String> {
+        let attached = births.iter().chain(added).filter(|birth| !birth.detached);
+        let mut edges = 0;
+        for (place, birth) in attached.enumerate() {
+            let Some(node) = &birth.graph else { continue };
+            if let Some(characters) = node
+                .name
+                .as_ref()
+                .map(|name| name.chars().count())
+                .filter(|characters| *characters > CHILD_NAME_MAX)
+            {
+                return Err(format!(
+                    "a name of {characters} characters is over the limit of {CHILD_NAME_MAX}"
+                ));
+            }
+            if let Some(gate) = &node.gate {
+                self.check_gate(place, gate)?;
+                edges += gate.after.len();
+            }
+        }
+        let most = self.kernel.rules.bounds.edges;
+        if edges > most {
+            return Err(format!(
+                "the gates of the list name {edges} children, over the limit of {most}; let one child stand between many"
+            ));
+        }
+        births
+            .iter()
+            .chain(added)
+            .filter(|birth| birth.detached)
+            .find(|birth| birth.graph.is_some())
+            .map_or(Ok(()), |birth| {
+                Err(format!(
+                    "a detached child of kind \"{}\" cannot have a name or a gate",
+                    birth.kind
+                ))
+            })
+    }
+
+    fn check_gate(&self, place: usize, gate: &Gate) -> Result<(), String> {
+        let most = self.kernel.rules.bounds.gate;
+        if gate.after.len() > most {
+            return Err(format!(
+                "child {place} waits for {} children, over the limit of {most}",
+                gate.after.len()
+            ));
+        }
+        if gate.after.is_empty() {
+            return Err(format!("child {place} has a gate and waits for no child"));
+        }
+        let mut named = BTreeSet::new();
+        for other in &gate.after {
+            if *other as usize == place {
+                return Err(format!("child {place} waits for itself"));
+            }
+            if *other as usize > place {
+                return Err(format!(
+                    "child {place} waits for child {other}, which is not listed before it"
+                ));
+            }
+            if !named.insert(other) {
+                return Err(format!("child {place} waits for child {other} twice"));
+            }
+        }
+        gate.check_policy().map_err(|why| format!("child {place}: {why}"))
+    }
+
+    /// Settles the gates that wait for a member that has moved: ends the children whose gates can no longer open, and
+    /// their dependants in turn, and returns those whose gates open.
+    ///
+    /// Gates are looked at in the order of their numbers. A gate waits for lower numbers alone, so each is looked at
+    /// once, when everything before it is settled.
+    pub(super) fn follow_gates(&mut self, moved: ProcedureId) -> Followed {
+        let mut followed = Followed::default();
+        let Some(family) = self.family(moved.family) else {
+            return followed;
+        };
+        if family.gates.is_empty() {
+            return followed;
+        }
+        let mut next: BTreeSet<u32> = family.gates.dependants(moved.member).collect();
+        while let Some(member) = next.pop_first() {
+            let id = ProcedureId::new(moved.family, member);
+            match self.gate_of(family, id) {
+                Some((Join::Met, _)) => followed.opened.push(id),
+                Some((Join::Unmeetable, false)) => {
+                    self.end_at_gate(id);
+                    followed.has_shut = true;
+                    next.extend(family.gates.dependants(member));
+                }
+                Some((Join::Unmeetable, true) | (Join::Pending | Join::Ask, _)) | None => {}
+            }
+        }
+        followed
+    }
+
+    /// Returns what the gate of a member says, with every move of this decision, and whether the member waits for an
+    /// operator if the gate can no longer open. `None` if the member does not wait at a gate.
+    fn gate_of(&self, family: &Family, id: ProcedureId) -> Option<(Join, bool)> {
+        let gate = self.row(id)?.closed_gate()?;
+        let mut latch = family.gates.latch(id.member)?.clone();
+        let mut count = |member: u32, row: &Row| {
+            let before = self.row_before(row.id).map(LatchState::of);
+            let after = LatchState::of(row);
+            if before != Some(after) {
+                latch.count_before(gate, member, before, after);
+            }
+        };
+        // Many siblings before the gate and few moves, or the other way round: the shorter list is visited.
+        let most = gate.after.len();
+        let changed = self.changed_rows(id.family, id.member).take(most).count();
+        if changed < most {
+            for row in self.changed_rows(id.family, id.member) {
+                if family.gates.waits_for(id.member, row.id.member) {
+                    count(row.id.member, row);
+                }
+            }
+        } else {
+            for sibling in &gate.after {
+                if let Some(row) = self.row_after(ProcedureId::new(id.family, *sibling)) {
+                    count(*sibling, row);
+                }
+            }
+        }
+        Some((latch.join(&gate.opens), gate.or_wait))
+    }
+
+    /// Ends a child whose gate can no longer open. It was never called, so there is nothing to undo.
+    fn end_at_gate(&mut self, id: ProcedureId) {
+        let Some(cause) = self.row(id).map(|row| self.cause_at_gate(row)) else {
+            return;
+        };
+        let Some(mut row) = self.take(id) else { return };
+        row.state = ProcedureState::RolledBack;
+        row.cause = Some(cause);
+        row.wait = None;
+        row.since = self.now;
+        self.ended(&mut row, None);
+        self.put(row);
+    }
+
+    /// Returns the cause of a child that ends at its gate: that of the first sibling to blame.
+    fn cause_at_gate(&self, row: &Row) -> Cause {
+        let gate = row.gate();
+        let counts = |gate: &Gate, sibling: u32| !matches!(gate.opens, JoinPolicy::Named(_)) || gate.names(sibling);
+        let siblings = gate.into_iter().flat_map(|gate| {
+            let named = gate.after.iter().filter(|sibling| counts(gate, **sibling));
+            named.filter_map(|sibling| self.row(ProcedureId::new(row.id.family, *sibling)))
+        });
+        let mut lost = siblings.filter(|sibling| LatchState::of(sibling).is_unsuccessful());
+        let Some(blamed) = lost.next() else {
+            return Cause::new(CauseKind::GateShut, "its gate can no longer open", row.id);
+        };
+        match &blamed.cause {
+            // The first failure is what people look for, however many gates lie between.
+            Some(cause) if cause.kind == CauseKind::GateShut => cause.clone(),
+            Some(cause) => {
+                let text = format!("its gate can no longer open: {}", cause.text);
+                Cause::new(CauseKind::GateShut, text, cause.origin)
+            }
+            None => {
+                let text = format!("its gate can no longer open: {} did not succeed", blamed.id);
+                Cause::new(CauseKind::GateShut, text, blamed.id)
+            }
+        }
+    }
+
+    /// Lets children whose gates have opened begin. Where a width limits the list they join those that it holds back.
+    pub(super) fn open_gates(&mut self, opened: Vec<ProcedureId>, round: &Round) {
+        for id in opened {
+            let Some(mut row) = self.take(id) else { continue };
+            if round.width == 0 {
+                self.set_going(&mut row, None);
+            } else {
+                row.wait = Some(WaitReason::Width);
+                row.since = self.now;
+                self.held_by_width(id);
+            }
+            self.put(row);
+        }
+    }
+
+    /// Opens the gate of a child for an operator, whatever stands before it.
+    pub(super) fn open_by_request(&mut self, id: ProcedureId) -> Result<(), Refusal> {
+        if self.is_stopped(id) {
+            let text = format!("the family of {id} fails; it does not begin any more");
+            return Err(Refusal::NotNow(text));
+        }
+        self.open_gate(id);
+        Ok(())
+    }
+
+    fn open_gate(&mut self, id: ProcedureId) {
+        let round = self.row(id).and_then(|row| self.family(id.family)?.round_of(row));
+        if let Some(round) = round.cloned() {
+            self.open_gates(vec![id], &round);
+            self.fill_width(id.family, &round);
+        }
+    }
+
+    /// Returns `true` if a member waits at a gate that is open, or that should have ended it: a move was not followed.
+    pub(super) fn is_gate_overdue(&self, family: &Family, id: ProcedureId) -> bool {
+        matches!(
+            self.gate_of(family, id),
+            Some((Join::Met, _) | (Join::Unmeetable, false))
+        )
+    }
+
+    /// Follows a move that was lost.
+    pub(super) fn settle_gate(&mut self, id: ProcedureId) {
+        let Some(family) = self.family(id.family) else { return };
+        match self.gate_of(family, id) {
+            Some((Join::Met, _)) => self.open_gate(id),
+            Some((Join::Unmeetable, false)) => {
+                self.end_at_gate(id);
+                if let Some(parent) = self.child_moved(id) {
+                    self.fail_upwards(parent, id);
+                }
+                self.begin_rollback_if_quiet(id);
+                self.end_family_if_over(id.family);
+            }
+            Some((Join::Unmeetable, true) | (Join::Pending | Join::Ask, _)) | None => {}
+        }
+    }
+}
+
+impl GraphNode {
+    /// Returns the node as a row has it: places of the list become member numbers.
+    pub(super) fn placed(&self, first: u32) -> Self {
+        let mut node = self.clone();
+        if let Some(gate) = &mut node.gate {
+            for place in &mut gate.after {
+                *place = place.saturating_add(first);
+            }
+        }
+        node
+    }
+}

@@ -1,0 +1,79 @@
+//! The closed gates of a family, counted from its rows: what each still waits for, and who waits for a member.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Members;
+use crate::latch::{Latch, LatchState};
+use crate::row::Row;
+
+/// The closed gates of a family. An open gate never closes again, so it is forgotten.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gates {
+    /// Counts of the siblings before each closed gate, by the member that waits there.
+    latches: BTreeMap<u32, Latch>,
+    /// Each member that a closed gate waits for, with the member that waits there. Pairs, because all dependants of one
+    /// member may leave in one commit, each at a cost that does not depend on the others.
+    dependants: BTreeSet<(u32, u32)>,
+}
+
+impl Gates {
+    /// Returns `true` if no member waits at a gate.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.latches.is_empty()
+    }
+
+    /// Returns the counts of the siblings before a member that waits at its gate.
+    #[must_use]
+    pub fn latch(&self, member: u32) -> Option<&Latch> {
+        self.latches.get(&member)
+    }
+
+    /// Returns the members that wait for this one at a gate, lowest number first.
+    pub fn dependants(&self, member: u32) -> impl Iterator<Item = u32> + '_ {
+        let all = self.dependants.range((member, 0)..=(member, u32::MAX));
+        all.map(|(_, dependant)| *dependant)
+    }
+
+    /// Returns `true` if a member waits for this sibling at its gate.
+    #[must_use]
+    pub fn waits_for(&self, member: u32, sibling: u32) -> bool {
+        self.dependants.contains(&(sibling, member))
+    }
+
+    /// Counts the move of a member at each gate that waits for it.
+    pub(crate) fn moved(&mut self, members: &Members, member: u32, from: Option<LatchState>, to: LatchState) {
+        let dependants = self.dependants.range((member, 0)..=(member, u32::MAX));
+        for (_, dependant) in dependants {
+            let gate = members.get(*dependant as usize).and_then(|row| row.gate());
+            if let Some((gate, latch)) = gate.zip(self.latches.get_mut(dependant)) {
+                latch.count_before(gate, member, from, to);
+            }
+        }
+    }
+
+    /// Follows the row of a member to its gate, or away from it. The siblings are older, so their rows are there.
+    pub(crate) fn put(&mut self, members: &Members, row: &Row) {
+        let member = row.id.member;
+        match row.closed_gate() {
+            Some(_) if self.latches.contains_key(&member) => {}
+            Some(gate) => {
+                let mut latch = Latch::of_gate(gate);
+                for sibling in &gate.after {
+                    if let Some(row) = members.get(*sibling as usize) {
+                        latch.count_before(gate, *sibling, None, LatchState::of(row));
+                    }
+                    self.dependants.insert((*sibling, member));
+                }
+                self.latches.insert(member, latch);
+            }
+            None => {
+                if self.latches.remove(&member).is_some() {
+                    for sibling in row.gate().into_iter().flat_map(|gate| &gate.after) {
+                        self.dependants.remove(&(*sibling, member));
+                    }
+                }
+            }
+        }
+    }
+}
