@@ -20,7 +20,7 @@ use procession_actors::messages::{
 };
 use procession_actors::view::{
     ArchivedFamily, ChangeFeed, DrainReport, Explanation, LatestFeed, ListFilter, LockView, Mailbox, Mailboxes,
-    Outcome, Page, ShutdownReport, Snapshot, Status, Verdict,
+    MemberPage, Outcome, Page, ShutdownReport, Snapshot, Status, Verdict,
 };
 use procession_actors::{
     AskError, CountedMessage, Engine, FamilyExport, Procedure, ReadError, SubmitError, Supervisor,
@@ -205,6 +205,23 @@ impl Executor {
     /// [`AskError::Unknown`] if it is not known, or its result has gone.
     pub async fn tree(&self, id: ProcedureId) -> Result<Vec<Status>, AskError> {
         self.ask(Tree(id)).await
+    }
+
+    /// Reads a family page by page, as it stands on disk: its members from number `from` on, at most `limit`, and never
+    /// more than 1,000. Families are large: [`tree`](Self::tree) reads all of one at once.
+    ///
+    /// Members of a quarantined family are shown as their rows say.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Unknown`] if the family is not known, or its result has gone.
+    pub async fn members(&self, root: ProcedureId, from: u32, limit: usize) -> Result<MemberPage, AskError> {
+        let limit = limit.clamp(1, MemberPage::MAX);
+        let members = self.engine.committed().family(root.family, from, limit + 1).await?;
+        if members.is_empty() && self.engine.committed().status(root).await?.is_none() {
+            return Err(AskError::Unknown(root));
+        }
+        Ok(MemberPage::cut(members, limit))
     }
 
     /// Gives the executed stages and undos of a family, in commit order.

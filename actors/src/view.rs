@@ -280,6 +280,29 @@ pub struct Page {
     pub unreadable: Vec<ProcedureId>,
 }
 
+/// One page of a family.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MemberPage {
+    /// The members, by number.
+    pub items: Vec<Status>,
+    /// The number with which the next page begins; `None` if this is the last.
+    pub next: Option<u32>,
+}
+
+impl MemberPage {
+    /// The maximum number of members on one page.
+    pub const MAX: usize = 1_000;
+
+    /// Cuts a page from members that were read, one more than the page may have.
+    #[must_use]
+    pub fn cut(mut items: Vec<Status>, limit: usize) -> Self {
+        let next = items.get(limit).map(|status| status.id.member);
+        items.truncate(limit);
+        Self { items, next }
+    }
+}
+
 /// The sizes of a procedure's values, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {

@@ -3,7 +3,7 @@
 
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
 use procession::{
-    BypassAs, BypassScope, CauseKind, ChildPermits, JoinPolicy, OperatorRequest, ProcedureError, ProcedureId,
+    AskError, BypassAs, BypassScope, CauseKind, ChildPermits, JoinPolicy, OperatorRequest, ProcedureError, ProcedureId,
     ProcedureState, Rule, Status, WaitReason, WaitingFor, WakeSource,
 };
 
@@ -297,6 +297,28 @@ fn f_005_width_and_a_crash_half_way() -> Tested {
     assert!(calls <= 8, "{calls} ran twice");
     assert_eq!((lab.count("z1"), lab.count("r2")), (1, 1));
     Ok(())
+}
+
+#[test]
+fn a_family_is_read_page_by_page() -> Tested {
+    live(&Lab::default(), async |run| {
+        end(run, Planned(fan(9, 0)), "k").await??;
+        let (mut pages, mut from) = (Vec::new(), Some(0));
+        while let Some(first) = from {
+            let page = run.executor.members(member(0), first, 5).await?;
+            pages.push(page.items.iter().map(|status| status.id.member).collect::<Vec<u32>>());
+            from = page.next;
+        }
+        assert_eq!(pages, [vec![0, 1, 2, 3, 4], vec![5, 6, 7, 8, 9], vec![10, 11]]);
+        let beyond = run.executor.members(member(0), 12, 5).await?;
+        assert!(beyond.items.is_empty() && beyond.next.is_none());
+        let most = run.executor.members(member(0), 0, usize::MAX).await?;
+        assert_eq!((most.items.len(), most.next), (12, None));
+        let unknown = ProcedureId::root(9);
+        let refused = run.executor.members(unknown, 0, 5).await;
+        assert!(matches!(refused, Err(AskError::Unknown(id)) if id == unknown));
+        Ok(())
+    })
 }
 
 /// The same with few, so that every crash can be tried.
