@@ -113,6 +113,18 @@ pub struct Tree(pub ProcedureId);
 #[rtype(result = "Result<Vec<HistoryEntry>, AskError>")]
 pub struct History(pub ProcedureId);
 
+/// Asks for a page of a family's history, newest first.
+#[derive(Message, Clone, Copy)]
+#[rtype(result = "Result<view::HistoryPage, AskError>")]
+pub struct HistoryPage {
+    /// Any member of the family.
+    pub id: ProcedureId,
+    /// Returns only entries with a lower number; `None` begins with the newest.
+    pub before: Option<u32>,
+    /// The maximum number of entries; at most 1,000 per request.
+    pub limit: usize,
+}
+
 /// Copies everything that the journal holds of a family, including quarantined and finished families.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<FamilyExport, AskError>")]

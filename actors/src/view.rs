@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use procession_kernel::{
-    Blob, Cause, Ended, Epoch, Key, Kind, LockMode, LockNeed, LockPath, Mark, NotUndone, Pause, ProcedureId,
-    ProcedureState, Row, Seq, Timestamp, TraceParent, WaitReason,
+    Blob, Cause, Ended, Epoch, HistoryEntry, Key, Kind, LockMode, LockNeed, LockPath, Mark, NotUndone, Pause,
+    ProcedureId, ProcedureState, Row, Seq, Timestamp, TraceParent, WaitReason,
 };
 use serde::de::DeserializeOwned;
 
@@ -267,6 +267,17 @@ pub struct Page {
     pub truncated: bool,
     /// The rows read that are damaged; their families are quarantined.
     pub unreadable: Vec<ProcedureId>,
+}
+
+/// One page of a family's history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HistoryPage {
+    /// The entries, newest first. Whether an entry stands on the rollback stack is settled within the page: a failed
+    /// attempt may be shown as standing if the newer attempt of the same visit is on the page before.
+    pub entries: Vec<HistoryEntry>,
+    /// What to pass as `before` for the next page; `None` if this is the last. The next page may be empty.
+    pub next: Option<u32>,
 }
 
 /// The sizes of a procedure's values, in bytes.

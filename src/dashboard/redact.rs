@@ -22,6 +22,8 @@ pub enum Part {
     Output,
     /// A signal that was sent.
     Signal,
+    /// What user code noted in a stage or an undo.
+    Note,
     /// What user code, or who aborted, said of a failure.
     Error,
 }
@@ -35,7 +37,7 @@ impl Redact for SizesOnly {
     fn redact(&self, _: &str, part: Part, value: &mut Value, _: &Grant) {
         match part {
             Part::Error => {}
-            Part::Payload | Part::Output | Part::Signal => hide(value),
+            Part::Payload | Part::Output | Part::Signal | Part::Note => hide(value),
         }
     }
 }

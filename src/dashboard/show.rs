@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::access::Grant;
 use super::redact::Part;
 use super::state::State;
-use crate::views::{HistoryView, ProcedureView, SignalView, VerdictView};
+use crate::views::{HistoryView, ProcedureView, SignalView, VerdictView, note_shown};
 
 /// What is sent to one caller.
 pub(super) struct Show<'a> {
@@ -57,6 +57,10 @@ impl<'a> Show<'a> {
         let mut value = json!(HistoryView::from(entry));
         if let (Some(error), Some(shown)) = (&entry.error, value.get_mut("error")) {
             *shown = self.error(kind, error);
+        }
+        if let (Some(note), Some(shown)) = (&entry.note, value.get_mut("note")) {
+            *shown = note_shown(note);
+            self.state.redact.redact(kind, Part::Note, shown, self.grant);
         }
         value
     }

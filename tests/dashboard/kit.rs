@@ -31,6 +31,8 @@ pub(crate) enum Job {
     Parent(u32),
     /// Holds this lock, and waits for an event.
     Hold(String),
+    /// Notes this, and ends well.
+    Note(String),
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -50,7 +52,7 @@ impl Procedure for Job {
         Stage::Begin
     }
 
-    async fn execute(&mut self, stage: Stage, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let wait = |event: &str| Step::Wait {
             event: event.to_owned(),
             timeout: None,
@@ -60,6 +62,10 @@ impl Procedure for Job {
             (Stage::Finish, _) | (_, Self::End) => Ok(Step::Done("done".to_owned())),
             (_, Self::Wait(event)) => Ok(wait(event)),
             (_, Self::Hold(_)) => Ok(wait("release")),
+            (_, Self::Note(text)) => {
+                cx.note(text)?;
+                Ok(Step::Next(Stage::Finish))
+            }
             (_, Self::Fail(why)) => Err(StageError::fail(why)),
             (_, Self::Retry(why)) => Err(StageError::retry(why)),
             (_, Self::Parent(children)) => {

@@ -1,4 +1,5 @@
-//! Life cycle and steps, children and their latch: scenarios E-001 to E-023, F-011, F-012, G-073 and G-074.
+//! Life cycle and steps, children and their latch: scenarios E-001 to E-023, F-011, F-012, F-018, F-019, G-073 and
+//! G-074.
 
 mod attempts;
 mod children;
@@ -22,5 +23,6 @@ mod submit;
 mod submit_more;
 mod timers;
 mod values;
+mod windows;
 pub(crate) mod withheld;
 mod writes;

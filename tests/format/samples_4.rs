@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, EventName, InFlight, Kind, LimitKey, Pause,
-    ProcedureId, ProcedureState, Record, RevealScope, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason,
+    AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, EventName, HistoryEntry, InFlight, Kind,
+    LimitKey, Pause, ProcedureId, ProcedureState, Record, RevealScope, Row, Seq, SignalEntry, Timestamp, Verb,
+    WaitReason,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};
@@ -50,6 +51,29 @@ pub(crate) fn attempts() -> Vec<Sample> {
         ("cut-off-by-a-drain", drained),
     ];
     samples.map(|(name, sample)| row(name.to_owned(), sample)).into()
+}
+
+/// An entry with a note.
+pub(crate) fn notes() -> Vec<Sample> {
+    let noted = |(name, record): Sample| match record {
+        Record::History(entry) => {
+            let note = Some(blob("noted"));
+            (name, Record::History(Box::new(HistoryEntry { note, ..*entry })))
+        }
+        other => (name, other),
+    };
+    samples_2::history().into_iter().map(noted).collect()
+}
+
+/// A row whose kind keeps only the newest entries of the history.
+pub(crate) fn windows() -> Vec<Sample> {
+    let windowed = Row {
+        visit: 300,
+        history: 304,
+        history_from: 295,
+        ..plain()
+    };
+    vec![row("windowed".to_owned(), windowed)]
 }
 
 /// A row that takes no further signal of an event.

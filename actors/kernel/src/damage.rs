@@ -89,6 +89,9 @@ fn check_numbers(row: &Row) -> Result<(), String> {
     if row.waits_after > row.revision {
         return Err("it waits behind a broadcast newer than its own commit".to_owned());
     }
+    if row.history_from > row.history.saturating_add(1) {
+        return Err("it keeps only history entries that it has not written yet".to_owned());
+    }
     let backoff = match row.wait {
         Some(WaitReason::Backoff(attempt, _)) => attempt,
         Some(_) | None => 0,
@@ -101,7 +104,7 @@ fn check_numbers(row: &Row) -> Result<(), String> {
     let counts = [
         ("visits", row.visit),
         ("attempts", row.attempt.max(row.undo_attempts).max(backoff).max(alike)),
-        ("history entries", row.history.max(row.standing)),
+        ("history entries", row.history.max(row.standing).max(row.history_from)),
         ("runs of the same stage", row.same_stage),
         ("runs that were cut off", row.repeated),
         ("signals", row.signals.max(signal)),

@@ -160,6 +160,10 @@ pub struct StageEnded {
     pub signals: Vec<SentSignal>,
     /// Children that the stage collected one by one.
     pub children: Vec<Birth>,
+    /// What its code noted. A stage that fails leaves its note as well; a yield and a panic leave none.
+    pub note: Option<Blob>,
+    /// `true` if a rollback must pass over this stage. It counts only if the stage's effects are kept.
+    pub nothing_to_undo: bool,
     /// What its code declares about the next stage.
     pub next_needs: NextStageNeeds,
     /// The limiter's answer for the next stage, if it was asked before the decision on this report.
@@ -187,6 +191,8 @@ pub struct UndoEnded {
     pub upgraded: Option<Blob>,
     /// Writes of user data.
     pub writes: Vec<UserWrite>,
+    /// What its code noted, also if the undo failed.
+    pub note: Option<Blob>,
 }
 
 /// The ruling of a custom join policy.

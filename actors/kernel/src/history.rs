@@ -106,4 +106,7 @@ pub struct HistoryEntry {
     /// without this field ran under the locks that the member's row names by then.
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<Vec<LockNeed>>,
+    /// What its code noted, encoded.
+    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<Blob>,
 }

@@ -22,6 +22,10 @@ pub enum HistoryDetail {
     Full,
     /// Only the entries on the rollback stack.
     Stack,
+    /// Only this many entries, the newest, as long as the procedure is the only member of its family. For kinds without
+    /// rollback that run without end: their stages are not on the rollback stack, and no failure lists them as not
+    /// undone. Once the procedure has had children, its family keeps all further entries.
+    Newest(u32),
 }
 
 /// What the engine's code says about a kind.
@@ -138,6 +142,9 @@ pub struct Bounds {
     pub keyspaces: usize,
     /// Failed attempts of one stage that keep their history entry. Default 5.
     pub attempts_kept: usize,
+    /// Bytes of the note of one stage or undo. Default 64 KiB: it stands in the history entry, and a rollback keeps the
+    /// notes of all stages that it will undo in memory.
+    pub note: usize,
     /// Waiters of a broadcast that one commit wakes. Default 512: deciding on them takes some 2 ms, which delays
     /// everything else.
     pub wave: usize,
@@ -158,6 +165,7 @@ impl Default for Bounds {
             write_bytes: 32 << 20,
             keyspaces: 256,
             attempts_kept: 5,
+            note: 64 << 10,
             wave: 512,
         }
     }

@@ -363,6 +363,9 @@ pub struct Row {
     /// counts. See [`Self::repeated_at`].
     #[serde(rename = "S", default, skip_serializing_if = "is_zero")]
     pub repeated: u32,
+    /// The oldest entry that its family may still have, if its kind keeps only the newest; else 0.
+    #[serde(rename = "N", default, skip_serializing_if = "is_zero")]
+    pub history_from: u32,
     /// Idempotency key of its submission.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
@@ -398,6 +401,16 @@ impl Row {
             None => deaths.saturating_sub(in_flight.deaths),
         });
         self.repeated.saturating_add(out)
+    }
+
+    /// Returns how many of its committed stages its history may still hold.
+    #[must_use]
+    pub fn stages_kept(&self) -> u32 {
+        if self.history_from == 0 {
+            return self.visit;
+        }
+        let entries = self.history.saturating_add(1).saturating_sub(self.history_from);
+        self.visit.min(entries)
     }
 
     /// Returns `true` if it has ended.

@@ -76,6 +76,7 @@
  * @property {number} attempt
  * @property {string} ending
  * @property {unknown} error
+ * @property {unknown} [note]
  * @property {boolean} stands
  * @property {string} queued
  * @property {string|null} admitted

@@ -64,6 +64,12 @@ macro_rules! kind_of_plan {
                         lab.gate(gate).await;
                         Ok(())
                     }
+                    Some(UndoAct::ReadNote) => {
+                        let read = cx.noted::<String>()?;
+                        lab.note(format!("{}{stage}' read {read:?}", self.0.name));
+                        cx.note(&"undone")?;
+                        Ok(())
+                    }
                     Some(UndoAct::AddIfOwn(..)) if !is_own => Ok(()),
                     Some(UndoAct::Add(row, amount) | UndoAct::AddIfOwn(row, amount)) => {
                         let before = cx.get::<i64>("rows", row).await?.unwrap_or(0);
@@ -229,6 +235,14 @@ where
                 }
                 *then
             }
+            Act::Note(text, then) => {
+                cx.note(&text)?;
+                *then
+            }
+            Act::NothingToUndo(then) => {
+                cx.nothing_to_undo();
+                *then
+            }
             Act::Repeated(then) => {
                 lab.note(format!("{name}{stage} repeated {}", cx.repeated()));
                 *then
@@ -363,6 +377,8 @@ where
         | Act::RetryAfter(..)
         | Act::Hang(..)
         | Act::Repeated(..)
+        | Act::Note(..)
+        | Act::NothingToUndo(..)
         | Act::FailFirst(..)
         | Act::Panic(..)
         | Act::Yield(..)

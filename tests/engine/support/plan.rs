@@ -18,6 +18,10 @@ pub(crate) enum Act {
     DoneSignal,
     /// Fails for good.
     Fail(String),
+    /// Notes this text in its history entry; then does the other.
+    Note(String, Box<Act>),
+    /// Declares that nothing is to be undone; then does the other.
+    NothingToUndo(Box<Act>),
     /// Fails for good, and keeps what the stage did.
     GiveUp(String),
     /// Asks for another attempt this often, then does the other.
@@ -81,6 +85,8 @@ pub(crate) enum UndoAct {
     FailAfter(u32, u64),
     /// Panics this often.
     Panic(u32),
+    /// Tells the lab what its stage noted, as `a2' read Some("x")`, and notes `undone` itself.
+    ReadNote,
     /// Fails as long as the lab's gate of this name is shut.
     FailUntil(String),
     /// Fails in its first attempt, and panics in the others, as long as the lab's gate of this name is shut.

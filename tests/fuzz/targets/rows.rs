@@ -164,12 +164,13 @@ fn edit(entries: &mut Vec<Entry>, feed: &mut Feed<'_>) {
         (Space::History, Some(id), _) => format::history(id.family, id.member, &value)
             .ok()
             .and_then(|mut entry| {
-                match feed.byte() % 6 {
+                match feed.byte() % 7 {
                     0 => entry.member = feed.count(),
                     1 => entry.visit = feed.count(),
                     2 => entry.attempt = feed.count(),
                     3 => entry.number = feed.count(),
                     4 => entry.ending = Ending::Undone,
+                    5 => entry.note = feed.maybe(|feed| Blob::from(vec![feed.byte(); 3])),
                     _ => entry.stands = !entry.stands,
                 }
                 write(&Record::History(Box::new(entry)))
@@ -228,6 +229,7 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
                 counted_from: feed.maybe(Feed::count),
             });
             row.repeated = feed.count();
+            row.history_from = feed.count();
         }
         15 => row.history = feed.count(),
         16 => row.standing = feed.count(),

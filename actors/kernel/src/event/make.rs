@@ -57,6 +57,8 @@ impl StageEnded {
             submitted: Vec::new(),
             signals: Vec::new(),
             children: Vec::new(),
+            note: None,
+            nothing_to_undo: false,
             next_needs: NextStageNeeds::default(),
             admission: None,
         }
@@ -77,6 +79,7 @@ impl UndoEnded {
             payload: None,
             upgraded: None,
             writes: Vec::new(),
+            note: None,
         }
     }
 }

@@ -32,6 +32,7 @@ const EXPECTED: u64 = 1 << 13;
 const COMPENSATE: u64 = 1 << 14;
 const TRACE: u64 = 1 << 15;
 const AFTER: u64 = 1 << 16;
+const WINDOW: u64 = 1 << 17;
 
 /// Kinds by number, so that a frozen family need not spell out its own. There are as many as registered kinds.
 #[derive(Clone, Debug, Default)]
@@ -157,6 +158,9 @@ impl Pack {
         if row.waits_after != Seq::default() {
             self.number(row.waits_after.0);
         }
+        if row.history_from > 0 {
+            self.number(u64::from(row.history_from));
+        }
     }
 }
 
@@ -178,6 +182,7 @@ fn flags(row: &Row) -> u64 {
         (NEXT_IS_NO_RETURN, row.next_is_no_return.is_some()),
         (PAST_NO_RETURN, row.past_no_return.is_some()),
         (EXPECTED, row.expected.is_some()),
+        (WINDOW, row.history_from > 0),
         (COMPENSATE, row.on_failure == OnFailure::Compensate),
     ];
     let set = flags.into_iter().filter(|(_, is_set)| *is_set);
@@ -295,6 +300,7 @@ impl<'a> Unpack<'a> {
             } else {
                 Seq::default()
             },
+            history_from: if has(WINDOW) { self.count()? } else { 0 },
             on_timeout: if has(ON_TIMEOUT_EXECUTE) {
                 OnTimeout::Execute
             } else {

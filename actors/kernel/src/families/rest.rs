@@ -9,7 +9,7 @@ use crate::wait::WaitReason;
 /// visits only awake families. Its default threshold is 100; a quarter of that leaves room for a lower setting.
 pub const SAME_STAGE_FROZEN: u32 = 25;
 
-/// A procedure with at least this many committed stages keeps its family awake, for the same reason: the threshold of
+/// A procedure with at least this many committed stages in its history keeps its family awake, for the same reason: the threshold of
 /// the health check is 10,000.
 pub const STAGES_FROZEN: u32 = 2_500;
 
@@ -46,7 +46,7 @@ fn rests(row: &Row) -> bool {
         wait,
         since: _,
         stage: _,
-        visit,
+        visit: _,
         attempt,
         in_flight,
         history: _,
@@ -84,6 +84,7 @@ fn rests(row: &Row) -> bool {
         waits_after: _,
         retry_after,
         repeated,
+        history_from: _,
         key: _,
         deadline: _,
         submitted: _,
@@ -103,7 +104,7 @@ fn rests(row: &Row) -> bool {
         && locked.is_empty()
         && ready.is_none()
         && *same_stage < SAME_STAGE_FROZEN
-        && *visit < STAGES_FROZEN
+        && row.stages_kept() < STAGES_FROZEN
         && payload_size.is_none()
         && failure_streak.is_none()
         && retry_after.is_none()
