@@ -88,8 +88,10 @@ pub(crate) enum Woken {
     Children(Vec<ChildOutcome>),
     /// A signal's arrival.
     Signal(Box<Signal>),
-    /// The timeout of an event.
+    /// The timeout of an event, or of a question.
     Timeout,
+    /// A person's answer.
+    Answer(Blob),
 }
 
 impl Woken {
@@ -97,7 +99,7 @@ impl Woken {
     pub(crate) fn children(&self) -> &[ChildOutcome] {
         match self {
             Self::Children(outcomes) => outcomes,
-            Self::Plainly | Self::Signal(_) | Self::Timeout => &[],
+            Self::Plainly | Self::Signal(_) | Self::Timeout | Self::Answer(_) => &[],
         }
     }
 }
@@ -337,11 +339,25 @@ impl<'a> CallContext<'a> {
     pub fn signal(&self) -> Option<&'a Signal> {
         match &self.call.woken {
             Woken::Signal(signal) => Some(signal),
-            Woken::Plainly | Woken::Children(_) | Woken::Timeout => None,
+            Woken::Plainly | Woken::Children(_) | Woken::Timeout | Woken::Answer(_) => None,
         }
     }
 
-    /// Returns `true` if a `Wait` ended because of its timeout.
+    /// Returns the answer that started this stage after an [`Ask`](crate::Step::Ask). Returns `None` if the time was up,
+    /// which [`timed_out`](Self::timed_out) tells, or if an operator let the procedure go on without an answer.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the answer is not of this type. Whoever answers through a dashboard or the command line types
+    /// JSON: check what it may be before you ask, and ask again if it is something else.
+    pub fn answer<T: DeserializeOwned>(&self) -> Result<Option<T>, CodecError> {
+        match &self.call.woken {
+            Woken::Answer(answer) => codec::decode_user(answer.as_slice()).map(Some),
+            Woken::Plainly | Woken::Children(_) | Woken::Signal(_) | Woken::Timeout => Ok(None),
+        }
+    }
+
+    /// Returns `true` if a `Wait` or an `Ask` ended because of its timeout.
     #[must_use]
     pub fn timed_out(&self) -> bool {
         matches!(self.call.woken, Woken::Timeout)

@@ -238,6 +238,7 @@ const fn outcome(outcome: &StageOutcome) -> &'static str {
         StageOutcome::Spawn { .. } => "spawn",
         StageOutcome::Sleep(..) => "sleep",
         StageOutcome::Wait(..) => "wait",
+        StageOutcome::Ask(..) => "ask",
         StageOutcome::Yield => "yield",
         StageOutcome::Retry(_) | StageOutcome::RetryAfter(..) => "retry",
         StageOutcome::Fail(_) | StageOutcome::GiveUp(_) | StageOutcome::Refused(_) => "failed",

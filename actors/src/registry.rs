@@ -37,6 +37,8 @@ pub(crate) struct Did<T> {
     pub(crate) submitted: Vec<Birth>,
     pub(crate) signals: Vec<SentSignal>,
     pub(crate) children: Vec<Birth>,
+    /// Children keep their places in the width while they ask a person.
+    pub(crate) keep_places: bool,
     pub(crate) note: Option<Blob>,
     pub(crate) nothing_to_undo: bool,
     pub(crate) next_needs: NextStageNeeds,
@@ -52,6 +54,7 @@ impl<T> Did<T> {
             submitted: Vec::new(),
             signals: Vec::new(),
             children: Vec::new(),
+            keep_places: false,
             note: None,
             nothing_to_undo: false,
             next_needs: NextStageNeeds::default(),
@@ -344,6 +347,7 @@ impl<P: Procedure> Typed<P> {
         let (note, nothing_to_undo) = (cx.note.take(), cx.nothing_to_undo);
         drop(cx);
         let mut next_needs = NextStageNeeds::default();
+        let keep_places = matches!(&result, Ok(Ok(Step::Spawn { children, .. })) if children.keep_places);
         let outcome = match result {
             Ok(Ok(step)) => self.step_taken(step, &mut next_needs),
             Ok(Err(StageError::Retry(text))) => StageOutcome::Retry(text),
@@ -377,6 +381,7 @@ impl<P: Procedure> Typed<P> {
                 submitted,
                 signals,
                 children,
+                keep_places,
                 note,
                 nothing_to_undo,
                 next_needs,
@@ -483,6 +488,7 @@ impl<P: Procedure> Running for Typed<P> {
                 submitted: did.submitted,
                 signals: did.signals,
                 children: did.children,
+                keep_places: did.keep_places,
                 note: did.note,
                 nothing_to_undo: did.nothing_to_undo,
                 next_needs: did.next_needs,
@@ -569,6 +575,11 @@ fn step_outcome<P: Procedure>(step: Step<P>) -> Result<StageOutcome, CodecError>
         Step::Wait { event, timeout, then } => {
             StageOutcome::Wait(EventName::from(event), timeout, codec::encode_user(&then)?)
         }
+        Step::Ask {
+            question,
+            timeout,
+            then,
+        } => StageOutcome::Ask(question, timeout, codec::encode_user(&then)?),
         Step::Fail(cause) => StageOutcome::GiveUp(cause),
         Step::Yield => StageOutcome::Yield,
     })

@@ -40,6 +40,8 @@ pub struct Status {
     /// Why it does not run. If it waits for several locks and permits, this names the first that it lacked when it
     /// parked. An explanation names the first that it lacks now.
     pub wait: Option<WaitReason>,
+    /// The question that it asks a person, if it waits for an answer. Also in `wait`.
+    pub question: Option<String>,
     /// Since when its state and wait reason have been as they are.
     pub since: Timestamp,
     /// The stage that is running, or the next to run.
@@ -91,6 +93,7 @@ impl Status {
             parent: row.parent.map(|parent| ProcedureId::new(row.id.family, parent)),
             state: row.state,
             wait: row.wait.clone(),
+            question: question_of(row),
             since: row.since,
             stage: codec::describe(row.stage.as_slice()),
             attempt: row.attempt,
@@ -118,12 +121,20 @@ impl Status {
     pub fn quarantined(mut self) -> Self {
         if self.ended.is_none() {
             self.wait = Some(WaitReason::Quarantined);
+            self.question = None;
             self.set_aside = true;
             self.going = false;
             self.next = next::QUARANTINED.to_owned();
         }
         self
     }
+}
+
+fn question_of(row: &Row) -> Option<String> {
+    let question = row.wait.as_ref().and_then(WaitReason::question);
+    question
+        .filter(|_| !row.is_failing())
+        .map(|question| question.text.clone())
 }
 
 /// How a procedure ended.

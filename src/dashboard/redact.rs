@@ -24,6 +24,8 @@ pub enum Part {
     Signal,
     /// What user code noted in a stage or an undo.
     Note,
+    /// A question to a person.
+    Question,
     /// What user code, or who aborted, said of a failure.
     Error,
 }
@@ -36,7 +38,7 @@ pub struct SizesOnly;
 impl Redact for SizesOnly {
     fn redact(&self, _: &str, part: Part, value: &mut Value, _: &Grant) {
         match part {
-            Part::Error => {}
+            Part::Error | Part::Question => {}
             Part::Payload | Part::Output | Part::Signal | Part::Note => hide(value),
         }
     }

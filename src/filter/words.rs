@@ -102,7 +102,7 @@ impl fmt::Display for StateWord {
 }
 
 /// Short names of rules, as the pages for operators number them.
-const NUMBERED: [(&str, &[Rule]); 13] = [
+const NUMBERED: [(&str, &[Rule]); 14] = [
     ("S1", &[Rule::Overrun, Rule::BlockedWorker]),
     ("S2", &[Rule::RetryStorm]),
     ("S3", &[Rule::NoProgress]),
@@ -124,6 +124,7 @@ const NUMBERED: [(&str, &[Rule]); 13] = [
     ),
     ("S12", &[Rule::Size]),
     ("S13", &[Rule::ClockAhead]),
+    ("S14", &[Rule::Undecided]),
 ];
 
 /// Reads the name or the number of a rule.

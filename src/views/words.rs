@@ -38,11 +38,13 @@ pub enum Reason {
     RepeatLimit,
     /// Its family is set aside.
     Quarantined,
+    /// Waits for a person's decision.
+    Decision,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Width,
         Self::Permit,
         Self::Children,
@@ -57,6 +59,7 @@ impl Reason {
         Self::Paused,
         Self::RepeatLimit,
         Self::Quarantined,
+        Self::Decision,
     ];
 
     /// Gives the word.
@@ -77,6 +80,7 @@ impl Reason {
             Self::Paused => "paused",
             Self::RepeatLimit => "repeat_limit",
             Self::Quarantined => "quarantined",
+            Self::Decision => "decision",
         }
     }
 }
@@ -98,6 +102,7 @@ impl From<&WaitReason> for Reason {
             WaitReason::Paused => Self::Paused,
             WaitReason::RepeatLimit => Self::RepeatLimit,
             WaitReason::Quarantined => Self::Quarantined,
+            WaitReason::Decision(_) => Self::Decision,
         }
     }
 }
@@ -131,6 +136,7 @@ pub const fn ending_word(ending: Ending) -> &'static str {
         Ending::Spawn => "spawn",
         Ending::Sleep => "sleep",
         Ending::Wait => "wait",
+        Ending::Asked => "asked",
         Ending::Retry => "retry",
         Ending::Fail => "fail",
         Ending::Panic => "panic",

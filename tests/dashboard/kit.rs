@@ -33,6 +33,8 @@ pub(crate) enum Job {
     Hold(String),
     /// Notes this, and ends well.
     Note(String),
+    /// Asks this, and ends with the answer.
+    Ask(String),
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -59,6 +61,17 @@ impl Procedure for Job {
             then: Stage::Finish,
         };
         match (stage, &*self) {
+            (Stage::Finish, Self::Ask(_)) => {
+                let answer = cx.answer::<Value>()?;
+                Ok(Step::Done(
+                    answer.map_or("no answer".to_owned(), |answer| answer.to_string()),
+                ))
+            }
+            (_, Self::Ask(question)) => Ok(Step::Ask {
+                question: question.clone(),
+                timeout: None,
+                then: Stage::Finish,
+            }),
             (Stage::Finish, _) | (_, Self::End) => Ok(Step::Done("done".to_owned())),
             (_, Self::Wait(event)) => Ok(wait(event)),
             (_, Self::Hold(_)) => Ok(wait("release")),

@@ -58,6 +58,7 @@ fn full() -> Row {
                 count: 3,
                 join,
                 width: 2,
+                keep_places: false,
             })
             .collect(),
         limits: vec![LimitKey::from("create_table"), LimitKey::from("server-1")],

@@ -77,7 +77,7 @@ fn check_row(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
         Some(Wake::Children(first, count)) if !is_within(rows, first, count) => {
             Err("it was woken by children that do not exist".to_owned())
         }
-        Some(Wake::Children(..) | Wake::Signal(..) | Wake::Timeout(_)) | None => Ok(()),
+        Some(Wake::Children(..) | Wake::Signal(..) | Wake::Timeout(_) | Wake::Decision(_)) | None => Ok(()),
     }
 }
 
@@ -98,7 +98,7 @@ fn check_numbers(row: &Row) -> Result<(), String> {
     };
     let signal = match row.wake {
         Some(Wake::Signal(_, number)) => number,
-        Some(Wake::Children(..) | Wake::Timeout(_)) | None => 0,
+        Some(Wake::Children(..) | Wake::Timeout(_) | Wake::Decision(_)) | None => 0,
     };
     let alike = row.failure_streak.as_ref().map_or(0, |streak| streak.times);
     let counts = [

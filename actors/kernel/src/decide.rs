@@ -12,6 +12,7 @@ mod hold;
 mod operate;
 mod pause;
 mod plan;
+mod question;
 mod recover;
 mod repeat_limit;
 mod retention;

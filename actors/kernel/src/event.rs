@@ -115,6 +115,8 @@ pub enum StageOutcome {
     Sleep(Timestamp, Blob),
     /// Run this stage once the event arrives or the time is up.
     Wait(EventName, Option<Duration>, Blob),
+    /// Ask a person this question. Run the stage once the answer arrives or the time is up.
+    Ask(String, Option<Duration>, Blob),
     /// Run the same stage again. Nothing is stored.
     Yield,
     /// Run the same stage again after a backoff.
@@ -160,6 +162,8 @@ pub struct StageEnded {
     pub signals: Vec<SentSignal>,
     /// Children that the stage collected one by one.
     pub children: Vec<Birth>,
+    /// `true` if children keep their places in the width while they ask a person.
+    pub keep_places: bool,
     /// What its code noted. A stage that fails leaves its note as well; a yield and a panic leave none.
     pub note: Option<Blob>,
     /// `true` if a rollback must pass over this stage. It counts only if the stage's effects are kept.

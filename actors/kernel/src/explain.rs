@@ -10,6 +10,7 @@ use crate::decide::Draft;
 use crate::family::{Family, Scope};
 use crate::id::{Blob, EventName, ProcedureId, Timestamp};
 use crate::kernel::Kernel;
+use crate::latch::LatchState;
 use crate::needs::Lacking;
 use crate::row::{JoinPolicy, Round, Row};
 use crate::wait::WaitReason;
@@ -166,7 +167,8 @@ impl Kernel {
                 | WaitReason::RollbackFailed
                 | WaitReason::Paused
                 | WaitReason::RepeatLimit
-                | WaitReason::Quarantined),
+                | WaitReason::Quarantined
+                | WaitReason::Decision(_)),
             ) => WakeSource::Operator(reason.clone()),
             Some(WaitReason::Queue) if self.draining => WakeSource::Start,
             Some(
@@ -209,7 +211,8 @@ impl Kernel {
                 | WaitReason::RollbackFailed
                 | WaitReason::Paused
                 | WaitReason::RepeatLimit
-                | WaitReason::Quarantined,
+                | WaitReason::Quarantined
+                | WaitReason::Decision(_),
             )
             | None => Vec::new(),
         }
@@ -316,7 +319,8 @@ fn width(family: &Family, row: &Row) -> Vec<Need> {
         .iter()
         .skip(round.first as usize)
         .take(round.count as usize);
-    let active = members.filter(|other| is_live(other) && other.wait != Some(WaitReason::Width));
+    let takes_place = |row: &Row| !matches!(LatchState::of(row), LatchState::Held | LatchState::Idle);
+    let active = members.filter(|other| is_live(other) && takes_place(other));
     vec![Need {
         why: WaitingFor::Width,
         of: active.map(|other| other.id).collect(),

@@ -202,6 +202,8 @@ pub struct Kernel {
     /// Procedures whose timers have nothing to wake.
     pub(crate) disarmed: BTreeSet<ProcedureId>,
     pub(crate) waiters: Waiters,
+    /// Procedures that ask a person, by the instant since which they ask.
+    pub(crate) asking: BTreeSet<(Timestamp, ProcedureId)>,
     pub(crate) keys: BTreeMap<Key, KeyEntry>,
     /// Keyspaces of user data: the store's, and those that decided commits write to.
     pub(crate) spaces: BTreeSet<Key>,
@@ -348,6 +350,13 @@ impl Kernel {
     #[must_use]
     pub fn next_wave(&self, served: Seq) -> Option<Seq> {
         self.waiters.next(served).filter(|_| !self.draining)
+    }
+
+    /// Returns the procedures that ask a person, each with the instant since which it asks, oldest first. One whose
+    /// family fails meanwhile is among them until it has ended.
+    #[must_use]
+    pub const fn asking(&self) -> &BTreeSet<(Timestamp, ProcedureId)> {
+        &self.asking
     }
 
     /// Returns `true` if a timer is missing that a row asks for. This compares two counts, so it is cheap however many

@@ -7,6 +7,8 @@ use crate::wait::WaitReason;
 /// State of one child as its latch counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatchState {
+    /// Asks a person. It takes no place in the width.
+    Idle,
     /// Held back by the width.
     Held,
     /// Running or parked.
@@ -36,6 +38,8 @@ impl LatchState {
             ) => {
                 if matches!(row.wait, Some(WaitReason::Width)) {
                     Self::Held
+                } else if matches!(&row.wait, Some(WaitReason::Decision(question)) if !question.keeps_place) {
+                    Self::Idle
                 } else {
                     Self::Active
                 }
@@ -103,6 +107,7 @@ impl Latch {
             *count = if enters { *count + 1 } else { count.saturating_sub(1) };
         };
         match standing {
+            LatchState::Idle => {}
             LatchState::Held => step(&mut self.held),
             LatchState::Active => step(&mut self.active),
             LatchState::Failing => {
@@ -123,7 +128,7 @@ impl Latch {
                 LatchState::Succeeded if enters => self.named_left = self.named_left.saturating_sub(1),
                 LatchState::Succeeded => self.named_left += 1,
                 LatchState::Failing | LatchState::Failed => step(&mut self.named_lost),
-                LatchState::Held | LatchState::Active => {}
+                LatchState::Idle | LatchState::Held | LatchState::Active => {}
             }
         }
     }
@@ -150,7 +155,13 @@ impl Latch {
     /// Returns `true` if the width lets another child start.
     #[must_use]
     pub const fn has_room(&self, round: &Round) -> bool {
-        self.held > 0 && (round.width == 0 || self.active < round.width)
+        self.held > 0 && self.has_place(round)
+    }
+
+    /// Returns `true` if the width has a free place.
+    #[must_use]
+    pub const fn has_place(&self, round: &Round) -> bool {
+        round.width == 0 || self.active < round.width
     }
 
     /// Returns `true` if all children have ended.

@@ -126,6 +126,9 @@ pub struct Round {
     /// How many may run at once; 0 means no limit.
     #[serde(rename = "w", default)]
     pub width: u32,
+    /// `true` if children keep their places in the width while they ask a person.
+    #[serde(rename = "k", default, skip_serializing_if = "crate::wait::is_false")]
+    pub keep_places: bool,
 }
 
 impl Round {

@@ -67,9 +67,10 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Every reason to wait but quarantine, which damage alone brings; and broadcasts that woke in parts.
-const WAITS: [&str; 14] = [
+const WAITS: [&str; 15] = [
     "Backoff",
     "Children",
+    "Decision",
     "Event",
     "Lock",
     "Paused",

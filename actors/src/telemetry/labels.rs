@@ -18,7 +18,7 @@ pub(crate) const fn live_place(state: ProcedureState) -> Option<usize> {
     }
 }
 
-pub(super) const WAITS: [&str; 14] = [
+pub(super) const WAITS: [&str; 15] = [
     "width",
     "permit",
     "children",
@@ -33,6 +33,7 @@ pub(super) const WAITS: [&str; 14] = [
     "lock",
     "paused",
     "repeat_limit",
+    "decision",
 ];
 
 /// Returns the index of a wait reason.
@@ -52,6 +53,7 @@ pub(crate) const fn wait_place(reason: &WaitReason) -> usize {
         WaitReason::Lock(_) => 11,
         WaitReason::Paused => 12,
         WaitReason::RepeatLimit => 13,
+        WaitReason::Decision(_) => 14,
     }
 }
 
@@ -71,7 +73,7 @@ pub(super) const fn outcome_place(state: ProcedureState) -> Option<usize> {
 
 pub(super) const MAILBOXES: [&str; 5] = ["supervisor", "limiter", "journal", "reader", "worker"];
 
-pub(super) const RULES: [&str; 17] = [
+pub(super) const RULES: [&str; 18] = [
     "overrun",
     "retry_storm",
     "no_progress",
@@ -89,6 +91,7 @@ pub(super) const RULES: [&str; 17] = [
     "clock_ahead",
     "store_failed",
     "size",
+    "undecided",
 ];
 
 pub(super) const REFUSALS: [&str; 12] = [

@@ -116,11 +116,13 @@ pub enum Rule {
     StoreFailed,
     /// The procedure, its history, its family or its signals are large, or near what is allowed.
     Size,
+    /// The procedure asks a person, who has not decided yet.
+    Undecided,
 }
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Overrun,
         Self::RetryStorm,
         Self::NoProgress,
@@ -138,6 +140,7 @@ impl Rule {
         Self::ClockAhead,
         Self::StoreFailed,
         Self::Size,
+        Self::Undecided,
     ];
 
     /// Returns the rule's name, as used in metrics and logs.
@@ -161,6 +164,7 @@ impl Rule {
             Self::ClockAhead => "clock_ahead",
             Self::StoreFailed => "store_failed",
             Self::Size => "size",
+            Self::Undecided => "undecided",
         }
     }
 }

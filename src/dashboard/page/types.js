@@ -19,6 +19,7 @@
  * @property {string|null} key
  * @property {string} state
  * @property {string|null} reason
+ * @property {unknown} [question]
  * @property {string|null} waits
  * @property {string} since
  * @property {string|null} until

@@ -235,6 +235,14 @@ where
                 }
                 *then
             }
+            Act::Got(then) => {
+                let got = match (cx.answer::<i64>()?, cx.timed_out()) {
+                    (answer, false) => format!("{answer:?}"),
+                    (_, true) => "no answer in time".to_owned(),
+                };
+                lab.note(format!("{name}{stage} got {got}"));
+                *then
+            }
             Act::Note(text, then) => {
                 cx.note(&text)?;
                 *then
@@ -323,6 +331,9 @@ where
             | Act::DoneSignal
             | Act::Fail(_)
             | Act::GiveUp(_)
+            | Act::Ask(..)
+            | Act::DoneAnswer
+            | Act::SpawnKeeping(..)
             | Act::SleepUntil(_)
             | Act::Sleep(_)
             | Act::SleepAgain(_)
@@ -349,6 +360,20 @@ where
         },
         Act::Fail(text) => return Err(StageError::fail(text)),
         Act::GiveUp(text) => Step::Fail(text),
+        Act::Ask(question, timeout) => Step::Ask {
+            question,
+            timeout: timeout.map(Duration::from_millis),
+            then,
+        },
+        Act::DoneAnswer => match cx.answer::<i64>()? {
+            Some(answer) => Step::Done(answer),
+            None if cx.timed_out() => Step::Done(-1),
+            None => Step::Done(-2),
+        },
+        Act::SpawnKeeping(plans, width) => Step::Spawn {
+            children: listed(plans)?.width(width).keep_places(),
+            then,
+        },
         Act::SleepUntil(until) => Step::Sleep { until: ms(until), then },
         Act::Sleep(time) => Step::Sleep {
             until: cx.now().after(Duration::from_millis(time)),
@@ -378,6 +403,7 @@ where
         | Act::Hang(..)
         | Act::Repeated(..)
         | Act::Note(..)
+        | Act::Got(..)
         | Act::NothingToUndo(..)
         | Act::FailFirst(..)
         | Act::Panic(..)

@@ -12,7 +12,7 @@ use procession::{
 };
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
-use procession_kernel::{Blob, Ending, FailureStreak, Hold, InFlight, Record, Round, Row, Seq, Wake};
+use procession_kernel::{Blob, Ending, FailureStreak, Hold, InFlight, Question, Record, Round, Row, Seq, Wake};
 
 use serde_json::json;
 
@@ -275,7 +275,7 @@ fn said(feed: &mut Feed<'_>) -> Box<FailureStreak> {
 }
 
 fn wait(feed: &mut Feed<'_>) -> WaitReason {
-    match feed.byte() % 14 {
+    match feed.byte() % 15 {
         0 => WaitReason::Width,
         1 => WaitReason::Permit("stuck".into()),
         2 => WaitReason::Children,
@@ -289,14 +289,20 @@ fn wait(feed: &mut Feed<'_>) -> WaitReason {
         10 => WaitReason::Lock("a/b".into()),
         11 => WaitReason::Paused,
         12 => WaitReason::RepeatLimit,
+        13 => WaitReason::Decision(Box::new(Question {
+            text: "a".to_owned(),
+            until: feed.maybe(Feed::time),
+            keeps_place: feed.byte().is_multiple_of(2),
+        })),
         _ => WaitReason::Quarantined,
     }
 }
 
 fn wake(feed: &mut Feed<'_>) -> Wake {
-    match feed.byte() % 3 {
+    match feed.byte() % 4 {
         0 => Wake::Children(feed.count(), feed.count()),
         1 => Wake::Signal("go".into(), feed.count()),
+        2 => Wake::Decision(feed.maybe(|feed| Blob::from(vec![feed.byte()]))),
         _ => Wake::Timeout("go".into()),
     }
 }
@@ -313,6 +319,7 @@ fn round(feed: &mut Feed<'_>) -> Round {
             _ => JoinPolicy::Custom,
         },
         width: feed.count(),
+        keep_places: feed.byte() == 1,
     }
 }
 

@@ -119,7 +119,8 @@ impl Draft<'_> {
             | WaitReason::Poison
             | WaitReason::RollbackFailed
             | WaitReason::RepeatLimit
-            | WaitReason::Quarantined => None,
+            | WaitReason::Quarantined
+            | WaitReason::Decision(_) => None,
         }
     }
 

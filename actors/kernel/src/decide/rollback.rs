@@ -330,6 +330,7 @@ impl Ending {
             | Self::Spawn
             | Self::Sleep
             | Self::Wait
+            | Self::Asked
             | Self::Retry
             | Self::Fail
             | Self::Panic => true,

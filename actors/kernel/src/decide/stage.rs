@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::draft::Draft;
 use super::signal::words;
-use super::spawn::check_places;
+use super::spawn::{ListRules, check_places};
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{AdmissionEffect, DispatchEffect};
 use crate::event::{Birth, StageEnded, StageOutcome};
@@ -99,6 +99,7 @@ impl Draft<'_> {
             | StageOutcome::Spawn { .. }
             | StageOutcome::Sleep(..)
             | StageOutcome::Wait(..)
+            | StageOutcome::Ask(..)
             | StageOutcome::Yield
             | StageOutcome::Retry(_)
             | StageOutcome::RetryAfter(..)
@@ -145,7 +146,7 @@ impl Draft<'_> {
             StageOutcome::Next(_) | StageOutcome::Done(_) if !report.children.is_empty() => {
                 self.check_spawn(report.id, &[], &report.children)?;
             }
-            StageOutcome::Sleep(..) | StageOutcome::Wait(..) if !report.children.is_empty() => {
+            StageOutcome::Sleep(..) | StageOutcome::Wait(..) | StageOutcome::Ask(..) if !report.children.is_empty() => {
                 return Err("children were added, and the stage went to sleep or to wait; \
                             return Next, Spawn or Done, which wait for them"
                     .to_owned());
@@ -160,6 +161,7 @@ impl Draft<'_> {
             | StageOutcome::Done(_)
             | StageOutcome::Sleep(..)
             | StageOutcome::Wait(..)
+            | StageOutcome::Ask(..)
             | StageOutcome::Yield
             | StageOutcome::Retry(_)
             | StageOutcome::RetryAfter(..)
@@ -320,9 +322,15 @@ impl Draft<'_> {
         let StageEnded {
             outcome,
             children,
+            keep_places,
             admission,
             ..
         } = *report;
+        let list = |join, width| ListRules {
+            join,
+            width,
+            keep_places,
+        };
         let lacking = admission.and_then(|admission| admission.lacking);
         if lacking.is_some() && !leaves_effects(&outcome) {
             // A refusal has overruled the step for which the limiter was asked. The limiter may have granted the
@@ -332,7 +340,7 @@ impl Draft<'_> {
         match outcome {
             StageOutcome::Next(then) if !children.is_empty() => {
                 row.stage = then;
-                self.spawn(row, children, JoinPolicy::AllSucceeded, 0);
+                self.spawn(row, children, list(JoinPolicy::AllSucceeded, 0));
             }
             StageOutcome::Next(stage) => {
                 row.stage = stage;
@@ -341,7 +349,7 @@ impl Draft<'_> {
             }
             StageOutcome::Done(output) if !children.is_empty() => {
                 row.output = Some(output);
-                self.spawn(row, children, JoinPolicy::AllSucceeded, 0);
+                self.spawn(row, children, list(JoinPolicy::AllSucceeded, 0));
             }
             StageOutcome::Done(output) => self.done(row, output),
             StageOutcome::Spawn {
@@ -352,7 +360,7 @@ impl Draft<'_> {
             } => {
                 row.stage = then;
                 births.extend(children);
-                self.spawn(row, births, join, width);
+                self.spawn(row, births, list(join, width));
             }
             StageOutcome::Sleep(until, then) => {
                 row.stage = then;
@@ -362,6 +370,10 @@ impl Draft<'_> {
             StageOutcome::Wait(event, timeout, then) => {
                 row.stage = then;
                 self.wait(row, event, timeout);
+            }
+            StageOutcome::Ask(question, timeout, then) => {
+                row.stage = then;
+                self.ask_person(row, &question, timeout);
             }
             StageOutcome::Yield => self.put(row),
             StageOutcome::Retry(text) => self.try_again(row, CauseKind::AttemptsExhausted, text, None),
@@ -479,6 +491,7 @@ impl Draft<'_> {
             | StageOutcome::Spawn { .. }
             | StageOutcome::Sleep(..)
             | StageOutcome::Wait(..)
+            | StageOutcome::Ask(..)
             | StageOutcome::Yield => {
                 row.state = ProcedureState::Failed;
                 self.put(row);
@@ -589,7 +602,8 @@ const fn next_stage(outcome: &StageOutcome) -> Option<&Blob> {
         StageOutcome::Next(then)
         | StageOutcome::Spawn { then, .. }
         | StageOutcome::Sleep(_, then)
-        | StageOutcome::Wait(_, _, then) => Some(then),
+        | StageOutcome::Wait(_, _, then)
+        | StageOutcome::Ask(_, _, then) => Some(then),
         StageOutcome::Done(_)
         | StageOutcome::Yield
         | StageOutcome::Retry(_)
@@ -624,6 +638,7 @@ const fn leaves_effects(outcome: &StageOutcome) -> bool {
         | StageOutcome::Spawn { .. }
         | StageOutcome::Sleep(..)
         | StageOutcome::Wait(..)
+        | StageOutcome::Ask(..)
         | StageOutcome::GiveUp(_) => true,
         StageOutcome::Yield
         | StageOutcome::Retry(_)
@@ -641,6 +656,7 @@ fn ending_of(outcome: &StageOutcome) -> (Ending, Option<&str>) {
         StageOutcome::Spawn { .. } => (Ending::Spawn, None),
         StageOutcome::Sleep(..) => (Ending::Sleep, None),
         StageOutcome::Wait(..) => (Ending::Wait, None),
+        StageOutcome::Ask(question, ..) => (Ending::Asked, Some(question)),
         StageOutcome::Retry(text) | StageOutcome::RetryAfter(_, text) => (Ending::Retry, Some(text)),
         StageOutcome::Fail(text) | StageOutcome::GiveUp(text) | StageOutcome::Refused(text) => {
             (Ending::Fail, Some(text))

@@ -57,6 +57,7 @@ impl StageEnded {
             submitted: Vec::new(),
             signals: Vec::new(),
             children: Vec::new(),
+            keep_places: false,
             note: None,
             nothing_to_undo: false,
             next_needs: NextStageNeeds::default(),

@@ -33,6 +33,14 @@ pub(super) fn is_at_rest(family: &Family) -> bool {
     counts && maps && rests(row)
 }
 
+/// Returns the state of a family at rest that waits for this.
+pub(super) const fn state_at_rest(wait: Option<&WaitReason>) -> ProcedureState {
+    match wait {
+        Some(WaitReason::Decision(_)) => ProcedureState::Runnable,
+        Some(_) | None => ProcedureState::WaitingTimeout,
+    }
+}
+
 /// Every field is listed, so that adding a field forces a decision here.
 fn rests(row: &Row) -> bool {
     let Row {
@@ -92,7 +100,7 @@ fn rests(row: &Row) -> bool {
         due,
     } = row;
     wait.as_ref().is_some_and(WaitReason::is_rest)
-        && *state == ProcedureState::WaitingTimeout
+        && *state == state_at_rest(wait.as_ref())
         && id.is_root()
         && parent.is_none()
         && *attempt == 0

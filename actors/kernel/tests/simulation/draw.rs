@@ -204,6 +204,11 @@ impl Draw {
                     then: next,
                 }
             }
+            // One of three asks a person instead, by the time alone, so that nothing else is drawn otherwise.
+            62..68 if (now.0 / 1_000_000).is_multiple_of(3) => {
+                let timeout = Some(Duration::from_secs(self.below(10))).filter(|time| time.as_secs() < 5);
+                StageOutcome::Ask("what now?".to_owned(), timeout, next)
+            }
             62..68 => StageOutcome::Sleep(now.after(Duration::from_secs(self.below(10))), next),
             68..76 => {
                 let timeout = self.percent(60).then(|| Duration::from_secs(self.below(10)));

@@ -51,6 +51,7 @@ impl Play {
             children: self.collected(&outcome),
             next_needs: self.next_needs(&outcome),
             // By the time and the id alone, so that nothing else is drawn otherwise than without them.
+            keep_places: now.0.is_multiple_of(2_000_000),
             note: note_at(now, id),
             nothing_to_undo: (now.0 / 1_000_000 + u64::from(id.member)).is_multiple_of(5),
             ..StageEnded::new(id, run, epoch, now, outcome)
