@@ -19,8 +19,8 @@ use procession_actors::messages::{
     SendSignal, SendSignals, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree, Verdicts,
 };
 use procession_actors::view::{
-    ArchivedFamily, ChangeFeed, DrainReport, Explanation, LatestFeed, ListFilter, LockView, Mailbox, Mailboxes,
-    MemberPage, Outcome, Page, ShutdownReport, Snapshot, Status, Verdict,
+    ArchivedFamily, ChangeFeed, DrainReport, Explanation, HistoryPage, LatestFeed, ListFilter, LockView, Mailbox,
+    Mailboxes, MemberPage, Outcome, Page, ShutdownReport, Snapshot, Status, Verdict,
 };
 use procession_actors::{
     AskError, CountedMessage, Engine, FamilyExport, Procedure, ReadError, SubmitError, Supervisor,
@@ -231,6 +231,21 @@ impl Executor {
     /// [`AskError::Unknown`] if it is not known, or its result has gone.
     pub async fn history(&self, id: ProcedureId) -> Result<Vec<HistoryEntry>, AskError> {
         self.ask(History(id)).await
+    }
+
+    /// Returns a page of the executed stages and undos of a family, newest first: at most `limit` entries, and 1,000.
+    /// Pass the page's `next` as `before` for the one after it; `None` begins with the newest.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Unknown`] if it is not known, or its result has gone.
+    pub async fn history_page(
+        &self,
+        id: ProcedureId,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<HistoryPage, AskError> {
+        self.ask(messages::HistoryPage { id, before, limit }).await
     }
 
     /// Copies everything that the journal holds of a family, live, finished or quarantined.

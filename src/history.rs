@@ -5,6 +5,48 @@ use procession_actors::journal::codec;
 use procession_kernel::HistoryEntry;
 use serde::de::DeserializeOwned;
 
+/// Returns what the code of a stage or an undo noted with [`StageContext::note`](crate::StageContext::note), or `None`
+/// if it noted nothing.
+///
+/// ```
+/// use procession::{Executor, Procedure, StageContext, StageError, Step};
+/// # use serde::{Deserialize, Serialize};
+///
+/// # #[derive(Serialize, Deserialize)]
+/// # struct Count;
+/// # impl Procedure for Count {
+/// #     const KIND: &'static str = "count";
+/// #     type Stage = ();
+/// #     type Env = ();
+/// #     type Output = ();
+/// #     fn first(&self) {}
+/// async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+///     cx.note(&"7 rows")?;
+///     Ok(Step::Done(()))
+/// }
+/// # }
+/// # #[actix_rt::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let executor = Executor::builder(directory.path().join("j")).register::<Count>(()).start().await?;
+/// let handle = executor.submit(Count).await?;
+/// let id = handle.id();
+/// handle.await?;
+/// let page = executor.history_page(id, None, 10).await?;
+/// let noted: Option<String> = procession::note(&page.entries[0])?;
+/// assert_eq!(noted.as_deref(), Some("7 rows"));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`CodecError`] if the note is of another type.
+pub fn note<T: DeserializeOwned>(entry: &HistoryEntry) -> Result<Option<T>, CodecError> {
+    let note = entry.note.as_ref();
+    note.map(|note| codec::decode_user(note.as_slice())).transpose()
+}
+
 /// Decodes the stage of a history entry, which is kept as it was encoded.
 ///
 /// ```

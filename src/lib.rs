@@ -84,14 +84,14 @@ pub mod views;
 pub use bulk::{Bulk, BulkEngine, BulkOutcome, BulkReport, BulkStage, BulkVerb};
 pub use executor::{Builder, Executor, Submission};
 pub use handle::{Handle, ProcedureError};
-pub use history::DecodeStage;
+pub use history::{DecodeStage, note};
 pub use noop::Noop;
 pub use procession_actors::journal::SyncMode;
 pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_store_rate};
 pub use procession_actors::offline::{Imported, Importer, Offline, OfflineState};
 pub use procession_actors::view::{
     ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, ChangeFeed, DrainReport, Explanation, FamilyScope,
-    KindUse, LatestFeed, LatestRows, ListFilter, LockView, LockWaiter, Mailbox, Mailboxes, MemberPage, Outcome, Page,
+    HistoryPage, KindUse, LatestFeed, LatestRows, ListFilter, LockView, LockWaiter, Mailbox, Mailboxes, MemberPage, Outcome, Page,
     Particulars, QueuePosition, Recovered, Rule, ShutdownReport, Sizes, Snapshot, StageUse, Status, UserCall, Values,
     Verdict, WorkerStatus,
 };

@@ -21,6 +21,8 @@ pub use explanation::{
     ChildrenLeftView, EndView, ExplanationView, LinkView, LockWantedView, PermitWantedView, PlaceView,
 };
 pub use history::HistoryView;
+#[cfg(feature = "dashboard")]
+pub(crate) use history::note_shown;
 pub use limit::{LimitView, LimitWaiterView};
 pub use lock::{HolderView, LockUseView, WaiterView};
 pub use mailbox::{MailboxView, NameView};

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use actix::Message;
 use procession_kernel::{
-    Birth, Blob, Epoch, Key, ProcedureId, ProcedureState, SentSignal, Seq, StageCall, StageTask, Timestamp,
-    TraceParent, UserWrite,
+    Birth, Blob, Epoch, HistoryEntry, Key, ProcedureId, ProcedureState, SentSignal, Seq, StageCall, StageTask,
+    Timestamp, TraceParent, UserWrite,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 use crate::clock::Clock;
 use crate::error::{CodecError, ReadError};
 use crate::journal::keys::OUTPUT;
+use crate::journal::reader::HISTORY_PAGE;
 use crate::journal::{Reader, Space, codec};
 use crate::procedure::Procedure;
 use crate::signal::SendSignal;
@@ -88,8 +89,10 @@ pub(crate) enum Woken {
     Children(Vec<ChildOutcome>),
     /// A signal's arrival.
     Signal(Box<Signal>),
-    /// The timeout of an event.
+    /// The timeout of an event, or of a question.
     Timeout,
+    /// A person's answer.
+    Answer(Blob),
 }
 
 impl Woken {
@@ -97,7 +100,7 @@ impl Woken {
     pub(crate) fn children(&self) -> &[ChildOutcome] {
         match self {
             Self::Children(outcomes) => outcomes,
-            Self::Plainly | Self::Signal(_) | Self::Timeout => &[],
+            Self::Plainly | Self::Signal(_) | Self::Timeout | Self::Answer(_) => &[],
         }
     }
 }
@@ -180,6 +183,8 @@ pub struct CallContext<'a> {
     pub(crate) births: Vec<Birth>,
     pub(crate) signals: Vec<SentSignal>,
     pub(crate) children: Vec<Birth>,
+    pub(crate) note: Option<Blob>,
+    pub(crate) nothing_to_undo: bool,
 }
 
 impl<'a> CallContext<'a> {
@@ -191,6 +196,8 @@ impl<'a> CallContext<'a> {
             births: Vec::new(),
             signals: Vec::new(),
             children: Vec::new(),
+            note: None,
+            nothing_to_undo: false,
         }
     }
 
@@ -382,11 +389,25 @@ impl<'a> CallContext<'a> {
     pub fn signal(&self) -> Option<&'a Signal> {
         match &self.call.woken {
             Woken::Signal(signal) => Some(signal),
-            Woken::Plainly | Woken::Children(_) | Woken::Timeout => None,
+            Woken::Plainly | Woken::Children(_) | Woken::Timeout | Woken::Answer(_) => None,
         }
     }
 
-    /// Returns `true` if a `Wait` ended because of its timeout.
+    /// Returns the answer that started this stage after an [`Ask`](crate::Step::Ask). Returns `None` if the time was up,
+    /// which [`timed_out`](Self::timed_out) tells, or if an operator let the procedure go on without an answer.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the answer is not of this type. Whoever answers through a dashboard or the command line types
+    /// JSON: check what it may be before you ask, and ask again if it is something else.
+    pub fn answer<T: DeserializeOwned>(&self) -> Result<Option<T>, CodecError> {
+        match &self.call.woken {
+            Woken::Answer(answer) => codec::decode_user(answer.as_slice()).map(Some),
+            Woken::Plainly | Woken::Children(_) | Woken::Signal(_) | Woken::Timeout => Ok(None),
+        }
+    }
+
+    /// Returns `true` if a `Wait` or an `Ask` ended because of its timeout.
     #[must_use]
     pub fn timed_out(&self) -> bool {
         matches!(self.call.woken, Woken::Timeout)
@@ -419,6 +440,81 @@ impl<'a> CallContext<'a> {
         birth.on_failure = procession_kernel::OnFailure::Compensate;
         self.children.push(birth);
         Ok(())
+    }
+
+    /// Leaves a note in the history entry of this stage or undo: what it did or found, for its undo and for people. A
+    /// second note replaces the first.
+    ///
+    /// The note is part of the commit, and goes when the family is evicted. It is at most 64 KiB when it is encoded; a
+    /// larger one fails the stage for good, or the attempt of an undo, with a cause that names the bound. A stage that
+    /// fails or is tried again leaves its note too. One that yields or panics leaves none.
+    ///
+    /// The undo of the stage reads the note with [`noted`](Self::noted), and other code with the `note` function of the
+    /// `procession` package. A dashboard shows only its size unless the host says otherwise.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the note cannot be encoded. The earlier note, if any, is kept then.
+    ///
+    /// ```
+    /// # use procession_actors::{Procedure, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// # struct Cloud;
+    /// # impl Cloud {
+    /// #     async fn create(&self) -> Result<u64, std::io::Error> { Ok(7) }
+    /// #     async fn delete(&self, _: u64) -> Result<(), std::io::Error> { Ok(()) }
+    /// # }
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct CreateDisk;
+    /// # impl Procedure for CreateDisk {
+    /// #     const KIND: &'static str = "create_disk";
+    /// #     type Stage = ();
+    /// #     type Env = std::sync::Arc<Cloud>;
+    /// #     type Output = u64;
+    /// #     fn first(&self) {}
+    /// async fn execute(&mut self, _: (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    ///     let disk = cx.env().create().await?;
+    ///     cx.note(&disk)?;
+    ///     Ok(Step::Done(disk))
+    /// }
+    ///
+    /// async fn rollback(&mut self, _: (), cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+    ///     // A stage that failed before it created the disk has left no note.
+    ///     if let Some(disk) = cx.noted::<u64>()? {
+    ///         cx.env().delete(disk).await?;
+    ///     }
+    ///     Ok(())
+    /// }
+    /// # }
+    /// ```
+    pub fn note<T: Serialize>(&mut self, note: &T) -> Result<(), CodecError> {
+        self.note = Some(codec::encode_user(note)?);
+        Ok(())
+    }
+
+    /// In an undo, returns the note that the stage left: that of its newest attempt. Returns `None` if it left none,
+    /// and always in a stage.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the note is not of this type.
+    pub fn noted<T: DeserializeOwned>(&self) -> Result<Option<T>, CodecError> {
+        match &self.call.stage.task {
+            StageTask::Undo { note, .. } => note
+                .as_ref()
+                .map(|note| codec::decode_user(note.as_slice()))
+                .transpose(),
+            StageTask::Execute { .. } | StageTask::Join(_) | StageTask::CleanUp => Ok(None),
+        }
+    }
+
+    /// Declares that this stage leaves nothing that a rollback must undo: its undo is not called, and costs no commit.
+    /// Plans do not list it.
+    ///
+    /// It counts if the stage succeeds or returns [`Step::Fail`](crate::Step::Fail). A stage that fails in another way
+    /// may have left something, so it is undone. In an undo it has no effect.
+    pub fn nothing_to_undo(&mut self) {
+        self.nothing_to_undo = true;
     }
 
     /// Returns `true` if the store can keep user data under this name and key.
@@ -523,6 +619,27 @@ impl<'a> CallContext<'a> {
             return Ok(None);
         }
         value::read(&self.host.reader, id).await
+    }
+
+    /// Reads this procedure's own committed stages and undos, newest first: at most `limit` entries, and 1,000. Pass
+    /// the number of the last entry as `before` to read on; `None` begins with the newest.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read, or an entry is damaged.
+    pub async fn history(&self, before: Option<u32>, limit: usize) -> Result<Vec<HistoryEntry>, ReadError> {
+        let id = self.id();
+        let limit = limit.min(HISTORY_PAGE);
+        let mut entries = Vec::new();
+        let mut before = before;
+        while entries.len() < limit {
+            let (read, next) = self.host.reader.history_before(id.family, before, limit).await?;
+            let own = read.into_iter().filter(|entry| entry.member == id.member);
+            entries.extend(own.take(limit - entries.len()));
+            let Some(next) = next else { break };
+            before = Some(next);
+        }
+        Ok(entries)
     }
 
     /// Submits a family of its own in this stage's commit: exactly once, however often the stage runs. Its number is

@@ -138,6 +138,18 @@ pub struct Tree(pub ProcedureId);
 #[rtype(result = "Result<Vec<HistoryEntry>, AskError>")]
 pub struct History(pub ProcedureId);
 
+/// Asks for a page of a family's history, newest first.
+#[derive(Message, Clone, Copy)]
+#[rtype(result = "Result<view::HistoryPage, AskError>")]
+pub struct HistoryPage {
+    /// Any member of the family.
+    pub id: ProcedureId,
+    /// Returns only entries with a lower number; `None` begins with the newest.
+    pub before: Option<u32>,
+    /// The maximum number of entries; at most 1,000 per request.
+    pub limit: usize,
+}
+
 /// Copies everything that the journal holds of a family, including quarantined and finished families.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<FamilyExport, AskError>")]
@@ -250,7 +262,8 @@ impl Operate {
     }
 
     /// Ends a backoff now, or the wait of a procedure that needs an operator, as poison or with a failed rollback. The
-    /// attempt, or the undo, begins at once. Failed attempts stay counted.
+    /// attempt, or the undo, begins at once. Failed attempts stay counted. One that asks a person goes on without an
+    /// answer.
     #[must_use]
     pub const fn retry_now(id: ProcedureId, by: OperatorRequest) -> Self {
         Self::new(Verb::RetryNow(id), by)
@@ -339,6 +352,15 @@ impl Operate {
     ) -> Result<Self, CodecError> {
         let name = EventName::from(name.into());
         Ok(Self::new(Verb::Signal(id, name, codec::encode_user(payload)?), by))
+    }
+
+    /// Answers the question that a procedure asks. Refused if it asks none, so an answer never meets a later question.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the answer cannot be encoded.
+    pub fn decide<T: Serialize>(id: ProcedureId, answer: &T, by: OperatorRequest) -> Result<Self, CodecError> {
+        Ok(Self::new(Verb::Decide(id, codec::encode_user(answer)?), by))
     }
 
     /// Acknowledges the result of a finished root, so that it may be evicted earlier. Any member identifies the family.

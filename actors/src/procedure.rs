@@ -77,7 +77,8 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     const SIGNAL_KEYS: usize = procession_kernel::SIGNAL_KEYS;
     /// `true` for a kind with a [`completion_cleanup`](Self::completion_cleanup).
     const CLEANUP: bool = false;
-    /// How much history is kept.
+    /// How much history is kept. A kind that runs without end has no [`ROLLBACK`](Self::ROLLBACK) and keeps the
+    /// [`Newest`](HistoryDetail::Newest) entries; the two together do not compile otherwise.
     const HISTORY: HistoryDetail = HistoryDetail::Full;
 
     /// The stages: usually an enum without data, so that `match` is exhaustive.

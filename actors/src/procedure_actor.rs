@@ -116,7 +116,7 @@ impl Handler<Call> for ProcedureActor {
         };
         match code.call.stage.task {
             StageTask::Execute { run, .. } => self.run(code.execute(running, run), ctx),
-            StageTask::Undo { scope, number } => self.run(code.undo(running, scope, number), ctx),
+            StageTask::Undo { scope, number, .. } => self.run(code.undo(running, scope, number), ctx),
             StageTask::Join(Round { first, .. }) => {
                 let reported = code.join(&mut *running, first);
                 self.running = Some(running);
@@ -190,6 +190,7 @@ impl Code {
                 payload: did.payload,
                 upgraded: did.upgraded,
                 writes: did.writes,
+                note: did.note,
             };
             (Reported(self.call.stage.kind, Report::Undo(Box::new(report))), running)
         }
@@ -237,6 +238,7 @@ const fn outcome(outcome: &StageOutcome) -> &'static str {
         StageOutcome::Spawn { .. } => "spawn",
         StageOutcome::Sleep(..) => "sleep",
         StageOutcome::Wait(..) => "wait",
+        StageOutcome::Ask(..) => "ask",
         StageOutcome::Yield => "yield",
         StageOutcome::Retry(_) | StageOutcome::RetryAfter(..) => "retry",
         StageOutcome::Fail(_) | StageOutcome::GiveUp(_) | StageOutcome::Refused(_) => "failed",

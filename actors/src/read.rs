@@ -20,7 +20,8 @@ use crate::journal::{Reader, keys};
 use crate::procedure::Procedure;
 use crate::value;
 use crate::view::{
-    ArchivedFamily, FamilyScope, ListFilter, Outcome, Page, SignalSummary, Sizes, Status, StoredCounts, Values,
+    ArchivedFamily, FamilyScope, HistoryPage, ListFilter, Outcome, Page, SignalSummary, Sizes, Status, StoredCounts,
+    Values,
 };
 use pages::page;
 
@@ -107,6 +108,18 @@ impl CommittedReader {
     pub async fn history(&self, family: u64, limit: usize) -> Result<Vec<HistoryEntry>, AskError> {
         let history = self.reader.history(family, limit).await;
         history.map_err(|error| self.unreadable(family, error))
+    }
+
+    /// Reads entries of a family's history from before a number, newest first, at most `limit` of them and 1,000.
+    /// `None` begins with the newest.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if an entry cannot be read, or the engine has stopped.
+    pub async fn history_page(&self, family: u64, before: Option<u32>, limit: usize) -> Result<HistoryPage, AskError> {
+        let read = self.reader.history_before(family, before, limit).await;
+        let (entries, next) = read.map_err(|error| self.unreadable(family, error))?;
+        Ok(HistoryPage { entries, next })
     }
 
     /// Reads how a procedure ended. Returns `None` if it has not ended, or the journal does not know it.

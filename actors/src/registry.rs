@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use procession_kernel::{
-    Birth, Blob, EventName, JoinRuling, Kind, KindRules, NextStageNeeds, SentSignal, Seq, StageEnded, StageOutcome,
-    Timestamp, UserWrite,
+    Birth, Blob, EventName, HistoryDetail, JoinRuling, Kind, KindRules, NextStageNeeds, SentSignal, Seq, StageEnded,
+    StageOutcome, Timestamp, UserWrite,
 };
 
 use crate::context::{Call, Host, StageContext};
@@ -37,6 +37,10 @@ pub(crate) struct Did<T> {
     pub(crate) submitted: Vec<Birth>,
     pub(crate) signals: Vec<SentSignal>,
     pub(crate) children: Vec<Birth>,
+    /// Children keep their places in the width while they ask a person.
+    pub(crate) keep_places: bool,
+    pub(crate) note: Option<Blob>,
+    pub(crate) nothing_to_undo: bool,
     pub(crate) next_needs: NextStageNeeds,
 }
 
@@ -50,6 +54,9 @@ impl<T> Did<T> {
             submitted: Vec::new(),
             signals: Vec::new(),
             children: Vec::new(),
+            keep_places: false,
+            note: None,
+            nothing_to_undo: false,
             next_needs: NextStageNeeds::default(),
         }
     }
@@ -107,6 +114,12 @@ impl Registry {
     /// [`Procedure::kind`] returns it run as this kind.
     pub fn register_as<P: Procedure>(&mut self, kind: Kind, settings: KindSettings, env: P::Env) {
         const { assert!(P::OLDEST <= P::VERSION, "OLDEST is above VERSION") };
+        const {
+            assert!(
+                !P::ROLLBACK || !matches!(P::HISTORY, HistoryDetail::Newest(_)),
+                "HISTORY is Newest, but ROLLBACK is true: a rollback needs the whole history"
+            );
+        };
         let rules = KindRules {
             version: P::VERSION,
             oldest: P::OLDEST,
@@ -331,8 +344,10 @@ impl<P: Procedure> Typed<P> {
         let result = calling.make(body.catch_unwind()).await;
         let (writes, submitted) = (std::mem::take(&mut cx.writes), std::mem::take(&mut cx.births));
         let (children, signals) = (std::mem::take(&mut cx.children), std::mem::take(&mut cx.signals));
+        let (note, nothing_to_undo) = (cx.note.take(), cx.nothing_to_undo);
         drop(cx);
         let mut next_needs = NextStageNeeds::default();
+        let keep_places = matches!(&result, Ok(Ok(Step::Spawn { children, .. })) if children.keep_places);
         let outcome = match result {
             Ok(Ok(step)) => self.step_taken(step, &mut next_needs),
             Ok(Err(StageError::Retry(text))) => StageOutcome::Retry(text),
@@ -350,7 +365,12 @@ impl<P: Procedure> Typed<P> {
         );
         if !leaves_value {
             self.value = None;
-            return Did::nothing(outcome);
+            // A failure that the stage returned leaves its note; a yield and a panic leave nothing.
+            let noted = !matches!(outcome, StageOutcome::Yield | StageOutcome::Panicked(_));
+            return Did {
+                note: note.filter(|_| noted),
+                ..Did::nothing(outcome)
+            };
         }
         match self.changed() {
             Ok(payload) => Did {
@@ -361,6 +381,9 @@ impl<P: Procedure> Typed<P> {
                 submitted,
                 signals,
                 children,
+                keep_places,
+                note,
+                nothing_to_undo,
                 next_needs,
             },
             Err(why) => {
@@ -414,9 +437,9 @@ impl<P: Procedure> Typed<P> {
             }
         });
         let result = calling.make(body.catch_unwind()).await;
-        let writes = std::mem::take(&mut cx.writes);
+        let (writes, note) = (std::mem::take(&mut cx.writes), cx.note.take());
         drop(cx);
-        let failed = match result {
+        let (failed, note) = match result {
             Ok(Ok(())) => match self.changed() {
                 Ok(payload) => {
                     return Did {
@@ -424,16 +447,20 @@ impl<P: Procedure> Typed<P> {
                         payload,
                         upgraded: None,
                         writes,
+                        note,
                         ..Did::nothing(Ok(()))
                     };
                 }
-                Err(why) => StageError::Retry(why),
+                Err(why) => (StageError::Retry(why), None),
             },
-            Ok(Err(error)) => error,
-            Err(panic) => StageError::Retry(panic_text(&*panic)),
+            Ok(Err(error)) => (error, note),
+            Err(panic) => (StageError::Retry(panic_text(&*panic)), None),
         };
         self.value = None;
-        Did::nothing(Err(failed))
+        Did {
+            note,
+            ..Did::nothing(Err(failed))
+        }
     }
 }
 
@@ -461,6 +488,9 @@ impl<P: Procedure> Running for Typed<P> {
                 submitted: did.submitted,
                 signals: did.signals,
                 children: did.children,
+                keep_places: did.keep_places,
+                note: did.note,
+                nothing_to_undo: did.nothing_to_undo,
                 next_needs: did.next_needs,
                 admission: None,
             })
@@ -545,6 +575,11 @@ fn step_outcome<P: Procedure>(step: Step<P>) -> Result<StageOutcome, CodecError>
         Step::Wait { event, timeout, then } => {
             StageOutcome::Wait(EventName::from(event), timeout, codec::encode_user(&then)?)
         }
+        Step::Ask {
+            question,
+            timeout,
+            then,
+        } => StageOutcome::Ask(question, timeout, codec::encode_user(&then)?),
         Step::Fail(cause) => StageOutcome::GiveUp(cause),
         Step::Yield => StageOutcome::Yield,
     })

@@ -45,6 +45,20 @@ pub enum Step<P: Procedure> {
         /// The stage to run; it reads the event with [`CallContext::signal`](crate::CallContext::signal).
         then: P::Stage,
     },
+    /// Ask a person, and run `then` once the question is answered with `Executor::decide`, an operator lets the
+    /// procedure go on without an answer, or the time is up.
+    ///
+    /// The procedure is parked meanwhile: it releases permits that it holds while active, locks unless it holds them for
+    /// life, and its place in its parent's width unless the list [keeps places](Children::keep_places). A signal or a
+    /// broadcast is no answer. An operator sees the question, for as long as nobody decides, in the verdict `undecided`.
+    Ask {
+        /// The question, for people; cut to 2,048 bytes.
+        question: String,
+        /// How long to wait for the answer; `None` waits for ever.
+        timeout: Option<Duration>,
+        /// The stage to run; it reads the answer with [`CallContext::answer`](crate::CallContext::answer).
+        then: P::Stage,
+    },
     /// Fail the procedure with this cause, and keep what the stage did: the value, the writes, the signals and the
     /// families that it submitted are part of the commit, as with any other step. The rollback then begins with the
     /// undo of this stage, which sees all of it.
@@ -90,9 +104,11 @@ impl<P: Procedure> Step<P> {
     /// Returns the stage that this step asks for, if it asks for one.
     pub(crate) const fn next_stage(&self) -> Option<&P::Stage> {
         match self {
-            Self::Next(then) | Self::Spawn { then, .. } | Self::Sleep { then, .. } | Self::Wait { then, .. } => {
-                Some(then)
-            }
+            Self::Next(then)
+            | Self::Spawn { then, .. }
+            | Self::Sleep { then, .. }
+            | Self::Wait { then, .. }
+            | Self::Ask { then, .. } => Some(then),
             Self::Done(_) | Self::Fail(_) | Self::Yield => None,
         }
     }
@@ -116,6 +132,16 @@ impl<P: Procedure> fmt::Debug for Step<P> {
             Self::Wait { event, timeout, then } => f
                 .debug_struct("Wait")
                 .field("event", event)
+                .field("timeout", timeout)
+                .field("then", then)
+                .finish(),
+            Self::Ask {
+                question,
+                timeout,
+                then,
+            } => f
+                .debug_struct("Ask")
+                .field("question", question)
                 .field("timeout", timeout)
                 .field("then", then)
                 .finish(),
@@ -215,6 +241,7 @@ pub struct Children {
     pub(crate) births: Vec<Birth>,
     pub(crate) join: JoinPolicy,
     pub(crate) width: u32,
+    pub(crate) keep_places: bool,
     permits: ChildPermits,
 }
 
@@ -287,6 +314,14 @@ impl Children {
     #[must_use]
     pub fn width(mut self, width: u32) -> Self {
         self.width = width;
+        self
+    }
+
+    /// Lets a child that [asks a person](Step::Ask) keep its place in the width. By default a sibling takes the place,
+    /// and the child waits for another one when it has its answer.
+    #[must_use]
+    pub fn keep_places(mut self) -> Self {
+        self.keep_places = true;
         self
     }
 

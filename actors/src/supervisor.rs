@@ -63,9 +63,9 @@ use crate::journal::encode::LastLook;
 use crate::journal::{Appended, Batch, Journal, Reader};
 use crate::limiter::{Acquired, Limiter, LocksHeld, Served, Usage, Waiters};
 use crate::messages::{
-    self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Drain, Export, History, Limits, List, Locks, Operate,
-    PollLatest, Query, ReadArchive, SendSignal, SendSignals, Submit, SubmitBatch, Subscribe, SubscribeLatest,
-    TakeSnapshot, Tree,
+    self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Drain, Export, History, HistoryPage, Limits, List,
+    Locks, Operate, PollLatest, Query, ReadArchive, SendSignal, SendSignals, Submit, SubmitBatch, Subscribe,
+    SubscribeLatest, TakeSnapshot, Tree,
 };
 use crate::procedure_actor::{Report, Reported};
 use crate::queues::{BatchedInbox, CountedAddr, CountedMessage, InboxWake, Ordered, handle_counted};
@@ -877,6 +877,18 @@ impl Handler<History> for Supervisor {
             let root = committed.row(ProcedureId::root(id.family)).await?;
             root.ok_or(AskError::Unknown(id))?;
             committed.history(id.family, usize::MAX).await
+        })
+    }
+}
+
+impl Handler<HistoryPage> for Supervisor {
+    type Result = Queried<view::HistoryPage>;
+
+    fn handle(&mut self, HistoryPage { id, before, limit }: HistoryPage, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move {
+            let root = committed.row(ProcedureId::root(id.family)).await?;
+            root.ok_or(AskError::Unknown(id))?;
+            committed.history_page(id.family, before, limit).await
         })
     }
 }
@@ -2137,6 +2149,7 @@ handle_counted_requests! {
     messages::Export,
     messages::SubscribeLatest,
     messages::History,
+    messages::HistoryPage,
     messages::Limits,
     messages::List,
     messages::Locks,

@@ -176,9 +176,15 @@ impl Telemetry {
         }
     }
 
-    /// Sets how many verdicts of each rule are active.
-    pub(crate) fn verdicts(&self, told: &[&str]) {
-        let count = |rule: &str| told.iter().filter(|other| **other == rule).count() as f64;
+    /// Sets how many verdicts of each rule are active. Each stands for so many.
+    pub(crate) fn verdicts(&self, told: &[(&str, u64)]) {
+        let of_rule = |rule: &str| {
+            told.iter()
+                .filter(move |(other, _)| *other == rule)
+                .map(|(_, count)| count)
+                .sum::<u64>()
+        };
+        let count = |rule: &str| of_rule(rule) as f64;
         for (rule, gauge) in RULES.iter().zip(&self.stuck) {
             gauge.set(count(rule));
         }

@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use procession_kernel::{
-    Blob, Cause, Ended, Epoch, Key, Kind, LockMode, LockNeed, LockPath, Mark, NotUndone, Pause, ProcedureId,
-    ProcedureState, Row, Seq, Timestamp, TraceParent, WaitReason,
+    Blob, Cause, Ended, Epoch, HistoryEntry, Key, Kind, LockMode, LockNeed, LockPath, Mark, NotUndone, Pause,
+    ProcedureId, ProcedureState, Row, Seq, Timestamp, TraceParent, WaitReason,
 };
 use serde::de::DeserializeOwned;
 
@@ -44,6 +44,8 @@ pub struct Status {
     /// Why it does not run. If it waits for several locks and permits, this names the first that it lacked when it
     /// parked. An explanation names the first that it lacks now.
     pub wait: Option<WaitReason>,
+    /// The question that it asks a person, if it waits for an answer. Also in `wait`.
+    pub question: Option<String>,
     /// Since when its state and wait reason have been as they are.
     pub since: Timestamp,
     /// The stage that is running, or the next to run.
@@ -102,6 +104,7 @@ impl Status {
                 .collect(),
             state: row.state,
             wait: row.wait.clone(),
+            question: question_of(row),
             since: row.since,
             stage: codec::describe(row.stage.as_slice()),
             attempt: row.attempt,
@@ -129,12 +132,20 @@ impl Status {
     pub fn quarantined(mut self) -> Self {
         if self.ended.is_none() {
             self.wait = Some(WaitReason::Quarantined);
+            self.question = None;
             self.set_aside = true;
             self.going = false;
             self.next = next::QUARANTINED.to_owned();
         }
         self
     }
+}
+
+fn question_of(row: &Row) -> Option<String> {
+    let question = row.wait.as_ref().and_then(WaitReason::question);
+    question
+        .filter(|_| !row.is_failing())
+        .map(|question| question.text.clone())
 }
 
 /// How a procedure ended.
@@ -301,6 +312,17 @@ impl MemberPage {
         items.truncate(limit);
         Self { items, next }
     }
+}
+
+/// One page of a family's history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HistoryPage {
+    /// The entries, newest first. Whether an entry stands on the rollback stack is settled within the page: a failed
+    /// attempt may be shown as standing if the newer attempt of the same visit is on the page before.
+    pub entries: Vec<HistoryEntry>,
+    /// What to pass as `before` for the next page; `None` if this is the last. The next page may be empty.
+    pub next: Option<u32>,
 }
 
 /// The sizes of a procedure's values, in bytes.

@@ -31,6 +31,8 @@ pub(super) enum Act {
     Retry(OneArgs),
     /// Stop a procedure between stages, and roll it back. Exit code 5 if that is too late.
     Abort(OneArgs),
+    /// Answer the question that a procedure asks.
+    Decide(DecideArgs),
     /// End a procedure as it stands, without rollback: the last resort.
     Bypass(BypassArgs),
 }
@@ -91,12 +93,29 @@ pub(super) struct BypassArgs {
     recursive: bool,
 }
 
+#[derive(Debug, Clone, Args)]
+pub(super) struct DecideArgs {
+    #[command(flatten)]
+    how: How,
+    /// Which procedure, for instance 42.0.
+    #[arg(value_name = "ID")]
+    id: ProcedureId,
+    /// The answer as JSON: true, 7, '"yes"'. What its code expects is said in the question.
+    #[arg(value_name = "JSON", value_parser = json_of)]
+    answer: Value,
+}
+
+fn json_of(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}; a text has quotes: '\"yes\"'"))
+}
+
 /// One act that was asked for.
 struct Wish {
     how: How,
     verb: VerbName,
     target: Target,
     recursive: bool,
+    answer: Option<Value>,
 }
 
 impl Act {
@@ -110,18 +129,24 @@ impl Act {
             verb,
             target: Target::One(id),
             recursive: false,
+            answer: None,
         };
         let many = |verb, args: ManyArgs| Wish {
             how: args.how,
             verb,
             target: Target::of(args.id, args.kind),
             recursive: false,
+            answer: None,
         };
         match self {
             Self::Pause(args) => many(VerbName::Pause, args),
             Self::Resume(args) => many(VerbName::Resume, args),
             Self::Retry(args) => one(VerbName::RetryNow, args.how, args.id),
             Self::Abort(args) => one(VerbName::Abort, args.how, args.id),
+            Self::Decide(args) => Wish {
+                answer: Some(args.answer),
+                ..one(VerbName::Decide, args.how, args.id)
+            },
             Self::Bypass(args) => Wish {
                 recursive: args.recursive,
                 ..one(VerbName::Bypass, args.how, args.id)
@@ -174,7 +199,8 @@ impl Wish {
         if self.how.dry_run {
             return Ok(reason);
         }
-        if reason.trim().is_empty() {
+        // An answer is what the code waits for: whoever gives it needs no reason.
+        if reason.trim().is_empty() && self.verb != VerbName::Decide {
             let text = "say why with --reason: the audit keeps it; or look at the plan with --dry-run";
             return Err(Failure::usage(text));
         }
@@ -190,7 +216,9 @@ impl Wish {
     }
 
     fn body(&self) -> Value {
-        if self.recursive {
+        if let Some(answer) = &self.answer {
+            json!({ "answer": answer })
+        } else if self.recursive {
             json!({ "recursive": true })
         } else {
             json!({})

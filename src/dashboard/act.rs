@@ -100,6 +100,7 @@ async fn operate(
         VerbName::Discharge => Verb::Discharge(id.family),
         VerbName::SetPriority => Verb::SetPriority(id, wish.priority()?),
         VerbName::Acknowledge => Verb::Acknowledge(id),
+        VerbName::Decide => Verb::Decide(id, wish.answer()?),
         VerbName::Signal => {
             let name = wish.name.filter(|name| !name.is_empty());
             let name = name.ok_or_else(|| wrong("`name` is missing."))?;

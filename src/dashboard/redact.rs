@@ -22,6 +22,10 @@ pub enum Part {
     Output,
     /// A signal that was sent.
     Signal,
+    /// What user code noted in a stage or an undo.
+    Note,
+    /// A question to a person.
+    Question,
     /// What user code, or who aborted, said of a failure.
     Error,
 }
@@ -34,8 +38,8 @@ pub struct SizesOnly;
 impl Redact for SizesOnly {
     fn redact(&self, _: &str, part: Part, value: &mut Value, _: &Grant) {
         match part {
-            Part::Error => {}
-            Part::Payload | Part::Output | Part::Signal => hide(value),
+            Part::Error | Part::Question => {}
+            Part::Payload | Part::Output | Part::Signal | Part::Note => hide(value),
         }
     }
 }

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use procession_actors::view::{SignalSummary, Status, Verdict};
-use procession_kernel::HistoryEntry;
+use procession_kernel::{Ending, HistoryEntry};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::access::Grant;
 use super::redact::Part;
 use super::state::State;
-use crate::views::{HistoryView, ProcedureView, SignalView, VerdictView};
+use crate::views::{HistoryView, ProcedureView, SignalView, VerdictView, note_shown};
 
 /// What is sent to one caller.
 pub(super) struct Show<'a> {
@@ -50,13 +50,27 @@ impl<'a> Show<'a> {
         if let (Some(cause), Some(text)) = (&status.cause, value.pointer_mut("/cause/text")) {
             *text = self.error(status.kind.as_str(), &cause.text);
         }
+        if let (Some(question), Some(shown)) = (&status.question, value.get_mut("question")) {
+            *shown = self
+                .state
+                .redact_text(status.kind.as_str(), Part::Question, question, self.grant);
+        }
         value
     }
 
     pub(super) fn history(&self, kind: &str, entry: &HistoryEntry) -> Value {
         let mut value = json!(HistoryView::from(entry));
         if let (Some(error), Some(shown)) = (&entry.error, value.get_mut("error")) {
-            *shown = self.error(kind, error);
+            let part = if entry.ending == Ending::Asked {
+                Part::Question
+            } else {
+                Part::Error
+            };
+            *shown = self.state.redact_text(kind, part, error, self.grant);
+        }
+        if let (Some(note), Some(shown)) = (&entry.note, value.get_mut("note")) {
+            *shown = note_shown(note);
+            self.state.redact.redact(kind, Part::Note, shown, self.grant);
         }
         value
     }
@@ -73,9 +87,15 @@ impl<'a> Show<'a> {
         let kind = verdict.fact("kind").unwrap_or_default();
         // What an undo says may be of another kind than what fails.
         let sayer = verdict.fact("error_kind").unwrap_or(kind);
-        for (name, kind) in [("cause", kind), ("why", kind), ("error", sayer)] {
+        let parts = [
+            ("cause", kind, Part::Error),
+            ("why", kind, Part::Error),
+            ("error", sayer, Part::Error),
+            ("question", kind, Part::Question),
+        ];
+        for (name, kind, part) in parts {
             if let Some(fact) = view.facts.get_mut(name) {
-                let shown = words(self.error(kind, fact));
+                let shown = words(self.state.redact_text(kind, part, fact, self.grant));
                 // Of a cause the sentence says nothing.
                 if name != "cause" {
                     view.text = told_as(&view.text, fact, &shown);

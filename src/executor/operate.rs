@@ -84,13 +84,30 @@ impl Executor {
 
     /// Ends a backoff now, or the rest of one that waits for an operator as poison, or with a
     /// rollback that failed. The attempt, or the undo, begins at once; what has failed stays counted,
-    /// so an undo that fails again rests again at once.
+    /// so an undo that fails again rests again at once. One that asks a question goes on without an answer.
     ///
     /// # Errors
     ///
     /// [`AskError::NotNow`] if it neither backs off nor rests.
     pub async fn retry_now(&self, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
         self.operate(Operate::retry_now(id, by)).await
+    }
+
+    /// Answers the question that a procedure asks with [`Step::Ask`](crate::Step::Ask). The stage behind the question
+    /// reads the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotNow`] if it asks no question, so an answer never meets a later question;
+    /// [`AskError::TooLarge`] if the answer has more than 64 KiB; [`AskError::Finished`] if the procedure has ended,
+    /// [`AskError::Unknown`] if it is not known.
+    pub async fn decide<T: Serialize>(
+        &self,
+        id: ProcedureId,
+        answer: &T,
+        by: OperatorRequest,
+    ) -> Result<Operated, AskError> {
+        self.operate(Operate::decide(id, answer, by)?).await
     }
 
     /// Ends a procedure without its code, from any state. Nothing is undone.

@@ -3,10 +3,17 @@
 use std::borrow::Cow;
 
 use procession_actors::journal::codec;
+#[cfg(feature = "dashboard")]
+use procession_kernel::Blob;
 use procession_kernel::{HistoryEntry, ProcedureId};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::{ending_word, millis, read, time};
+
+/// Bytes of a note up to which it is shown. Pages have hundreds of entries.
+#[cfg(feature = "dashboard")]
+const NOTE_SHOWN: usize = 4 << 10;
 
 /// One executed stage or undo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +34,10 @@ pub struct HistoryView {
     /// What it said when it failed.
     #[serde(default, deserialize_with = "read::said")]
     pub error: Option<String>,
+    /// What is shown of the note of its code: `redacted`, and its `size` in bytes. A dashboard whose host shows more adds
+    /// the `value`, or `raw` bytes in hexadecimal if JSON has no words for it, of notes up to 4 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<Value>,
     /// It stands on the rollback stack.
     pub stands: bool,
     /// When it became ready to run.
@@ -53,6 +64,10 @@ impl From<&HistoryEntry> for HistoryView {
             attempt: entry.attempt,
             ending: Cow::Borrowed(ending_word(entry.ending)),
             error: entry.error.clone(),
+            note: entry
+                .note
+                .as_ref()
+                .map(|note| json!({ "redacted": true, "size": note.len() })),
             stands: entry.stands,
             queued: time(entry.queued),
             admitted: entry.admitted.map(time),
@@ -60,6 +75,37 @@ impl From<&HistoryEntry> for HistoryView {
             ended: time(entry.ended),
             waited_ms: millis(entry.begun.since(entry.queued)),
             took_ms: millis(entry.ended.since(entry.begun)),
+        }
+    }
+}
+
+impl HistoryView {
+    /// Returns the note as one line of text: its value, or else its size.
+    #[must_use]
+    pub fn note_text(&self) -> Option<String> {
+        let note = self.note.as_ref()?;
+        let value = note.get("value").filter(|value| !value.is_null());
+        let size = || note.get("size").and_then(Value::as_u64);
+        Some(match (value, size()) {
+            (Some(value), _) => value.to_string(),
+            (None, Some(size)) => format!("{size} bytes"),
+            (None, None) => "(redacted)".to_owned(),
+        })
+    }
+}
+
+/// Returns a note as a dashboard shows it, unless its host hides it.
+#[cfg(feature = "dashboard")]
+pub(crate) fn note_shown(note: &Blob) -> Value {
+    let size = note.len();
+    if size > NOTE_SHOWN {
+        return json!({ "size": size });
+    }
+    match codec::decode_user::<Value>(note.as_slice()) {
+        Ok(value) => json!({ "size": size, "value": value }),
+        Err(_) => {
+            let raw: String = note.as_slice().iter().map(|byte| format!("{byte:02x}")).collect();
+            json!({ "size": size, "raw": raw })
         }
     }
 }

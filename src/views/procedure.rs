@@ -37,6 +37,9 @@ pub struct ProcedureView {
     pub reason: Option<Reason>,
     /// Why it does not run, in words.
     pub waits: Option<String>,
+    /// The question that it asks a person.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "read::said")]
+    pub question: Option<String>,
     /// Since when state and reason are as they are.
     pub since: String,
     /// When time moves it, if time does.
@@ -115,6 +118,7 @@ impl From<&Status> for ProcedureView {
             state: status.state.to_string(),
             reason: status.wait.as_ref().map(Reason::from),
             waits: status.wait.as_ref().map(ToString::to_string),
+            question: status.question.clone(),
             since: time(status.since),
             until: status.wait.as_ref().and_then(|wait| wait.deadline()).map(time),
             next: status.next.clone(),

@@ -40,6 +40,8 @@ pub enum Reason {
     Quarantined,
     /// Waits at its gate for siblings that come before it.
     Gate,
+    /// Waits for a person's decision.
+    Decision,
 }
 
 impl Reason {
@@ -60,6 +62,7 @@ impl Reason {
         Self::RepeatLimit,
         Self::Quarantined,
         Self::Gate,
+        Self::Decision,
     ];
 
     /// Gives the word.
@@ -81,6 +84,7 @@ impl Reason {
             Self::RepeatLimit => "repeat_limit",
             Self::Quarantined => "quarantined",
             Self::Gate => "gate",
+            Self::Decision => "decision",
         }
     }
 }
@@ -103,6 +107,7 @@ impl From<&WaitReason> for Reason {
             WaitReason::RepeatLimit => Self::RepeatLimit,
             WaitReason::Quarantined => Self::Quarantined,
             WaitReason::Gate => Self::Gate,
+            WaitReason::Decision(_) => Self::Decision,
         }
     }
 }
@@ -136,6 +141,7 @@ pub const fn ending_word(ending: Ending) -> &'static str {
         Ending::Spawn => "spawn",
         Ending::Sleep => "sleep",
         Ending::Wait => "wait",
+        Ending::Asked => "asked",
         Ending::Retry => "retry",
         Ending::Fail => "fail",
         Ending::Panic => "panic",

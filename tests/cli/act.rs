@@ -44,6 +44,36 @@ fn each_act_prints_its_plan_and_what_it_did() -> Outcome {
 }
 
 #[test]
+fn a_question_is_shown_and_answered_without_a_reason() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let site = Site::open(root.path(), Time::Still, all)?;
+    site.submit(Does::Asks("drop t?".to_owned()), "a")?;
+    let shown = site.run("show 1.0")?.out;
+    assert!(shown.contains("drop t?"), "{shown}");
+    assert!(site.run("ls reason:decision")?.out.contains("1.0"));
+    assert!(site.run("doctor")?.out.contains("asks: drop t?"));
+    let plan = site.run("decide 1.0 true --dry-run")?;
+    assert_eq!(plan.code, Some(0), "{}", plan.err);
+    assert_eq!(site.run("show 1.0")?.out, shown, "a plan changes nothing");
+    let wrong = site.run("decide 1.0 perhaps --yes")?;
+    assert!(
+        wrong.code == Some(2) && wrong.err.contains("it is no JSON"),
+        "{}",
+        wrong.err
+    );
+    let done = site.run("decide 1.0 true --yes")?;
+    assert!(
+        done.code == Some(0) && done.out.contains("1.0 has its answer"),
+        "{}{}",
+        done.out,
+        done.err
+    );
+    let again = site.run("decide 1.0 true --yes")?;
+    assert_ne!(again.code, Some(0), "nobody asks any more: {}", again.out);
+    Ok(())
+}
+
+#[test]
 fn a_plan_changes_nothing() -> Outcome {
     let root = tempfile::tempdir()?;
     let site = Site::open(root.path(), Time::Still, all)?;

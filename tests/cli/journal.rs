@@ -26,6 +26,7 @@ pub(crate) enum Does {
     Retries(String),
     Sleeps,
     Waits(String),
+    Asks(String),
     Locks(String),
     Spawns(Vec<Does>),
 }
@@ -86,6 +87,11 @@ impl Procedure for Job {
             }),
             (Stage::Work, Does::Waits(event)) => Ok(Step::Wait {
                 event,
+                timeout: None,
+                then: Stage::End,
+            }),
+            (Stage::Work, Does::Asks(question)) => Ok(Step::Ask {
+                question,
                 timeout: None,
                 then: Stage::End,
             }),

@@ -138,6 +138,7 @@ fn each_verb_needs_its_right_and_no_other() -> Tested {
         ("procedures/1.0/discharge", Right::Repair),
         ("procedures/1.0/signal", Right::Submit),
         ("procedures/1.0/acknowledge", Right::Operate),
+        ("procedures/1.0/decide", Right::Operate),
         ("engine/drain", Right::Configure),
     ];
     for held in Right::ALL {
@@ -155,7 +156,7 @@ fn each_verb_needs_its_right_and_no_other() -> Tested {
                     let reply = post(
                         site,
                         &format!("{path}?dry_run=true"),
-                        &json!({ "priority": 1, "limit": 1, "name": "go", "output": "done" }),
+                        &json!({ "priority": 1, "limit": 1, "name": "go", "output": "done", "answer": true }),
                     )
                     .await;
                     let is_refused = reply.body["kind"] == "right";

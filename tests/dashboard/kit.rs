@@ -31,6 +31,10 @@ pub(crate) enum Job {
     Parent(u32),
     /// Holds this lock, and waits for an event.
     Hold(String),
+    /// Notes this, and ends well.
+    Note(String),
+    /// Asks this, and ends with the answer.
+    Ask(String),
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -50,16 +54,31 @@ impl Procedure for Job {
         Stage::Begin
     }
 
-    async fn execute(&mut self, stage: Stage, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let wait = |event: &str| Step::Wait {
             event: event.to_owned(),
             timeout: None,
             then: Stage::Finish,
         };
         match (stage, &*self) {
+            (Stage::Finish, Self::Ask(_)) => {
+                let answer = cx.answer::<Value>()?;
+                Ok(Step::Done(
+                    answer.map_or("no answer".to_owned(), |answer| answer.to_string()),
+                ))
+            }
+            (_, Self::Ask(question)) => Ok(Step::Ask {
+                question: question.clone(),
+                timeout: None,
+                then: Stage::Finish,
+            }),
             (Stage::Finish, _) | (_, Self::End) => Ok(Step::Done("done".to_owned())),
             (_, Self::Wait(event)) => Ok(wait(event)),
             (_, Self::Hold(_)) => Ok(wait("release")),
+            (_, Self::Note(text)) => {
+                cx.note(text)?;
+                Ok(Step::Next(Stage::Finish))
+            }
             (_, Self::Fail(why)) => Err(StageError::fail(why)),
             (_, Self::Retry(why)) => Err(StageError::retry(why)),
             (_, Self::Parent(children)) => {

@@ -22,6 +22,7 @@ mod one;
 mod openapi;
 mod page;
 mod plan;
+mod questions;
 mod shapes;
 mod slow;
 mod stream;

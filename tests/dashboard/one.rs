@@ -178,6 +178,29 @@ impl Redact for Named {
     }
 }
 
+/// Shows all.
+struct All;
+
+impl Redact for All {
+    fn redact(&self, _: &str, _: Part, _: &mut Value, _: &Grant) {}
+}
+
+#[test]
+fn g_070_of_a_note_the_size_is_shown_unless_the_host_shows_more() -> Tested {
+    let noted = async |site: &crate::kit::Site<'_>| {
+        let id = site.submit(Job::Note("in rack 7".to_owned()), "a").await?;
+        let entries = site.body(&format!("procedures/{id}/history")).await?;
+        assert_eq!(entries["items"][1].get("note"), None, "its second stage notes nothing");
+        Ok::<_, Trouble>(entries["items"][0]["note"].clone())
+    };
+    let hidden = site(async |site| noted(site).await)?;
+    assert_eq!(hidden, json!({ "redacted": true, "size": 10 }));
+    let open = |dashboard| everybody(dashboard).redact(All);
+    let shown = site_in(&World::new(), |builder| builder, open, async |site| noted(site).await)?;
+    assert_eq!(shown, json!({ "size": 10, "value": "in rack 7" }));
+    Ok(())
+}
+
 #[test]
 fn what_is_shown_of_a_signal_is_the_hosts_to_say() -> Tested {
     let named = |dashboard| everybody(dashboard).redact(Named);

@@ -13,4 +13,5 @@ mod pause;
 mod pause_parked;
 mod pause_rollback;
 mod priority;
+mod questions;
 mod retry_now;

@@ -5,6 +5,7 @@ mod abort_parked;
 mod compensation;
 mod decided;
 pub(crate) mod helper;
+mod noted;
 mod order;
 mod rollback_failed;
 mod siblings;

@@ -58,6 +58,7 @@ fn full() -> Row {
                 count: 3,
                 join,
                 width: 2,
+                keep_places: false,
             })
             .collect(),
         limits: vec![LimitKey::from("create_table"), LimitKey::from("server-1")],
@@ -174,6 +175,7 @@ pub(crate) fn history() -> Vec<Sample> {
             begun: Timestamp(2),
             ended: Timestamp(3),
             locks: None,
+            note: None,
         };
         (format!("{ending:?}"), Record::History(Box::new(entry)))
     };
@@ -199,6 +201,7 @@ pub(crate) fn others() -> Vec<Sample> {
         family: 5,
         due: Timestamp(6),
         members: 1,
+        history_from: 0,
         history: 1,
         signals: vec![(0, EventName::from("go"), 1)],
         key: Some(Key::from("req-42")),

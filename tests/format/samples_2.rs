@@ -139,6 +139,7 @@ pub(crate) fn history() -> Vec<Sample> {
         begun: Timestamp(3),
         ended: Timestamp(4),
         locks: None,
+        note: None,
     };
     vec![("admitted".to_owned(), Record::History(Box::new(entry)))]
 }
@@ -225,6 +226,7 @@ fn doomed() -> EvictedFamily {
         family: 5,
         due: Timestamp(6),
         members: 1,
+        history_from: 0,
         history: 1,
         signals: vec![(0, EventName::from("go"), 1)],
         key: Some(Key::from("req-42")),

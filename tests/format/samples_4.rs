@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, Cause, CauseKind, EventName, Gate, GraphNode,
-    InFlight, JoinPolicy, Kind, LimitKey, Pause, ProcedureId, ProcedureState, Record, RevealScope, Row, Seq,
-    SignalEntry, Timestamp, Verb, WaitReason,
+    AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, Cause, CauseKind, Ending, EventName, Gate,
+    GraphNode, HistoryEntry, InFlight, JoinPolicy, Kind, LimitKey, Pause, ProcedureId, ProcedureState, Question, Record,
+    RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};
@@ -102,6 +102,88 @@ pub(crate) fn graph() -> Vec<Sample> {
         ("ended-at-a-gate", ended),
     ];
     samples.map(|(name, sample)| row(name.to_owned(), sample)).into()
+}
+
+/// An entry with a note.
+pub(crate) fn notes() -> Vec<Sample> {
+    let noted = |(name, record): Sample| match record {
+        Record::History(entry) => {
+            let note = Some(blob("noted"));
+            (name, Record::History(Box::new(HistoryEntry { note, ..*entry })))
+        }
+        other => (name, other),
+    };
+    samples_2::history().into_iter().map(noted).collect()
+}
+
+/// A row whose kind keeps only the newest entries of the history.
+pub(crate) fn windows() -> Vec<Sample> {
+    let windowed = Row {
+        visit: 300,
+        history: 304,
+        history_from: 295,
+        ..plain()
+    };
+    vec![row("windowed".to_owned(), windowed)]
+}
+
+/// Questions to a person: asked, ended with and without an answer, asked below a list that keeps places.
+pub(crate) fn questions() -> Vec<Sample> {
+    let asks = |until, keeps_place| Row {
+        wait: Some(WaitReason::Decision(Box::new(Question {
+            text: "drop t?".to_owned(),
+            until,
+            keeps_place,
+        }))),
+        ..plain()
+    };
+    let woken = |answer| Row {
+        wake: Some(Wake::Decision(answer)),
+        ..plain()
+    };
+    let parent = Row {
+        rounds: vec![Round {
+            first: 4,
+            count: 2,
+            join: JoinPolicy::AllSucceeded,
+            width: 1,
+            keep_places: true,
+        }],
+        ..plain()
+    };
+    let rows = [
+        ("asks", asks(None, false)),
+        ("asks-until", asks(Some(Timestamp(9_000_000)), true)),
+        ("answered", woken(Some(blob("yes")))),
+        ("not-answered-in-time", woken(None)),
+        ("keeps-places", parent),
+    ];
+    rows.map(|(name, sample)| row(name.to_owned(), sample)).into()
+}
+
+/// The entry of a stage that asked, and the act that answers.
+pub(crate) fn asked() -> Vec<Sample> {
+    let entry = |(_, record): Sample| match record {
+        Record::History(entry) => {
+            let (ending, error) = (Ending::Asked, Some("drop t?".to_owned()));
+            let entry = HistoryEntry {
+                ending,
+                error,
+                ..*entry
+            };
+            ("asked".to_owned(), Record::History(Box::new(entry)))
+        }
+        other => ("other".to_owned(), other),
+    };
+    let act = Act::Operate(Verb::Decide(ID, Blob::default()));
+    let act = AuditEntry {
+        words: act.to_string(),
+        changes: Vec::new(),
+        act: Some(act),
+        ..samples_2::audit()
+    };
+    let act = ("decide".to_owned(), Record::Audit(Box::new(act)));
+    samples_2::history().into_iter().map(entry).chain([act]).collect()
 }
 
 /// A row that takes no further signal of an event.

@@ -28,6 +28,51 @@ fn a_row_is_as_it_was_when_names_could_be_closed() -> Tested {
 }
 
 #[test]
+fn a_row_is_as_it_was_when_a_history_could_have_a_window() -> Tested {
+    read_rows("v4/windows.hex", &samples::windows())
+}
+
+#[test]
+fn a_history_entry_is_as_it_was_when_it_got_a_note() -> Tested {
+    let samples = samples::notes();
+    for (line, (name, record)) in compare("v4/notes.hex", &samples)?.iter().zip(&samples) {
+        let Record::History(entry) = record else {
+            return Err(format!("{name} is no entry").into());
+        };
+        assert_eq!(
+            format::history(entry.family, entry.number, value(line)?)?,
+            **entry,
+            "{name}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_row_that_asks_is_as_when_questions_came() -> Tested {
+    read_rows("v4/questions.hex", &samples::questions())
+}
+
+#[test]
+fn the_entry_and_the_act_of_a_question_are_as_when_questions_came() -> Tested {
+    let samples = samples::asked();
+    for (line, (name, record)) in compare("v4/asked.hex", &samples)?.iter().zip(&samples) {
+        match record {
+            Record::History(entry) => {
+                assert_eq!(
+                    format::history(entry.family, entry.number, value(line)?)?,
+                    **entry,
+                    "{name}"
+                );
+            }
+            Record::Audit(entry) => assert_eq!(format::audit(entry.number, value(line)?)?, **entry, "{name}"),
+            other => return Err(format!("{other:?} is neither").into()),
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn a_signal_is_as_it_was_when_it_got_a_time_and_an_end() -> Tested {
     let samples = samples::signals();
     for (line, (name, record)) in compare("v4/signals.hex", &samples)?.iter().zip(&samples) {

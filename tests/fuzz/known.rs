@@ -72,6 +72,7 @@ fn rows_that_no_engine_writes_are_put_aside() -> Tested {
         count,
         join: JoinPolicy::AllSucceeded,
         width: 0,
+        keep_places: false,
     };
     for (said, why) in [
         (

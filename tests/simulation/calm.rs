@@ -91,6 +91,8 @@ impl Story {
                 });
                 return true;
             }
+            Some(WaitReason::Decision(_)) if !stopped && id.family.is_multiple_of(2) => Ask::RetryNow(id),
+            Some(WaitReason::Decision(_)) if !stopped => Ask::Decide(id, 5),
             Some(WaitReason::RollbackFailed) if !is_outermost(kernel, id) => return false,
             Some(WaitReason::RollbackFailed) if self.draw.percent(50) => Ask::SkipUndo(id),
             Some(WaitReason::RollbackFailed) => Ask::RetryUndo(id),

@@ -20,6 +20,7 @@ pub(crate) enum Ask {
     Pause(Pause),
     Resume(Pause),
     RetryNow(ProcedureId),
+    Decide(ProcedureId, i64),
     Bypass(ProcedureId, BypassScope, BypassAs),
     BypassWith(ProcedureId, BypassScope, i64),
     Override(ProcedureId, i64),
@@ -40,6 +41,7 @@ impl Ask {
                 Self::Pause(what) => executor.pause(what, by).await,
                 Self::Resume(what) => executor.resume(what, by).await,
                 Self::RetryNow(id) => executor.retry_now(id, by).await,
+                Self::Decide(id, answer) => executor.decide(id, &answer, by).await,
                 Self::Bypass(id, scope, outcome) => executor.bypass(id, scope, outcome, by).await,
                 Self::BypassWith(id, scope, output) => executor.bypass_with_output(id, scope, &output, by).await,
                 Self::Override(id, output) => executor.override_result(id, &output, by).await,
@@ -126,7 +128,8 @@ impl Story {
             0..6 => Ask::Abort(self.anybody()?),
             6..11 => Ask::Pause(self.pause()?),
             11..20 => Ask::Resume(self.pause()?),
-            20..23 => Ask::RetryNow(self.who(may_retry)?),
+            22..23 => Ask::Decide(self.who(|wait| wait.question().is_some())?, 5),
+            20..22 => Ask::RetryNow(self.who(may_retry)?),
             23..25 if self.is_rash => Ask::Bypass(self.anybody()?, scope, BypassAs::Success),
             25..26 if self.is_rash => Ask::Bypass(self.anybody()?, scope, BypassAs::Failed),
             26..27 if self.is_rash => Ask::BypassWith(self.anybody()?, scope, 77),
@@ -155,6 +158,6 @@ impl Story {
 const fn may_retry(wait: &WaitReason) -> bool {
     matches!(
         wait,
-        WaitReason::Backoff(..) | WaitReason::Poison | WaitReason::RollbackFailed
+        WaitReason::Backoff(..) | WaitReason::Poison | WaitReason::RollbackFailed | WaitReason::Decision(_)
     )
 }

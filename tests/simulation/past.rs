@@ -81,7 +81,7 @@ impl Story {
             let plan = plan_of(entry, plans)?;
             let stage = stage_of(entry)?;
             let added = match entry.ending {
-                Ending::Next | Ending::Done | Ending::Spawn | Ending::Sleep | Ending::Wait => {
+                Ending::Next | Ending::Done | Ending::Spawn | Ending::Sleep | Ending::Wait | Ending::Asked => {
                     plan.acts.get(stage as usize - 1).map_or(0, Act::adds)
                 }
                 Ending::Undone => match plan.undos.get(&stage) {

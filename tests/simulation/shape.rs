@@ -77,6 +77,8 @@ impl Shapes {
     fn act(&mut self, draw: &mut Draw, name: &str, stage: u32, depth: usize) -> Act {
         let act = match draw.below(100) {
             0..40 => Act::Next,
+            // Those of even stages ask a person.
+            40..50 if stage.is_multiple_of(2) => Act::Ask("what now?".to_owned(), Some(draw.below(4_000))),
             40..50 => Act::Sleep(draw.below(4_000)),
             50..64 => {
                 let event = draw.pick(&EVENTS).unwrap_or("go").to_owned();

@@ -13,6 +13,7 @@ mod hold;
 mod operate;
 mod pause;
 mod plan;
+mod question;
 mod recover;
 mod repeat_limit;
 mod retention;

@@ -55,6 +55,8 @@ pub enum StageTask {
         scope: ProcedureId,
         /// Number of the history entry.
         number: u32,
+        /// What the stage noted.
+        note: Option<Blob>,
     },
     /// Ask the stage's join rule about these children.
     Join(Round),
@@ -76,7 +78,7 @@ impl StageCall {
     #[must_use]
     pub const fn undone(&self) -> Option<(ProcedureId, u32)> {
         match self.task {
-            StageTask::Undo { scope, number } => Some((scope, number)),
+            StageTask::Undo { scope, number, .. } => Some((scope, number)),
             StageTask::Execute { .. } | StageTask::Join(_) | StageTask::CleanUp => None,
         }
     }

@@ -132,6 +132,8 @@ pub enum StageOutcome {
     Sleep(Timestamp, Blob),
     /// Run this stage once the event arrives or the time is up.
     Wait(EventName, Option<Duration>, Blob),
+    /// Ask a person this question. Run the stage once the answer arrives or the time is up.
+    Ask(String, Option<Duration>, Blob),
     /// Run the same stage again. Nothing is stored.
     Yield,
     /// Run the same stage again after a backoff.
@@ -177,6 +179,12 @@ pub struct StageEnded {
     pub signals: Vec<SentSignal>,
     /// Children that the stage collected one by one.
     pub children: Vec<Birth>,
+    /// `true` if children keep their places in the width while they ask a person.
+    pub keep_places: bool,
+    /// What its code noted. A stage that fails leaves its note as well; a yield and a panic leave none.
+    pub note: Option<Blob>,
+    /// `true` if a rollback must pass over this stage. It counts only if the stage's effects are kept.
+    pub nothing_to_undo: bool,
     /// What its code declares about the next stage.
     pub next_needs: NextStageNeeds,
     /// The limiter's answer for the next stage, if it was asked before the decision on this report.
@@ -204,6 +212,8 @@ pub struct UndoEnded {
     pub upgraded: Option<Blob>,
     /// Writes of user data.
     pub writes: Vec<UserWrite>,
+    /// What its code noted, also if the undo failed.
+    pub note: Option<Blob>,
 }
 
 /// The ruling of a custom join policy.

@@ -3,7 +3,7 @@
 
 use crate::families::arms;
 use crate::family::{Family, Scope, deadlines};
-use crate::id::{ProcedureId, Seq};
+use crate::id::{ProcedureId, Seq, Timestamp};
 use crate::kernel::Kernel;
 use crate::latch::{Latch, LatchState};
 use crate::record::Record;
@@ -147,6 +147,10 @@ impl Kernel {
         let was_in_flight = old.is_some_and(|old| old.in_flight.is_some());
 
         self.waiters.follow(old, Some(&row));
+        if let Some(asked) = old.and_then(asks_since) {
+            self.asking.remove(&asked);
+        }
+        self.asking.extend(asks_since(&row));
         let were_armed = if self.disarmed.remove(&row.id) {
             0
         } else {
@@ -191,6 +195,9 @@ impl Kernel {
                 self.timers.remove(&(deadline, row.id));
             }
             self.waiters.follow(Some(row), None);
+            if let Some(asked) = asks_since(row) {
+                self.asking.remove(&asked);
+            }
             self.armed -= if self.disarmed.remove(&row.id) {
                 0
             } else {
@@ -220,6 +227,11 @@ impl Kernel {
     fn scope_mut(&mut self, scope: ProcedureId) -> Option<&mut Scope> {
         self.families.get_mut(scope.family)?.scopes.get_mut(&scope.member)
     }
+}
+
+fn asks_since(row: &Row) -> Option<(Timestamp, ProcedureId)> {
+    let asks = !row.is_ended() && row.wait.as_ref().is_some_and(|wait| wait.question().is_some());
+    asks.then_some((row.since, row.id))
 }
 
 fn own_arms(row: Option<&Row>) -> usize {

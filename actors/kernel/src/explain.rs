@@ -10,7 +10,7 @@ use crate::decide::Draft;
 use crate::family::{Family, Scope};
 use crate::id::{Blob, EventName, ProcedureId, Timestamp};
 use crate::kernel::Kernel;
-use crate::latch::Join;
+use crate::latch::{Join, LatchState};
 use crate::needs::Lacking;
 use crate::row::{JoinPolicy, Round, Row};
 use crate::wait::WaitReason;
@@ -167,7 +167,8 @@ impl Kernel {
                 | WaitReason::RollbackFailed
                 | WaitReason::Paused
                 | WaitReason::RepeatLimit
-                | WaitReason::Quarantined),
+                | WaitReason::Quarantined
+                | WaitReason::Decision(_)),
             ) => WakeSource::Operator(reason.clone()),
             // Its siblings open a gate, as long as they can.
             Some(reason @ WaitReason::Gate) if is_gate_shut(family, row) => WakeSource::Operator(reason.clone()),
@@ -214,7 +215,8 @@ impl Kernel {
                 | WaitReason::RollbackFailed
                 | WaitReason::Paused
                 | WaitReason::RepeatLimit
-                | WaitReason::Quarantined,
+                | WaitReason::Quarantined
+                | WaitReason::Decision(_),
             )
             | None => Vec::new(),
         }
@@ -346,8 +348,8 @@ fn width(family: &Family, row: &Row) -> Vec<Need> {
         .iter()
         .skip(round.first as usize)
         .take(round.count as usize);
-    let waits = |row: &Row| matches!(row.wait, Some(WaitReason::Width | WaitReason::Gate));
-    let active = members.filter(|other| is_live(other) && !waits(other));
+    let takes_place = |row: &Row| !matches!(LatchState::of(row), LatchState::Held | LatchState::Idle);
+    let active = members.filter(|other| is_live(other) && takes_place(other));
     vec![Need {
         why: WaitingFor::Width,
         of: active.map(|other| other.id).collect(),

@@ -25,6 +25,9 @@ pub enum Ending {
     /// The procedure waits for an event.
     #[serde(rename = "w")]
     Wait,
+    /// The procedure asked a person, and waits for the answer.
+    #[serde(rename = "q")]
+    Asked,
     /// The stage asked for another attempt.
     #[serde(rename = "r")]
     Retry,
@@ -84,7 +87,7 @@ pub struct HistoryEntry {
     /// How the stage or undo ended.
     #[serde(rename = "o")]
     pub ending: Ending,
-    /// Text of the failure, cut; or the operator who skipped the undo, and why.
+    /// Text of the failure, cut; the question; or the operator who skipped the undo, and why.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The stage is on the rollback stack, unless a newer entry of the same visit is.
@@ -106,4 +109,7 @@ pub struct HistoryEntry {
     /// without this field ran under the locks that the member's row names by then.
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<Vec<LockNeed>>,
+    /// What its code noted, encoded.
+    #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<Blob>,
 }

@@ -22,6 +22,10 @@ pub enum HistoryDetail {
     Full,
     /// Only the entries on the rollback stack.
     Stack,
+    /// Only this many entries, the newest, as long as the procedure is the only member of its family. For kinds without
+    /// rollback that run without end: their stages are not on the rollback stack, and no failure lists them as not
+    /// undone. Once the procedure has had children, its family keeps all further entries.
+    Newest(u32),
 }
 
 /// What the engine's code says about a kind.
@@ -143,6 +147,9 @@ pub struct Bounds {
     pub keyspaces: usize,
     /// Failed attempts of one stage that keep their history entry. Default 5.
     pub attempts_kept: usize,
+    /// Bytes of the note of one stage or undo. Default 64 KiB: it stands in the history entry, and a rollback keeps the
+    /// notes of all stages that it will undo in memory.
+    pub note: usize,
     /// Waiters of a broadcast that one commit wakes. Default 512: deciding on them takes some 2 ms, which delays
     /// everything else.
     pub wave: usize,
@@ -165,6 +172,7 @@ impl Default for Bounds {
             write_bytes: 32 << 20,
             keyspaces: 256,
             attempts_kept: 5,
+            note: 64 << 10,
             wave: 512,
         }
     }
@@ -201,6 +209,8 @@ pub struct Kernel {
     /// Procedures whose timers have nothing to wake.
     pub(crate) disarmed: BTreeSet<ProcedureId>,
     pub(crate) waiters: Waiters,
+    /// Procedures that ask a person, by the instant since which they ask.
+    pub(crate) asking: BTreeSet<(Timestamp, ProcedureId)>,
     pub(crate) keys: BTreeMap<Key, KeyEntry>,
     /// Keyspaces of user data: the store's, and those that decided commits write to.
     pub(crate) spaces: BTreeSet<Key>,
@@ -347,6 +357,13 @@ impl Kernel {
     #[must_use]
     pub fn next_wave(&self, served: Seq) -> Option<Seq> {
         self.waiters.next(served).filter(|_| !self.draining)
+    }
+
+    /// Returns the procedures that ask a person, each with the instant since which it asks, oldest first. One whose
+    /// family fails meanwhile is among them until it has ended.
+    #[must_use]
+    pub const fn asking(&self) -> &BTreeSet<(Timestamp, ProcedureId)> {
+        &self.asking
     }
 
     /// Returns `true` if a timer is missing that a row asks for. This compares two counts, so it is cheap however many

@@ -7,7 +7,7 @@ use crate::wait::WaitReason;
 /// State of one child as its latch counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatchState {
-    /// Waits at its gate. It takes no place in the width.
+    /// Waits at its gate, or asks a person. It takes no place in the width.
     Idle,
     /// Held back by the width.
     Held,
@@ -38,7 +38,7 @@ impl LatchState {
             ) => {
                 if matches!(row.wait, Some(WaitReason::Width)) {
                     Self::Held
-                } else if matches!(row.wait, Some(WaitReason::Gate)) {
+                } else if is_idle(row) {
                     Self::Idle
                 } else {
                     Self::Active
@@ -51,6 +51,14 @@ impl LatchState {
     #[must_use]
     pub const fn is_unsuccessful(self) -> bool {
         matches!(self, Self::Failing | Self::Failed)
+    }
+}
+
+const fn is_idle(row: &Row) -> bool {
+    match &row.wait {
+        Some(WaitReason::Gate) => true,
+        Some(WaitReason::Decision(question)) => !question.keeps_place,
+        Some(_) | None => false,
     }
 }
 
@@ -179,7 +187,13 @@ impl Latch {
     /// Returns `true` if the width lets another child start.
     #[must_use]
     pub const fn has_room(&self, round: &Round) -> bool {
-        self.held > 0 && (round.width == 0 || self.active < round.width)
+        self.held > 0 && self.has_place(round)
+    }
+
+    /// Returns `true` if the width has a free place.
+    #[must_use]
+    pub const fn has_place(&self, round: &Round) -> bool {
+        round.width == 0 || self.active < round.width
     }
 
     /// Returns `true` if all children have ended.

@@ -83,6 +83,7 @@ pub(crate) fn undo_call(row: &Row, scope: ProcedureId, entry: &HistoryEntry, att
         task: StageTask::Undo {
             scope,
             number: entry.number,
+            note: entry.note.clone(),
         },
     }
 }

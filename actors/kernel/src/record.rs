@@ -55,6 +55,8 @@ pub struct EvictedFamily {
     pub due: Timestamp,
     /// How many members it has.
     pub members: u32,
+    /// Number of the oldest history entry that it may still have.
+    pub history_from: u32,
     /// Number of its newest history entry.
     pub history: u32,
     /// Its signals: member, name and number.
@@ -140,11 +142,13 @@ pub enum Record {
 }
 
 impl Record {
-    /// Returns the size of the value or output that the record carries, or 0.
+    /// Returns the size of the value, output or note that the record carries, or 0.
     #[must_use]
     pub fn value_bytes(&self) -> usize {
         if let Self::Payload(_, value) | Self::Output(_, value) = self {
             value.len()
+        } else if let Self::History(entry) = self {
+            entry.note.as_ref().map_or(0, Blob::len)
         } else {
             0
         }

@@ -128,6 +128,9 @@ pub struct Round {
     /// How many may run at once; 0 means no limit.
     #[serde(rename = "w", default)]
     pub width: u32,
+    /// `true` if children keep their places in the width while they ask a person.
+    #[serde(rename = "k", default, skip_serializing_if = "crate::wait::is_false")]
+    pub keep_places: bool,
 }
 
 impl Round {
@@ -368,6 +371,9 @@ pub struct Row {
     /// counts. See [`Self::repeated_at`].
     #[serde(rename = "S", default, skip_serializing_if = "is_zero")]
     pub repeated: u32,
+    /// The oldest entry that its family may still have, if its kind keeps only the newest; else 0.
+    #[serde(rename = "N", default, skip_serializing_if = "is_zero")]
+    pub history_from: u32,
     /// Idempotency key of its submission.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
@@ -403,6 +409,16 @@ impl Row {
             None => deaths.saturating_sub(in_flight.deaths),
         });
         self.repeated.saturating_add(out)
+    }
+
+    /// Returns how many of its committed stages its history may still hold.
+    #[must_use]
+    pub fn stages_kept(&self) -> u32 {
+        if self.history_from == 0 {
+            return self.visit;
+        }
+        let entries = self.history.saturating_add(1).saturating_sub(self.history_from);
+        self.visit.min(entries)
     }
 
     /// Returns `true` if it has ended.

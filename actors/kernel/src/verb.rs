@@ -96,6 +96,9 @@ pub enum Verb {
     /// Send a signal. The key of the request is the sender's key.
     #[serde(rename = "s")]
     Signal(ProcedureId, EventName, #[serde(skip)] Blob),
+    /// Answer the question that a procedure asks.
+    #[serde(rename = "y")]
+    Decide(ProcedureId, #[serde(skip)] Blob),
     /// Acknowledge the result of a finished root, so that it may be evicted earlier.
     #[serde(rename = "c")]
     Acknowledge(ProcedureId),
@@ -135,6 +138,8 @@ pub enum VerbName {
     Export,
     /// [`Verb::Signal`].
     Signal,
+    /// [`Verb::Decide`].
+    Decide,
     /// [`Verb::Acknowledge`].
     Acknowledge,
     /// [`Verb::Drain`].
@@ -143,7 +148,7 @@ pub enum VerbName {
 
 impl VerbName {
     /// Every name.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Abort,
         Self::Pause,
         Self::Resume,
@@ -158,6 +163,7 @@ impl VerbName {
         Self::Reveal,
         Self::Export,
         Self::Signal,
+        Self::Decide,
         Self::Acknowledge,
         Self::Drain,
     ];
@@ -180,6 +186,7 @@ impl VerbName {
             Self::Reveal => "reveal",
             Self::Export => "export",
             Self::Signal => "signal",
+            Self::Decide => "decide",
             Self::Acknowledge => "acknowledge",
             Self::Drain => "drain",
         }
@@ -224,6 +231,7 @@ impl Verb {
             Self::AuditReveal(_, RevealScope::Values) => VerbName::Reveal,
             Self::AuditReveal(_, RevealScope::Family) => VerbName::Export,
             Self::Signal(..) => VerbName::Signal,
+            Self::Decide(..) => VerbName::Decide,
             Self::Acknowledge(_) => VerbName::Acknowledge,
             Self::Drain(_) => VerbName::Drain,
         }
@@ -244,6 +252,7 @@ impl Verb {
             | Self::SetPriority(id, _)
             | Self::AuditReveal(id, _)
             | Self::Signal(id, ..)
+            | Self::Decide(id, _)
             | Self::Acknowledge(id) => Some(*id),
             Self::Discharge(family) => Some(ProcedureId::root(*family)),
             Self::Pause(_) | Self::Resume(_) | Self::SetLimit(..) | Self::Drain(_) => None,
@@ -255,6 +264,7 @@ impl Verb {
     pub const fn value(&self) -> Option<&Blob> {
         match self {
             Self::Signal(_, _, value)
+            | Self::Decide(_, value)
             | Self::OverrideResult(_, value)
             | Self::Bypass(_, _, BypassAs::Output(value)) => Some(value),
             Self::Abort(_)
@@ -279,6 +289,7 @@ impl Verb {
     pub fn recorded(mut self) -> Self {
         match &mut self {
             Self::Signal(_, _, value)
+            | Self::Decide(_, value)
             | Self::OverrideResult(_, value)
             | Self::Bypass(_, _, BypassAs::Output(value)) => *value = Blob::default(),
             Self::Drain(time) => *time = Duration::from_millis(whole_millis(*time)),
@@ -323,6 +334,7 @@ impl fmt::Display for Verb {
             Self::AuditReveal(id, RevealScope::Values) => write!(f, "reveal the values of {id}"),
             Self::AuditReveal(id, RevealScope::Family) => write!(f, "export the family of {id}"),
             Self::Signal(id, name, payload) => write!(f, "signal {name} to {id} with {} bytes", payload.len()),
+            Self::Decide(id, answer) => write!(f, "answer the question of {id} with {} bytes", answer.len()),
             Self::Acknowledge(id) => write!(f, "acknowledge {id}"),
             Self::Drain(time) => write!(f, "drain within {} ms", time.as_millis()),
         }

@@ -56,6 +56,9 @@ pub enum WaitReason {
     /// Waits for siblings that come before it.
     #[serde(rename = "g")]
     Gate,
+    /// Waits for a person's answer to this question.
+    #[serde(rename = "d")]
+    Decision(Box<Question>),
 }
 
 impl WaitReason {
@@ -65,6 +68,7 @@ impl WaitReason {
         match self {
             Self::Timer(until) | Self::Backoff(_, until) => Some(*until),
             Self::Event(_, until) => *until,
+            Self::Decision(question) => question.until,
             Self::Width
             | Self::Permit(_)
             | Self::Children
@@ -82,9 +86,31 @@ impl WaitReason {
 }
 
 impl WaitReason {
-    /// Returns `true` if it waits for a timer or an event, hence for nothing inside the engine.
+    /// Returns the question, if it waits for an answer.
+    #[must_use]
+    pub const fn question(&self) -> Option<&Question> {
+        match self {
+            Self::Decision(question) => Some(question),
+            Self::Width
+            | Self::Permit(_)
+            | Self::Children
+            | Self::Timer(_)
+            | Self::Event(..)
+            | Self::Backoff(..)
+            | Self::Queue
+            | Self::Suspect
+            | Self::Poison
+            | Self::RollbackFailed
+            | Self::Lock(_)
+            | Self::Paused
+            | Self::RepeatLimit
+            | Self::Quarantined => None,
+        }
+    }
+
+    /// Returns `true` if it waits for a timer, an event or a person, hence for nothing inside the engine.
     pub(crate) const fn is_rest(&self) -> bool {
-        matches!(self, Self::Timer(_) | Self::Event(..))
+        matches!(self, Self::Timer(_) | Self::Event(..) | Self::Decision(_))
     }
 
     /// Returns `true` if it waits for a permit or a lock.
@@ -111,7 +137,8 @@ impl WaitReason {
             | Self::Paused
             | Self::RepeatLimit
             | Self::Quarantined
-            | Self::Gate => None,
+            | Self::Gate
+            | Self::Decision(_) => None,
         }
     }
 }
@@ -167,8 +194,23 @@ impl fmt::Display for WaitReason {
             Self::RepeatLimit => f.write_str("ran one stage too often in a row"),
             Self::Quarantined => f.write_str("quarantined"),
             Self::Gate => f.write_str("waits at its gate"),
+            Self::Decision(_) => f.write_str("waits for a decision"),
         }
     }
+}
+
+/// A question that a stage asks a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// The question, cut to 2,048 bytes.
+    #[serde(rename = "q")]
+    pub text: String,
+    /// Until when it may be answered; `None` is for ever.
+    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// `true` if the procedure keeps its place in its parent's width meanwhile.
+    #[serde(rename = "p", default, skip_serializing_if = "is_false")]
+    pub keeps_place: bool,
 }
 
 /// What woke a procedure. It is kept until the stage commits anything but a retry, so that every attempt sees the
@@ -184,6 +226,9 @@ pub enum Wake {
     /// The wait for the event of this name timed out.
     #[serde(rename = "o")]
     Timeout(EventName),
+    /// A person's answer to its question; `None` if the time for it was up.
+    #[serde(rename = "d")]
+    Decision(Option<Blob>),
 }
 
 /// A delivered signal as the kernel remembers it. Its payload stays in the store.
@@ -235,6 +280,6 @@ pub struct SentSignal {
     pub last: bool,
 }
 
-fn is_false(flag: &bool) -> bool {
+pub(crate) fn is_false(flag: &bool) -> bool {
     !flag
 }

@@ -72,6 +72,7 @@ fn number(name: &str) -> Option<u64> {
 const WAITS: [&str; 15] = [
     "Backoff",
     "Children",
+    "Decision",
     "Event",
     "Gate",
     "Lock",

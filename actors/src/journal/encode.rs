@@ -221,7 +221,7 @@ fn evict(batch: &mut Batch, doomed: &EvictedFamily) {
         batch.delete(Space::Payloads, &keys::payload(id, PAYLOAD));
         batch.delete(Space::Payloads, &keys::payload(id, OUTPUT));
     }
-    for number in 1..=doomed.history {
+    for number in doomed.history_from.max(1)..=doomed.history {
         batch.delete(Space::History, &keys::history(doomed.family, number));
     }
     for (member, name, number) in &doomed.signals {

@@ -239,6 +239,75 @@ impl Reader {
     }
 }
 
+/// Most history entries of one page.
+pub(crate) const HISTORY_PAGE: usize = 1_000;
+/// How many numbers a page looks at together, at least. Entries of old attempts are gone, so few of them may be there.
+const NUMBERS_AT_ONCE: u32 = 64;
+
+impl Reader {
+    /// Reads entries of a family's history from before the given number, newest first, at most `limit` and 1,000.
+    /// Returns them, and the number to read on from, if there may be more.
+    pub(crate) async fn history_before(
+        &self,
+        family: u64,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<(Vec<HistoryEntry>, Option<u32>), ReadError> {
+        let limit = limit.clamp(1, HISTORY_PAGE);
+        let mut entries: Vec<HistoryEntry> = Vec::new();
+        let mut to = before.unwrap_or(u32::MAX);
+        while entries.len() < limit {
+            // The next entry may be far below: one stage may have had a million attempts.
+            let Some(newest) = self.newest_below(family, to).await? else {
+                return Ok((settled(entries), None));
+            };
+            let missing = u32::try_from(limit - entries.len()).unwrap_or(u32::MAX);
+            let from = newest.saturating_sub(missing.max(NUMBERS_AT_ONCE)).max(1);
+            let read = self
+                .entries_in(family, from, newest.saturating_add(1), usize::MAX)
+                .await?;
+            entries.extend(read.into_iter().rev());
+            to = from;
+        }
+        entries.truncate(limit);
+        let next = entries.last().map(|entry| entry.number);
+        Ok((settled(entries), next))
+    }
+
+    /// Finds the newest entry with a number below `to`, by halving: no store reads backwards.
+    async fn newest_below(&self, family: u64, to: u32) -> Result<Option<u32>, ReadError> {
+        // Entries between these two, exclusive, may be the newest; `low` is there, unless it is 0.
+        let (mut low, mut high) = (0, to);
+        // Nearly always there is one right below.
+        if let Some(entry) = self.entries_in(family, to.saturating_sub(1), to, 1).await?.first() {
+            return Ok(Some(entry.number));
+        }
+        while high.saturating_sub(low) > 1 {
+            let middle = low + (high - low) / 2;
+            match self.entries_in(family, middle, high, 1).await?.first() {
+                Some(entry) => low = entry.number,
+                None => high = middle,
+            }
+        }
+        Ok((low > 0).then_some(low))
+    }
+
+    /// Reads the first `limit` entries with numbers in `from..to`.
+    async fn entries_in(&self, family: u64, from: u32, to: u32, limit: usize) -> Result<Vec<HistoryEntry>, ReadError> {
+        let scan = Scan {
+            space: Space::History,
+            from: keys::history(family, from).to_vec(),
+            to: Some(keys::history(family, to).to_vec()),
+            limit,
+        };
+        let entries = self.scan_pages(scan).await?;
+        let decoded = entries
+            .iter()
+            .filter_map(|(key, value)| decode_entry(key, value).transpose());
+        Ok(decoded.collect::<Result<_, _>>()?)
+    }
+}
+
 /// Decodes a history entry. Returns `None` if the key does not belong to the history.
 pub(crate) fn decode_entry(key: &[u8], value: &[u8]) -> Result<Option<HistoryEntry>, CodecError> {
     let Some(id) = keys::parse_procedure(key) else {

@@ -352,7 +352,7 @@ impl Dispatch {
                     Some(Wake::Children(first, count)) => {
                         self.outputs.children(kernel, durable, call.id.family, *first, *count)
                     }
-                    Some(Wake::Signal(..) | Wake::Timeout(_)) | None => None,
+                    Some(Wake::Signal(..) | Wake::Timeout(_) | Wake::Decision(_)) | None => None,
                 };
                 (wake.clone(), children)
             }

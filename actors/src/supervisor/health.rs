@@ -17,6 +17,7 @@ pub(super) mod queue_reading;
 mod rules;
 mod size;
 mod starved;
+mod undecided;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

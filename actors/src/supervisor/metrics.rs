@@ -247,7 +247,7 @@ impl Metrics {
         oldest: Option<Timestamp>,
         now: Timestamp,
     ) {
-        let told: Vec<&str> = verdicts.iter().map(|verdict| verdict.rule.as_str()).collect();
+        let told: Vec<(&str, u64)> = verdicts.iter().map(counted).collect();
         self.telemetry.verdicts(&told);
         self.telemetry.lock_waiters.set(lock_waiters);
         let waited = oldest.map_or(Duration::ZERO, |since| now.since(since));
@@ -293,4 +293,10 @@ impl Metrics {
             longest_turn: self.longest_turn,
         }
     }
+}
+
+/// Returns a verdict's rule, and how many it stands for: one, or as many as it only counts.
+fn counted(verdict: &Verdict) -> (&'static str, u64) {
+    let more = verdict.fact("more").and_then(|more| more.parse().ok());
+    (verdict.rule.as_str(), more.unwrap_or(1))
 }

@@ -152,7 +152,7 @@ impl KindMetrics {
         taken.longest = taken.longest.max(took);
         if matches!(
             ending,
-            Ending::Next | Ending::Done | Ending::Spawn | Ending::Sleep | Ending::Wait
+            Ending::Next | Ending::Done | Ending::Spawn | Ending::Sleep | Ending::Wait | Ending::Asked
         ) {
             stage.newest.note(took);
         }
@@ -233,7 +233,9 @@ impl StageMetrics {
     /// Returns the histogram for a call with this ending; `None` if no user code ran.
     const fn of(&self, ending: Ending) -> Option<&Histogram> {
         match ending {
-            Ending::Next | Ending::Done | Ending::Spawn | Ending::Sleep | Ending::Wait => Some(&self.ok),
+            Ending::Next | Ending::Done | Ending::Spawn | Ending::Sleep | Ending::Wait | Ending::Asked => {
+                Some(&self.ok)
+            }
             Ending::Retry => Some(&self.retry),
             Ending::Fail => Some(&self.failed),
             Ending::Panic => Some(&self.panicked),

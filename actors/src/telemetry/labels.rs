@@ -18,7 +18,7 @@ pub(crate) const fn live_place(state: ProcedureState) -> Option<usize> {
     }
 }
 
-pub(super) const WAITS: [&str; 15] = [
+pub(super) const WAITS: [&str; 16] = [
     "width",
     "permit",
     "children",
@@ -34,6 +34,7 @@ pub(super) const WAITS: [&str; 15] = [
     "paused",
     "repeat_limit",
     "gate",
+    "decision",
 ];
 
 /// Returns the index of a wait reason.
@@ -54,6 +55,7 @@ pub(crate) const fn wait_place(reason: &WaitReason) -> usize {
         WaitReason::Paused => 12,
         WaitReason::RepeatLimit => 13,
         WaitReason::Gate => 14,
+        WaitReason::Decision(_) => 15,
     }
 }
 

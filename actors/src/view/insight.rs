@@ -102,7 +102,7 @@ pub enum Rule {
     Quarantined,
     /// An undo has exhausted its attempts.
     RollbackFailed,
-    /// It waits for a person to decide: what it waited for can no longer happen by itself.
+    /// It waits for a person to decide: it asks a question, or its gate can no longer open by itself.
     Undecided,
     /// User code does not release its thread.
     BlockedWorker,

@@ -59,7 +59,8 @@ fn rolls_back(row: &Row) -> String {
             | WaitReason::Queue
             | WaitReason::Poison
             | WaitReason::RepeatLimit
-            | WaitReason::Gate,
+            | WaitReason::Gate
+            | WaitReason::Decision(_),
         ) => "it is rolled back when no stage of its family runs".to_owned(),
     }
 }
@@ -73,6 +74,10 @@ fn goes_on(row: &Row) -> String {
         WaitReason::Timer(at) | WaitReason::Backoff(_, at) => format!("{stage} runs at {at}"),
         WaitReason::Event(name, Some(at)) => format!("{stage} runs when {name} arrives, at the latest at {at}"),
         WaitReason::Event(name, None) => format!("{stage} runs when {name} arrives"),
+        WaitReason::Decision(question) => match question.until {
+            Some(at) => format!("{stage} runs when somebody decides, at the latest at {at}"),
+            None => format!("{stage} runs when somebody decides"),
+        },
         // The procedure has returned `Done`, and added children with it.
         WaitReason::Children if row.output.is_some() => "it succeeds when its children have ended".to_owned(),
         WaitReason::Children => format!("{stage} runs when its children let it"),

@@ -77,6 +77,7 @@ impl Outcome {
             VerbName::Resume => "goes on",
             VerbName::RetryNow => "is tried again",
             VerbName::Bypass => "has ended, by you",
+            VerbName::Decide => "has its answer",
             VerbName::Abort => self.met().unwrap_or("is aborted"),
             // The command line does not offer these.
             VerbName::RetryUndo

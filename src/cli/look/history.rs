@@ -32,12 +32,28 @@ pub(super) async fn run(source: &Source, args: &HistoryArgs) -> Result<Exit, Fai
         return Ok(Exit::Done);
     }
     let Items { items } = history.read::<Items<HistoryView>>()?;
-    let headings = [
+    let [number, id, stage, attempt, ending, begun, waited, took, stands, error] = [
         "#", "ID", "STAGE", "ATTEMPT", "ENDING", "BEGUN", "WAITED", "TOOK", "STANDS", "ERROR",
     ];
-    print::table(headings, items.iter().map(row));
+    if items.iter().any(|entry| entry.note.is_some()) {
+        let headings = [
+            number, id, stage, attempt, ending, begun, waited, took, stands, error, "NOTE",
+        ];
+        print::table(headings, items.iter().map(row_with_note));
+    } else {
+        let headings = [number, id, stage, attempt, ending, begun, waited, took, stands, error];
+        print::table(headings, items.iter().map(row));
+    }
     print::notice(&print::counted(items.len(), "entry", "entries"));
     Ok(Exit::Done)
+}
+
+fn row_with_note(view: &HistoryView) -> [String; 11] {
+    let [number, id, stage, attempt, ending, begun, waited, took, stands, error] = row(view);
+    let note = print::or_dash(view.note_text().as_deref());
+    [
+        number, id, stage, attempt, ending, begun, waited, took, stands, error, note,
+    ]
 }
 
 fn row(entry: &HistoryView) -> [String; 10] {

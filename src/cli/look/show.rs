@@ -127,6 +127,7 @@ fn show(procedure: &ProcedureView, reason: Option<&str>) {
         procedure.since
     ));
     maybe("reason", reason);
+    maybe("asks", procedure.question.as_deref());
     field("next", &procedure.next);
     maybe("until", procedure.until.as_deref());
     field("stage", &procedure.stage);

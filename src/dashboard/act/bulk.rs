@@ -101,6 +101,7 @@ fn of_many(verb: VerbName, asked: &Request) -> Result<BulkVerb, Problem> {
         | VerbName::OverrideResult
         | VerbName::Discharge
         | VerbName::Signal
+        | VerbName::Decide
         | VerbName::Reveal
         | VerbName::Export
         | VerbName::SetLimit

@@ -36,6 +36,8 @@ pub(in crate::dashboard) fn named(word: &str) -> Option<(VerbName, Terms)> {
         VerbName::Abort => (Right::Abort, true, Caution::Plan),
         VerbName::SkipUndo => (Right::Repair, true, Caution::Plan),
         VerbName::Bypass | VerbName::OverrideResult | VerbName::Discharge => (Right::Repair, true, Caution::PlanAndId),
+        // An answer is what the code waits for, so it needs no reason. The question must be seen first.
+        VerbName::Decide => (Right::Operate, false, Caution::Plan),
         VerbName::SetPriority => (Right::Configure, true, Caution::None),
         VerbName::Signal => (Right::Submit, false, Caution::None),
         VerbName::Reveal | VerbName::Export => (Right::Payload, true, Caution::None),

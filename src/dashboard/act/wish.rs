@@ -82,6 +82,9 @@ pub(super) struct Wish {
     /// For `override-result`; `null` is an output, too.
     #[serde(deserialize_with = "that_is_there")]
     pub(super) output: Option<Value>,
+    /// For `decide`; `null` is an answer, too.
+    #[serde(deserialize_with = "that_is_there")]
+    pub(super) answer: Option<Value>,
     /// For `drain`: how long running stages may take.
     pub(super) deadline_ms: Option<u64>,
 }
@@ -191,6 +194,13 @@ impl Wish {
     /// Returns the priority that is sent.
     pub(super) fn priority(&self) -> Result<i16, Problem> {
         self.priority.ok_or_else(|| wrong("`priority` is missing."))
+    }
+
+    /// Returns the answer that is sent, encoded as stages read it.
+    pub(super) fn answer(&self) -> Result<Blob, Problem> {
+        let answer = self.answer.as_ref();
+        let answer = answer.ok_or_else(|| wrong("`answer` is missing; `null` is one, too."))?;
+        codec::encode_user(answer).map_err(|error| wrong(format!("The answer cannot be kept: {error}.")))
     }
 
     /// Returns the output that is sent, encoded as stages leave theirs.

@@ -16,7 +16,7 @@
 const BETWEEN = { spawn: 'children', wait: 'event', sleep: 'timer', retry: 'backoff', undo_failed: 'backoff', panic: 'backoff' };
 
 /** @type {Record<string, string>} */
-const REASONS = { lock: 'lock', permit: 'permit', children: 'children', event: 'event', timer: 'timer', backoff: 'backoff', paused: 'paused', poison: 'paused', repeat_limit: 'paused', rollback_failed: 'stuck', quarantined: 'stuck' };
+const REASONS = { lock: 'lock', permit: 'permit', children: 'children', event: 'event', timer: 'timer', backoff: 'backoff', paused: 'paused', poison: 'paused', repeat_limit: 'paused', decision: 'event', rollback_failed: 'stuck', quarantined: 'stuck' };
 
 export const LEGEND = ['stage', 'failed', 'undo', 'queue', 'permit', 'lock', 'children', 'event', 'timer', 'backoff', 'paused', 'stuck'];
 

@@ -27,6 +27,7 @@ const BY_REASON = {
   poison: stand('poison', 'bad', 'warn', 'The process died again and again with this stage begun. It runs when an operator says so.'),
   repeat_limit: stand('repeat limit', 'bad', 'warn', 'It committed the same stage too often in a row.'),
   rollback_failed: stand('rollback failed', 'bad', 'warn', 'An undo used up its attempts. An operator has it tried again, or skipped.'),
+  decision: stand('asks', 'retry', 'hand', 'It asks a person, and goes on when somebody decides.'),
   quarantined: stand('quarantined', 'bad', 'warn', 'Its family is set aside: the code that runs cannot read it, or its journal has a hole.'),
 };
 
@@ -65,6 +66,7 @@ export function why(row) {
     return `${what}, and ${row.reason === 'rollback_failed' ? 'an undo used up its attempts' : row.waits ?? 'is being undone'}`;
   }
   if (row.ended) return row.cause ? `${row.cause.kind.toLowerCase()}: ${shown(row.cause.text)}` : 'ended well';
+  if (row.question !== undefined) return `asks: “${shown(row.question)}”`;
   if (row.waits) return row.waits;
   return row.going ? `stage ${row.stage} is out with a worker` : `stage ${row.stage} is next`;
 }
@@ -90,7 +92,7 @@ export const RULES = {
   disk_nearly_full: { code: 'S11', name: 'disk nearly full', help: 'Little room is left for the journal. Make room before the engine has to stop.' },
   store_failed: { code: 'S11', name: 'store failed', help: 'The journal takes no more commits. Restart with room on a sound disk.' },
   size: { code: 'S12', name: 'size', help: 'A payload, a history, a family or its signals are near what is allowed, or very large.' },
-  undecided: { code: 'S14', name: 'undecided', help: 'It waits for a person to decide: what it waited for can no longer happen by itself.' },
+  undecided: { code: 'S14', name: 'undecided', help: 'It waits for a person to decide: it asks a question, or the siblings before its gate can no longer open it.' },
   clock_ahead: { code: 'S13', name: 'clock ahead', help: 'The wall clock was set forward, or the machine was off. Results that only look due are kept for as long as was promised.' },
 };
 

@@ -38,6 +38,13 @@ const ENDINGS = { retry: 'bad', fail: 'bad', panic: 'bad', undo_failed: 'bad', u
 
 /** @typedef {import('./types.js').Entry} Entry */
 
+/** What a stage noted, or its size where the host shows no more. @param {any} note */
+const noted = (note) => {
+  if (note === null || typeof note !== 'object') return shown(note);
+  if (note.value !== undefined) return JSON.stringify(note.value);
+  return typeof note.size === 'number' ? bytes(note.size) : shown(note);
+};
+
 /** @type {import('./table.js').Column<Entry>[]} */
 const HISTORY = [
   { name: '#', width: '52px', align: 'right', show: (entry) => html`<span class="dim">${entry.number}</span>` },
@@ -46,6 +53,7 @@ const HISTORY = [
   { name: 'Attempt', width: '66px', align: 'right', help: 'Of a step that failed often only the last few attempts are kept', show: (entry) => html`<span class=${entry.attempt > 1 ? 'warm' : ''}>${entry.attempt}</span>` },
   { name: 'Ended with', width: '110px', show: (entry) => html`<span class=${ENDINGS[entry.ending] ?? ''}>${entry.ending.replaceAll('_', ' ')}</span>` },
   { name: 'Error', width: 'minmax(120px, 2fr)', show: (entry) => (entry.error === null ? html`<span class="none">–</span>` : html`<span class="bad" title=${shown(entry.error)}>${shown(entry.error)}</span>`) },
+  { name: 'Note', width: 'minmax(60px, 1fr)', help: 'What its code noted, as far as the host shows it', show: (entry) => (entry.note === undefined ? html`<span class="none">–</span>` : html`<span class="mono" title=${noted(entry.note)}>${noted(entry.note)}</span>`) },
   { name: 'Begun', width: '110px', align: 'right', show: (entry) => html`<${Hour} time=${entry.begun} />` },
   { name: 'Waited', width: '84px', align: 'right', help: 'From ready to begun', show: (entry) => duration(entry.waited_ms) },
   { name: 'Took', width: '84px', align: 'right', show: (entry) => duration(entry.took_ms) },

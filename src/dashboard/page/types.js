@@ -19,6 +19,7 @@
  * @property {string|null} key
  * @property {string} state
  * @property {string|null} reason
+ * @property {unknown} [question]
  * @property {string|null} waits
  * @property {string} since
  * @property {string|null} until
@@ -78,6 +79,7 @@
  * @property {number} attempt
  * @property {string} ending
  * @property {unknown} error
+ * @property {unknown} [note]
  * @property {boolean} stands
  * @property {string} queued
  * @property {string|null} admitted

@@ -44,7 +44,10 @@ fn e_058_dry_run_then_retry_now_and_the_audit() -> Tested {
         );
 
         let none = run.executor.retry_now(waits.id(), ann().dry_run()).await;
-        let text = format!("{} is in no backoff; there is nothing to retry", waits.id());
+        let text = format!(
+            "{} is in no backoff, and asks nothing; there is nothing to retry",
+            waits.id()
+        );
         assert!(matches!(&none, Err(AskError::NotNow(why)) if *why == text), "{none:?}");
         assert!(matches!(&run.executor.retry_now(waits.id(), ann()).await, Err(AskError::NotNow(why)) if *why == text));
         assert_eq!(commits(run).await?, before.0);

@@ -149,6 +149,7 @@ pub(crate) async fn committed(run: &Run, id: ProcedureId) -> Result<Vec<(u32, u3
             | Ending::Spawn
             | Ending::Sleep
             | Ending::Wait
+            | Ending::Asked
             | Ending::Retry
             | Ending::Fail
             | Ending::Panic => done.push((entry.member, entry.visit, false)),

@@ -64,6 +64,12 @@ macro_rules! kind_of_plan {
                         lab.gate(gate).await;
                         Ok(())
                     }
+                    Some(UndoAct::ReadNote) => {
+                        let read = cx.noted::<String>()?;
+                        lab.note(format!("{}{stage}' read {read:?}", self.0.name));
+                        cx.note(&"undone")?;
+                        Ok(())
+                    }
                     Some(UndoAct::AddIfOwn(..)) if !is_own => Ok(()),
                     Some(UndoAct::Add(row, amount) | UndoAct::AddIfOwn(row, amount)) => {
                         let before = cx.get::<i64>("rows", row).await?.unwrap_or(0);
@@ -229,6 +235,22 @@ where
                 }
                 *then
             }
+            Act::Got(then) => {
+                let got = match (cx.answer::<i64>()?, cx.timed_out()) {
+                    (answer, false) => format!("{answer:?}"),
+                    (_, true) => "no answer in time".to_owned(),
+                };
+                lab.note(format!("{name}{stage} got {got}"));
+                *then
+            }
+            Act::Note(text, then) => {
+                cx.note(&text)?;
+                *then
+            }
+            Act::NothingToUndo(then) => {
+                cx.nothing_to_undo();
+                *then
+            }
             Act::Repeated(then) => {
                 lab.note(format!("{name}{stage} repeated {}", cx.repeated()));
                 *then
@@ -325,6 +347,9 @@ where
             | Act::DoneSignal
             | Act::Fail(_)
             | Act::GiveUp(_)
+            | Act::Ask(..)
+            | Act::DoneAnswer
+            | Act::SpawnKeeping(..)
             | Act::SleepUntil(_)
             | Act::Sleep(_)
             | Act::SleepAgain(_)
@@ -351,6 +376,20 @@ where
         },
         Act::Fail(text) => return Err(StageError::fail(text)),
         Act::GiveUp(text) => Step::Fail(text),
+        Act::Ask(question, timeout) => Step::Ask {
+            question,
+            timeout: timeout.map(Duration::from_millis),
+            then,
+        },
+        Act::DoneAnswer => match cx.answer::<i64>()? {
+            Some(answer) => Step::Done(answer),
+            None if cx.timed_out() => Step::Done(-1),
+            None => Step::Done(-2),
+        },
+        Act::SpawnKeeping(plans, width) => Step::Spawn {
+            children: listed(plans)?.width(width).keep_places(),
+            then,
+        },
         Act::SleepUntil(until) => Step::Sleep { until: ms(until), then },
         Act::Sleep(time) => Step::Sleep {
             until: cx.now().after(Duration::from_millis(time)),
@@ -379,6 +418,9 @@ where
         | Act::RetryAfter(..)
         | Act::Hang(..)
         | Act::Repeated(..)
+        | Act::Note(..)
+        | Act::Got(..)
+        | Act::NothingToUndo(..)
         | Act::FailFirst(..)
         | Act::Panic(..)
         | Act::Yield(..)

@@ -18,6 +18,18 @@ pub(crate) enum Act {
     DoneSignal,
     /// Fails for good.
     Fail(String),
+    /// Notes this text in its history entry; then does the other.
+    Note(String, Box<Act>),
+    /// Declares that nothing is to be undone; then does the other.
+    NothingToUndo(Box<Act>),
+    /// Asks a person this, for at most so many ms.
+    Ask(String, Option<u64>),
+    /// Notes what answer the stage got, as `a2 got Some(7)`, or that its time was up; then does the other.
+    Got(Box<Act>),
+    /// Succeeds with the answer of a person, with -1 if the time was up, with -2 without one.
+    DoneAnswer,
+    /// Spawns these with this width, keeps places of those that ask, and waits for all.
+    SpawnKeeping(Vec<Plan>, u32),
     /// Fails for good, and keeps what the stage did.
     GiveUp(String),
     /// Asks for another attempt this often, then does the other.
@@ -85,6 +97,8 @@ pub(crate) enum UndoAct {
     FailAfter(u32, u64),
     /// Panics this often.
     Panic(u32),
+    /// Tells the lab what its stage noted, as `a2' read Some("x")`, and notes `undone` itself.
+    ReadNote,
     /// Fails as long as the lab's gate of this name is shut.
     FailUntil(String),
     /// Fails in its first attempt, and panics in the others, as long as the lab's gate of this name is shut.

@@ -12,7 +12,9 @@ use procession::{
 };
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
-use procession_kernel::{Blob, Ending, FailureStreak, Gate, GraphNode, Hold, InFlight, Record, Round, Row, Seq, Wake};
+use procession_kernel::{
+    Blob, Ending, FailureStreak, Gate, GraphNode, Hold, InFlight, Question, Record, Round, Row, Seq, Wake,
+};
 
 use serde_json::json;
 
@@ -164,12 +166,13 @@ fn edit(entries: &mut Vec<Entry>, feed: &mut Feed<'_>) {
         (Space::History, Some(id), _) => format::history(id.family, id.member, &value)
             .ok()
             .and_then(|mut entry| {
-                match feed.byte() % 6 {
+                match feed.byte() % 7 {
                     0 => entry.member = feed.count(),
                     1 => entry.visit = feed.count(),
                     2 => entry.attempt = feed.count(),
                     3 => entry.number = feed.count(),
                     4 => entry.ending = Ending::Undone,
+                    5 => entry.note = feed.maybe(|feed| Blob::from(vec![feed.byte(); 3])),
                     _ => entry.stands = !entry.stands,
                 }
                 write(&Record::History(Box::new(entry)))
@@ -228,6 +231,7 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
                 counted_from: feed.maybe(Feed::count),
             });
             row.repeated = feed.count();
+            row.history_from = feed.count();
         }
         15 => row.history = feed.count(),
         16 => row.standing = feed.count(),
@@ -289,6 +293,11 @@ fn wait(feed: &mut Feed<'_>) -> WaitReason {
         11 => WaitReason::Paused,
         12 => WaitReason::RepeatLimit,
         13 => WaitReason::Gate,
+        14 => WaitReason::Decision(Box::new(Question {
+            text: "a".to_owned(),
+            until: feed.maybe(Feed::time),
+            keeps_place: feed.byte().is_multiple_of(2),
+        })),
         _ => WaitReason::Quarantined,
     }
 }
@@ -306,9 +315,10 @@ fn node(feed: &mut Feed<'_>) -> Box<GraphNode> {
 }
 
 fn wake(feed: &mut Feed<'_>) -> Wake {
-    match feed.byte() % 3 {
+    match feed.byte() % 4 {
         0 => Wake::Children(feed.count(), feed.count()),
         1 => Wake::Signal("go".into(), feed.count()),
+        2 => Wake::Decision(feed.maybe(|feed| Blob::from(vec![feed.byte()]))),
         _ => Wake::Timeout("go".into()),
     }
 }
@@ -319,6 +329,7 @@ fn round(feed: &mut Feed<'_>) -> Round {
         count: feed.count(),
         join: policy(feed),
         width: feed.count(),
+        keep_places: feed.byte() == 1,
     }
 }
 

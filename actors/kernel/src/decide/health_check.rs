@@ -122,7 +122,8 @@ impl Draft<'_> {
             | WaitReason::Poison
             | WaitReason::RollbackFailed
             | WaitReason::RepeatLimit
-            | WaitReason::Quarantined => None,
+            | WaitReason::Quarantined
+            | WaitReason::Decision(_) => None,
         }
     }
 

@@ -116,6 +116,7 @@ impl Draft<'_> {
             Verb::Signal(id, name, payload) => {
                 self.take_signal(signal_by(id, name, payload, by))?;
             }
+            Verb::Decide(id, answer) => self.decide_question(id, answer)?,
             Verb::Acknowledge(id) => self.acknowledge(id, stored)?,
             Verb::Drain(_) => self.drain_by_request()?,
         }
@@ -266,7 +267,8 @@ impl Draft<'_> {
     }
 
     /// Ends a backoff, or the rest of a procedure that waits for an operator. The attempt or the undo begins at once.
-    /// Failures stay counted. The gate of a child opens, whatever stands before it.
+    /// Failures stay counted. The gate of a child opens, whatever stands before it. One that asks a person goes on without
+    /// an answer.
     fn retry_now(&mut self, id: ProcedureId) -> Result<(), Refusal> {
         let Some(row) = self.row(id).filter(|row| !row.is_ended()) else {
             return Err(Refusal::NotLive(id));
@@ -277,9 +279,12 @@ impl Draft<'_> {
         if row.wait == Some(WaitReason::Gate) {
             return self.open_by_request(id);
         }
+        if matches!(row.wait, Some(WaitReason::Decision(_))) {
+            return self.end_question(id, None);
+        }
         if !matches!(row.wait, Some(WaitReason::Backoff(..) | WaitReason::RollbackFailed)) {
             return Err(Refusal::NotNow(format!(
-                "{id} is in no backoff; there is nothing to retry"
+                "{id} is in no backoff, and asks nothing; there is nothing to retry"
             )));
         }
         if self.scope_of(id) == Some(id) {

@@ -161,6 +161,7 @@ impl Draft<'_> {
             | Verb::SetLimit(..)
             | Verb::AuditReveal(..)
             | Verb::Signal(..)
+            | Verb::Decide(..)
             | Verb::Acknowledge(..) => {}
         }
         plan.warnings = warnings;

@@ -1,6 +1,8 @@
 //! Rollback: every executed stage of the failing part is undone, newest first, one commit per undo, once nothing of
 //! that part runs any more.
 
+use std::collections::BTreeMap;
+
 use super::draft::Draft;
 use crate::cause::NotUndone;
 use crate::effect::DispatchEffect;
@@ -8,6 +10,7 @@ use crate::family::Scope;
 use crate::history::{Ending, HistoryEntry};
 use crate::id::ProcedureId;
 use crate::lifecycle::ProcedureState;
+use crate::lock::LockNeed;
 use crate::record::Record;
 use crate::row::{Mark, OnFailure, Row};
 use crate::wait::WaitReason;
@@ -71,6 +74,7 @@ impl Draft<'_> {
             begun: row.since,
             ended: self.now,
             locks: None,
+            note: None,
         })));
         row.standing += u32::from(row.attempt == 0);
         row.history = number;
@@ -197,20 +201,22 @@ impl Draft<'_> {
         let Some(family) = self.family(scope.family) else {
             return Vec::new();
         };
-        let mut newest = std::collections::BTreeMap::new();
+        let mut newest = BTreeMap::new();
         for entry in &entries {
             if entry.ending.is_stage() {
                 let number: &mut u32 = newest.entry((entry.member, entry.visit)).or_default();
                 *number = entry.number.max(*number);
             }
         }
+        entries.sort_by_key(|entry| entry.number);
+        let is_newest = |entry: &HistoryEntry| newest.get(&(entry.member, entry.visit)) == Some(&entry.number);
+        pass_locks_on(entries.iter_mut().filter(|entry| is_newest(entry)));
         entries.retain(|entry| {
             entry.stands
-                && newest.get(&(entry.member, entry.visit)) == Some(&entry.number)
+                && is_newest(entry)
                 && family.is_within(scope.member, entry.member)
                 && family.row(entry.member).is_some_and(|row| !self.is_kept(scope, row))
         });
-        entries.sort_by_key(|entry| entry.number);
         entries
     }
 
@@ -299,6 +305,21 @@ impl Draft<'_> {
     }
 }
 
+/// Passes the locks of a stage that does not stand on to the stage before it. An entry without locks ran under those of
+/// the stage that came next; if that one is passed over, nothing else says which they were. The entries are the newest
+/// attempts, oldest first.
+fn pass_locks_on<'a>(entries: impl DoubleEndedIterator<Item = &'a mut HistoryEntry>) {
+    let mut passed: BTreeMap<u32, Vec<LockNeed>> = BTreeMap::new();
+    for entry in entries.rev() {
+        if entry.stands {
+            let locks = passed.remove(&entry.member);
+            entry.locks = entry.locks.take().or(locks);
+        } else if let Some(locks) = &entry.locks {
+            passed.insert(entry.member, locks.clone());
+        }
+    }
+}
+
 impl Ending {
     /// Returns `true` if it ends a stage rather than an undo.
     #[must_use]
@@ -309,6 +330,7 @@ impl Ending {
             | Self::Spawn
             | Self::Sleep
             | Self::Wait
+            | Self::Asked
             | Self::Retry
             | Self::Fail
             | Self::Panic => true,

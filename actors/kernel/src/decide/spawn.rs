@@ -15,6 +15,13 @@ use crate::record::Record;
 use crate::row::{ChildPermits, JoinPolicy, Round, Row};
 use crate::wait::{WaitReason, Wake};
 
+/// What a stage says about its list of children as a whole.
+pub(super) struct ListRules {
+    pub(super) join: JoinPolicy,
+    pub(super) width: u32,
+    pub(super) keep_places: bool,
+}
+
 impl Draft<'_> {
     /// Checks that a member may spawn these children.
     pub(super) fn check_spawn(&self, parent: ProcedureId, births: &[Birth], added: &[Birth]) -> Result<(), String> {
@@ -46,7 +53,12 @@ impl Draft<'_> {
         births.iter().chain(added).try_for_each(|birth| self.check_birth(birth))
     }
 
-    pub(super) fn spawn(&mut self, mut parent: Box<Row>, births: Vec<Birth>, join: JoinPolicy, width: u32) {
+    pub(super) fn spawn(&mut self, mut parent: Box<Row>, births: Vec<Birth>, list: ListRules) {
+        let ListRules {
+            join,
+            width,
+            keep_places,
+        } = list;
         self.detach(&births);
         let join = among_attached(join, &births);
         let children: Vec<Birth> = births.into_iter().filter(|birth| !birth.detached).collect();
@@ -76,6 +88,7 @@ impl Draft<'_> {
             count,
             join,
             width,
+            keep_places,
         };
         // A policy that requires no child is met before any child moves.
         let waits = Latch::new(&round).join(&round.join) != Join::Met;

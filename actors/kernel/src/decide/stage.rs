@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::draft::Draft;
 use super::signal::words;
-use super::spawn::check_places;
+use super::spawn::{ListRules, check_places};
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{AdmissionEffect, DispatchEffect};
 use crate::event::{Birth, StageEnded, StageOutcome};
@@ -17,6 +17,10 @@ use crate::record::Record;
 use crate::retry::RETRY_AFTER_MAX;
 use crate::row::{JoinPolicy, Row};
 use crate::wait::{WaitReason, Wake};
+
+/// How many entries leave the window in one commit, at most. It is more than one, so that a kind whose code keeps less
+/// than before catches up, and few, so that no commit is large.
+const WINDOW_STEP: u32 = 8;
 
 impl Draft<'_> {
     pub(super) fn stage_ended(&mut self, report: Box<StageEnded>) {
@@ -66,6 +70,7 @@ impl Draft<'_> {
             report.outcome = StageOutcome::Refused(text);
             report.payload = None;
             report.upgraded = None;
+            report.note = report.note.filter(|note| note.len() <= self.kernel.rules.bounds.note);
         }
         if leaves_effects(&report.outcome)
             && let Err(text) = self.admit_all(&mut report.signals)
@@ -79,6 +84,7 @@ impl Draft<'_> {
             report.submitted.clear();
             report.signals.clear();
             report.children.clear();
+            report.nothing_to_undo = false;
         }
         report
     }
@@ -93,6 +99,7 @@ impl Draft<'_> {
             | StageOutcome::Spawn { .. }
             | StageOutcome::Sleep(..)
             | StageOutcome::Wait(..)
+            | StageOutcome::Ask(..)
             | StageOutcome::Yield
             | StageOutcome::Retry(_)
             | StageOutcome::RetryAfter(..)
@@ -108,6 +115,7 @@ impl Draft<'_> {
                 bounds.payload
             ));
         }
+        self.check_note(report.note.as_ref())?;
         if report.submitted.len() > bounds.batch {
             return Err(format!(
                 "{} submissions are over the limit of {}",
@@ -138,7 +146,7 @@ impl Draft<'_> {
             StageOutcome::Next(_) | StageOutcome::Done(_) if !report.children.is_empty() => {
                 self.check_spawn(report.id, &[], &report.children)?;
             }
-            StageOutcome::Sleep(..) | StageOutcome::Wait(..) if !report.children.is_empty() => {
+            StageOutcome::Sleep(..) | StageOutcome::Wait(..) | StageOutcome::Ask(..) if !report.children.is_empty() => {
                 return Err("children were added, and the stage went to sleep or to wait; \
                             return Next, Spawn or Done, which wait for them"
                     .to_owned());
@@ -153,6 +161,7 @@ impl Draft<'_> {
             | StageOutcome::Done(_)
             | StageOutcome::Sleep(..)
             | StageOutcome::Wait(..)
+            | StageOutcome::Ask(..)
             | StageOutcome::Yield
             | StageOutcome::Retry(_)
             | StageOutcome::RetryAfter(..)
@@ -167,6 +176,15 @@ impl Draft<'_> {
             brood.children.iter().try_for_each(|child| self.check_birth(child))?;
             self.check_brood(brood)
         })
+    }
+
+    /// Checks the size of a note of a stage or an undo.
+    pub(super) fn check_note(&self, note: Option<&Blob>) -> Result<(), String> {
+        let (size, limit) = (note.map_or(0, Blob::len), self.kernel.rules.bounds.note);
+        if size > limit {
+            return Err(format!("a note of {size} bytes is over the limit of {limit}"));
+        }
+        Ok(())
     }
 
     pub(super) fn check_birth(&self, birth: &Birth) -> Result<(), String> {
@@ -209,8 +227,12 @@ impl Draft<'_> {
     fn stage_recorded(&mut self, row: &mut Row, report: &mut StageEnded) {
         let number = self.next_history(row.id.family);
         let (ending, error) = ending_of(&report.outcome);
+        let window = self.window(row);
+        let stands = window.is_none() && !report.nothing_to_undo;
         let locks =
             locks_go_on(row, report).then(|| std::mem::replace(&mut row.locks, report.next_needs.locks.clone()));
+        // The undo of an older stage needs to know these locks, so the entry must stay.
+        report.nothing_to_undo &= locks.is_none();
         self.record(Record::History(Box::new(HistoryEntry {
             family: row.id.family,
             number,
@@ -220,17 +242,24 @@ impl Draft<'_> {
             attempt: row.attempt + 1,
             ending,
             error: error.map(|text| Cause::new(CauseKind::Failed, text, row.id).text),
-            stands: true,
+            stands,
             queued: row.ready.unwrap_or(row.since),
             admitted: row.ready.map(|_| row.since),
             begun: report.begun,
             ended: report.ended,
             locks: locks.filter(|_| !row.locks_for_life),
+            note: report.note.take(),
         })));
-        if row.attempt == 0 {
-            row.standing += 1;
+        match (row.attempt, stands) {
+            (0, true) => row.standing += 1,
+            // The visit stood for its failed attempts, and the newest attempt replaces these.
+            (1.., false) => row.standing = row.standing.saturating_sub(1),
+            (0, false) | (1.., true) => {}
         }
         row.history = number;
+        if let Some(entries) = window {
+            self.window_moved(row, entries);
+        }
         row.ready = None;
         row.in_flight = None;
         row.repeated = 0;
@@ -284,6 +313,7 @@ impl Draft<'_> {
             row.visit += 1;
             row.attempt = 0;
             self.attempts_settled(&mut row);
+            self.entry_passes(&mut row, &report);
             let again = next_stage(&report.outcome).is_some_and(|next| *next == row.stage);
             row.same_stage = if again { row.same_stage + 1 } else { 0 };
         }
@@ -297,9 +327,15 @@ impl Draft<'_> {
         let StageEnded {
             outcome,
             children,
+            keep_places,
             admission,
             ..
         } = *report;
+        let list = |join, width| ListRules {
+            join,
+            width,
+            keep_places,
+        };
         let lacking = admission.and_then(|admission| admission.lacking);
         if lacking.is_some() && !leaves_effects(&outcome) {
             // A refusal has overruled the step for which the limiter was asked. The limiter may have granted the
@@ -309,7 +345,7 @@ impl Draft<'_> {
         match outcome {
             StageOutcome::Next(then) if !children.is_empty() => {
                 row.stage = then;
-                self.spawn(row, children, JoinPolicy::AllSucceeded, 0);
+                self.spawn(row, children, list(JoinPolicy::AllSucceeded, 0));
             }
             StageOutcome::Next(stage) => {
                 row.stage = stage;
@@ -318,7 +354,7 @@ impl Draft<'_> {
             }
             StageOutcome::Done(output) if !children.is_empty() => {
                 row.output = Some(output);
-                self.spawn(row, children, JoinPolicy::AllSucceeded, 0);
+                self.spawn(row, children, list(JoinPolicy::AllSucceeded, 0));
             }
             StageOutcome::Done(output) => self.done(row, output),
             StageOutcome::Spawn {
@@ -329,7 +365,7 @@ impl Draft<'_> {
             } => {
                 row.stage = then;
                 births.extend(children);
-                self.spawn(row, births, join, width);
+                self.spawn(row, births, list(join, width));
             }
             StageOutcome::Sleep(until, then) => {
                 row.stage = then;
@@ -339,6 +375,10 @@ impl Draft<'_> {
             StageOutcome::Wait(event, timeout, then) => {
                 row.stage = then;
                 self.wait(row, event, timeout);
+            }
+            StageOutcome::Ask(question, timeout, then) => {
+                row.stage = then;
+                self.ask_person(row, &question, timeout);
             }
             StageOutcome::Yield => self.put(row),
             StageOutcome::Retry(text) => self.try_again(row, CauseKind::AttemptsExhausted, text, None),
@@ -352,22 +392,56 @@ impl Draft<'_> {
         self.tell_if_overdue(id);
     }
 
+    /// Notes the entry of a stage that does not stand, if its kind keeps only the stack. The next commit drops it: one
+    /// commit must not write an entry and delete it.
+    fn entry_passes(&self, row: &mut Row, report: &StageEnded) {
+        if report.nothing_to_undo && self.keeps_only_stack(row) {
+            row.attempts_kept.push(row.history);
+        }
+    }
+
     /// Ends the attempts of a visit. If the kind keeps only its stack, the entries of failed attempts are dropped,
     /// except the newest, which is on the stack.
     pub(super) fn attempts_settled(&mut self, row: &mut Row) {
         let attempts = std::mem::take(&mut row.attempts_kept);
-        if self.history_of(row) == HistoryDetail::Stack {
+        if self.keeps_only_stack(row) {
             for number in attempts.into_iter().filter(|number| *number != row.history) {
                 self.record(Record::HistoryDropped(row.id.family, number));
             }
         }
     }
 
-    pub(super) fn history_of(&self, row: &Row) -> HistoryDetail {
+    /// Returns `true` if the kind keeps only the entries on the rollback stack.
+    pub(super) fn keeps_only_stack(&self, row: &Row) -> bool {
         self.kernel
             .kind(&row.kind)
-            .map(|rules| rules.history)
-            .unwrap_or_default()
+            .is_some_and(|rules| rules.history == HistoryDetail::Stack)
+    }
+
+    /// Returns how many entries the family keeps, if its kind keeps only the newest. Nothing of such a procedure
+    /// stands, so no entry that is dropped can be missing from a rollback stack. One that has stages on the stack, which
+    /// an earlier version of its code put there, keeps all its entries.
+    fn window(&self, row: &Row) -> Option<u32> {
+        let rules = self.kernel.kind(&row.kind)?;
+        let HistoryDetail::Newest(entries) = rules.history else {
+            return None;
+        };
+        let is_alone = row.id.is_root()
+            && self
+                .family(row.id.family)
+                .is_some_and(|family| family.members.len() == 1);
+        (is_alone && !rules.rollback && row.standing == 0).then_some(entries.max(1))
+    }
+
+    /// Drops the entries that the newest one has pushed out of the window.
+    fn window_moved(&mut self, row: &mut Row, entries: u32) {
+        let first = row.history_from.max(1);
+        let wanted = (row.history + 1).saturating_sub(entries);
+        let until = wanted.clamp(first, first + WINDOW_STEP);
+        for number in first..until {
+            self.record(Record::HistoryDropped(row.id.family, number));
+        }
+        row.history_from = until;
     }
 
     /// Runs the next stage, or leaves it in the limiter's queue, where it already waits.
@@ -400,6 +474,7 @@ impl Draft<'_> {
             row.attempt = 0;
         }
         self.attempts_settled(&mut row);
+        self.entry_passes(&mut row, &report);
         self.effect(DispatchEffect::Stop(id));
         if report.admission.is_some() {
             self.effect(AdmissionEffect::Cancel(id));
@@ -421,6 +496,7 @@ impl Draft<'_> {
             | StageOutcome::Spawn { .. }
             | StageOutcome::Sleep(..)
             | StageOutcome::Wait(..)
+            | StageOutcome::Ask(..)
             | StageOutcome::Yield => {
                 row.state = ProcedureState::Failed;
                 self.put(row);
@@ -462,14 +538,8 @@ impl Draft<'_> {
             self.fail(row, cause);
             return;
         }
-        row.attempts_kept.push(row.history);
-        let kept = match self.history_of(&row) {
-            HistoryDetail::Full => self.kernel.rules.bounds.attempts_kept,
-            HistoryDetail::Stack => 1,
-        };
-        if row.attempts_kept.len() > kept {
-            let oldest = row.attempts_kept.remove(0);
-            self.record(Record::HistoryDropped(row.id.family, oldest));
+        if self.window(&row).is_none() {
+            self.attempt_kept(&mut row);
         }
         let drawn = self.drawn(&row);
         let chosen = chosen.map(|delay| delay.min(RETRY_AFTER_MAX));
@@ -491,6 +561,20 @@ impl Draft<'_> {
             row.retry_after = chosen;
         }
         self.put(row);
+    }
+
+    /// Keeps the entry of a failed attempt, and drops the oldest one beyond the bound.
+    fn attempt_kept(&mut self, row: &mut Row) {
+        row.attempts_kept.push(row.history);
+        let kept = if self.keeps_only_stack(row) {
+            1
+        } else {
+            self.kernel.rules.bounds.attempts_kept
+        };
+        if row.attempts_kept.len() > kept {
+            let oldest = row.attempts_kept.remove(0);
+            self.record(Record::HistoryDropped(row.id.family, oldest));
+        }
     }
 
     /// Returns the seed of this attempt's jitter. It is unique to the attempt and the same whenever the decision is
@@ -523,7 +607,8 @@ const fn next_stage(outcome: &StageOutcome) -> Option<&Blob> {
         StageOutcome::Next(then)
         | StageOutcome::Spawn { then, .. }
         | StageOutcome::Sleep(_, then)
-        | StageOutcome::Wait(_, _, then) => Some(then),
+        | StageOutcome::Wait(_, _, then)
+        | StageOutcome::Ask(_, _, then) => Some(then),
         StageOutcome::Done(_)
         | StageOutcome::Yield
         | StageOutcome::Retry(_)
@@ -558,6 +643,7 @@ const fn leaves_effects(outcome: &StageOutcome) -> bool {
         | StageOutcome::Spawn { .. }
         | StageOutcome::Sleep(..)
         | StageOutcome::Wait(..)
+        | StageOutcome::Ask(..)
         | StageOutcome::GiveUp(_) => true,
         StageOutcome::Yield
         | StageOutcome::Retry(_)
@@ -575,6 +661,7 @@ fn ending_of(outcome: &StageOutcome) -> (Ending, Option<&str>) {
         StageOutcome::Spawn { .. } => (Ending::Spawn, None),
         StageOutcome::Sleep(..) => (Ending::Sleep, None),
         StageOutcome::Wait(..) => (Ending::Wait, None),
+        StageOutcome::Ask(question, ..) => (Ending::Asked, Some(question)),
         StageOutcome::Retry(text) | StageOutcome::RetryAfter(_, text) => (Ending::Retry, Some(text)),
         StageOutcome::Fail(text) | StageOutcome::GiveUp(text) | StageOutcome::Refused(text) => {
             (Ending::Fail, Some(text))

@@ -10,8 +10,7 @@ use crate::cause::{Cause, CauseKind};
 use crate::effect::{AdmissionEffect, DispatchEffect, LifecycleEffect};
 use crate::event::UndoEnded;
 use crate::history::{Ending, HistoryEntry};
-use crate::id::ProcedureId;
-use crate::kernel::HistoryDetail;
+use crate::id::{Blob, ProcedureId};
 use crate::lock::LockNeed;
 use crate::outstanding::undo_call;
 use crate::record::Record;
@@ -92,6 +91,10 @@ impl Draft<'_> {
             self.late(scope);
             return;
         };
+        if let Err(text) = self.check_note(report.note.as_ref()) {
+            report.outcome = Err(text);
+            report.note = None;
+        }
         if report.outcome.is_ok() {
             report.outcome = self.check_writes(&report.writes);
         }
@@ -100,7 +103,8 @@ impl Draft<'_> {
             Ok(()) => (Ending::Undone, None),
             Err(text) => (Ending::UndoFailed, Some(text.clone())),
         };
-        let number = self.undo_recorded(&top, ending, error, Some((report.begun, report.ended)), scope);
+        let times = Some((report.begun, report.ended));
+        let number = self.undo_recorded(&top, ending, error, times, scope, report.note.take());
         if let Some(mut row) = self.take(id) {
             row.history = number;
             let changed = report.payload.filter(|_| report.outcome.is_ok());
@@ -125,13 +129,11 @@ impl Draft<'_> {
         error: Option<String>,
         times: Option<(crate::id::Timestamp, crate::id::Timestamp)>,
         scope: ProcedureId,
+        note: Option<Blob>,
     ) -> u32 {
         let number = self.next_history(top.family);
         let id = ProcedureId::new(top.family, top.member);
-        if self
-            .row(id)
-            .is_some_and(|row| self.history_of(row) == HistoryDetail::Stack)
-        {
+        if self.row(id).is_some_and(|row| self.keeps_only_stack(row)) {
             return number;
         }
         let (begun, ended) = times.unwrap_or((self.now, self.now));
@@ -159,6 +161,7 @@ impl Draft<'_> {
             begun,
             ended,
             locks: None,
+            note,
         })));
         number
     }
@@ -167,10 +170,7 @@ impl Draft<'_> {
     fn undone(&mut self, scope: ProcedureId, mut top: HistoryEntry) {
         let id = ProcedureId::new(scope.family, top.member);
         top.stands = false;
-        if self
-            .row(id)
-            .is_some_and(|row| self.history_of(row) == HistoryDetail::Stack)
-        {
+        if self.row(id).is_some_and(|row| self.keeps_only_stack(row)) {
             // Older attempts of that visit are below this entry, and go with it.
             let row = self.row(id).filter(|row| row.visit == top.visit);
             let older = row.map(|row| row.attempts_kept.clone()).unwrap_or_default();
@@ -260,7 +260,7 @@ impl Draft<'_> {
             // The numbers kept so far belong to the stage. Its entries stay, and the newest is being undone.
             row.attempts_kept.clear();
         }
-        if self.history_of(&row) == HistoryDetail::Full {
+        if !self.keeps_only_stack(&row) {
             row.attempts_kept.push(row.history);
             if row.attempts_kept.len() > self.kernel.rules.bounds.attempts_kept {
                 let oldest = row.attempts_kept.remove(0);
@@ -294,7 +294,7 @@ impl Draft<'_> {
     pub(super) fn skip_undo(&mut self, scope: ProcedureId, top: HistoryEntry, by: &OperatorRequest) {
         let id = ProcedureId::new(scope.family, top.member);
         let said = format!("skipped by {}: {}", by.who, by.why);
-        let number = self.undo_recorded(&top, Ending::UndoSkipped, Some(said), None, scope);
+        let number = self.undo_recorded(&top, Ending::UndoSkipped, Some(said), None, scope, None);
         self.change(id, |row| row.history = number);
         self.undone(scope, top);
     }

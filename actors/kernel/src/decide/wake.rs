@@ -40,6 +40,11 @@ impl Draft<'_> {
         let Some(mut row) = self.take(id) else { return };
         match wait {
             WaitReason::Event(name, _) => row.wake = Some(Wake::Timeout(name)),
+            WaitReason::Decision(_) => {
+                row.wake = Some(Wake::Decision(None));
+                self.leave_question(&mut row);
+                return self.put(row);
+            }
             WaitReason::Timer(_)
             | WaitReason::Backoff(..)
             | WaitReason::Width
@@ -115,18 +120,20 @@ impl Draft<'_> {
 
     /// Marks the next stage to be told that the deadline has passed. A sleeping procedure is woken for it.
     fn tell_out_of_time(&mut self, mut row: Box<Row>) {
-        let name = match &row.wait {
-            Some(WaitReason::Event(name, _)) => Some(name.clone()),
-            Some(WaitReason::Timer(_) | WaitReason::Backoff(..)) => None,
+        row.wake = match &row.wait {
+            Some(WaitReason::Event(name, _)) => Some(Wake::Timeout(name.clone())),
+            Some(WaitReason::Decision(_)) => {
+                row.wake = Some(Wake::Decision(None));
+                self.leave_question(&mut row);
+                return self.put(row);
+            }
+            Some(WaitReason::Timer(_) | WaitReason::Backoff(..)) => row.wake.take(),
             // Its children, its turn or an operator will resume it. It is told then.
             Some(_) | None => {
                 self.put(row);
                 return;
             }
         };
-        if let Some(name) = name {
-            row.wake = Some(Wake::Timeout(name));
-        }
         self.set_going(&mut row, None);
         self.put(row);
     }

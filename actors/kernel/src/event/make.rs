@@ -76,6 +76,9 @@ impl StageEnded {
             submitted: Vec::new(),
             signals: Vec::new(),
             children: Vec::new(),
+            keep_places: false,
+            note: None,
+            nothing_to_undo: false,
             next_needs: NextStageNeeds::default(),
             admission: None,
         }
@@ -96,6 +99,7 @@ impl UndoEnded {
             payload: None,
             upgraded: None,
             writes: Vec::new(),
+            note: None,
         }
     }
 }

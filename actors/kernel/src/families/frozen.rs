@@ -9,11 +9,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::rest::state_at_rest;
 use crate::family::Family;
 use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
-use crate::lifecycle::ProcedureState;
 use crate::row::{Hold, OnFailure, OnTimeout, Row};
-use crate::wait::WaitReason;
+use crate::wait::{Question, WaitReason};
 
 const EVENT: u64 = 1;
 const UNTIL: u64 = 1 << 1;
@@ -32,6 +32,9 @@ const EXPECTED: u64 = 1 << 13;
 const COMPENSATE: u64 = 1 << 14;
 const TRACE: u64 = 1 << 15;
 const AFTER: u64 = 1 << 16;
+const WINDOW: u64 = 1 << 17;
+const QUESTION: u64 = 1 << 18;
+const KEEPS_PLACE: u64 = 1 << 19;
 
 /// Kinds by number, so that a frozen family need not spell out its own. There are as many as registered kinds.
 #[derive(Clone, Debug, Default)]
@@ -113,6 +116,9 @@ impl Pack {
         if let Some(WaitReason::Event(name, _)) = &row.wait {
             self.text(name.as_str());
         }
+        if let Some(question) = row.wait.as_ref().and_then(WaitReason::question) {
+            self.text(&question.text);
+        }
         self.number(row.since.0);
         if let Some(until) = row.wait.as_ref().and_then(WaitReason::deadline) {
             self.between(row.since, until);
@@ -157,12 +163,18 @@ impl Pack {
         if row.waits_after != Seq::default() {
             self.number(row.waits_after.0);
         }
+        if row.history_from > 0 {
+            self.number(u64::from(row.history_from));
+        }
     }
 }
 
 fn flags(row: &Row) -> u64 {
+    let question = row.wait.as_ref().and_then(WaitReason::question);
     let flags = [
         (EVENT, matches!(row.wait, Some(WaitReason::Event(..)))),
+        (QUESTION, question.is_some()),
+        (KEEPS_PLACE, question.is_some_and(|question| question.keeps_place)),
         (UNTIL, row.wait.as_ref().is_some_and(|wait| wait.deadline().is_some())),
         (DEADLINE, row.deadline.is_some()),
         (PRIORITY, row.priority != 0),
@@ -178,6 +190,7 @@ fn flags(row: &Row) -> u64 {
         (NEXT_IS_NO_RETURN, row.next_is_no_return.is_some()),
         (PAST_NO_RETURN, row.past_no_return.is_some()),
         (EXPECTED, row.expected.is_some()),
+        (WINDOW, row.history_from > 0),
         (COMPENSATE, row.on_failure == OnFailure::Compensate),
     ];
     let set = flags.into_iter().filter(|(_, is_set)| *is_set);
@@ -233,11 +246,21 @@ impl<'a> Unpack<'a> {
         } else {
             None
         };
+        let question = if has(QUESTION) {
+            Some(self.text()?.to_owned())
+        } else {
+            None
+        };
         let since = Timestamp(self.number()?);
         let until = if has(UNTIL) { Some(self.after(since)?) } else { None };
-        let wait = match (event, until) {
-            (Some(event), until) => Some(WaitReason::Event(event, until)),
-            (None, until) => until.map(WaitReason::Timer),
+        let wait = match (event, question, until) {
+            (Some(event), _, until) => Some(WaitReason::Event(event, until)),
+            (None, Some(text), until) => Some(WaitReason::Decision(Box::new(Question {
+                text,
+                until,
+                keeps_place: has(KEEPS_PLACE),
+            }))),
+            (None, None, until) => until.map(WaitReason::Timer),
         };
         let kind = names.kinds.get(usize::try_from(self.number()?).ok()?)?.clone();
         let version = self.number()?.try_into().ok()?;
@@ -251,7 +274,7 @@ impl<'a> Unpack<'a> {
             } else {
                 OnFailure::Keep
             },
-            state: ProcedureState::WaitingTimeout,
+            state: state_at_rest(wait.as_ref()),
             wait,
             since,
             visit: self.count()?,
@@ -295,6 +318,7 @@ impl<'a> Unpack<'a> {
             } else {
                 Seq::default()
             },
+            history_from: if has(WINDOW) { self.count()? } else { 0 },
             on_timeout: if has(ON_TIMEOUT_EXECUTE) {
                 OnTimeout::Execute
             } else {

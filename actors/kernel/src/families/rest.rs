@@ -9,7 +9,7 @@ use crate::wait::WaitReason;
 /// visits only awake families. Its default threshold is 100; a quarter of that leaves room for a lower setting.
 pub const SAME_STAGE_FROZEN: u32 = 25;
 
-/// A procedure with at least this many committed stages keeps its family awake, for the same reason: the threshold of
+/// A procedure with at least this many committed stages in its history keeps its family awake, for the same reason: the threshold of
 /// the health check is 10,000.
 pub const STAGES_FROZEN: u32 = 2_500;
 
@@ -34,6 +34,14 @@ pub(super) fn is_at_rest(family: &Family) -> bool {
     counts && maps && rests(row)
 }
 
+/// Returns the state of a family at rest that waits for this.
+pub(super) const fn state_at_rest(wait: Option<&WaitReason>) -> ProcedureState {
+    match wait {
+        Some(WaitReason::Decision(_)) => ProcedureState::Runnable,
+        Some(_) | None => ProcedureState::WaitingTimeout,
+    }
+}
+
 /// Every field is listed, so that adding a field forces a decision here.
 fn rests(row: &Row) -> bool {
     let Row {
@@ -47,7 +55,7 @@ fn rests(row: &Row) -> bool {
         wait,
         since: _,
         stage: _,
-        visit,
+        visit: _,
         attempt,
         in_flight,
         history: _,
@@ -86,6 +94,7 @@ fn rests(row: &Row) -> bool {
         waits_after: _,
         retry_after,
         repeated,
+        history_from: _,
         key: _,
         deadline: _,
         submitted: _,
@@ -93,7 +102,7 @@ fn rests(row: &Row) -> bool {
         due,
     } = row;
     wait.as_ref().is_some_and(WaitReason::is_rest)
-        && *state == ProcedureState::WaitingTimeout
+        && *state == state_at_rest(wait.as_ref())
         && id.is_root()
         && parent.is_none()
         && *attempt == 0
@@ -105,7 +114,7 @@ fn rests(row: &Row) -> bool {
         && locked.is_empty()
         && ready.is_none()
         && *same_stage < SAME_STAGE_FROZEN
-        && *visit < STAGES_FROZEN
+        && row.stages_kept() < STAGES_FROZEN
         && payload_size.is_none()
         && failure_streak.is_none()
         && retry_after.is_none()

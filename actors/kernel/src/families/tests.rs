@@ -7,7 +7,7 @@ use super::*;
 use crate::id::{Blob, Key, LimitKey, Seq};
 use crate::lifecycle::ProcedureState;
 use crate::row::{Hold, OnFailure, OnTimeout, PayloadSizeNote};
-use crate::wait::WaitReason;
+use crate::wait::{Question, WaitReason};
 
 const NUMBER: u64 = 7;
 
@@ -16,6 +16,13 @@ fn wait() -> impl Strategy<Value = WaitReason> {
         any::<u64>().prop_map(|at| WaitReason::Timer(Timestamp(at))),
         (".{0,9}", option::of(any::<u64>()))
             .prop_map(|(name, at)| WaitReason::Event(name.as_str().into(), at.map(Timestamp))),
+        (".{0,9}", option::of(any::<u64>()), any::<bool>()).prop_map(|(text, at, keeps_place)| {
+            WaitReason::Decision(Box::new(Question {
+                text,
+                until: at.map(Timestamp),
+                keeps_place,
+            }))
+        }),
     ]
 }
 
@@ -69,6 +76,7 @@ fn family(common: Common, rare: Rare) -> Family {
     row.revision = Seq(revision);
     (row.visit, row.history, row.standing) = (visit, history, standing);
     (row.same_stage, row.signals) = (same_stage, signals);
+    row.history_from = if active { history } else { 0 };
     row.deadline = deadline.map(Timestamp);
     row.priority = priority;
     row.key = key.map(Key::from);
@@ -103,7 +111,7 @@ fn at_rest(wait: WaitReason) -> Row {
     let (id, stage) = (ProcedureId::root(NUMBER), Blob::from(&b"stage"[..]));
     Row {
         revision: Seq(3),
-        state: ProcedureState::WaitingTimeout,
+        state: super::rest::state_at_rest(Some(&wait)),
         wait: Some(wait),
         since: Timestamp(5),
         visit: 1,

@@ -8,6 +8,7 @@ fn round(join: JoinPolicy, width: u32) -> Round {
         count: 3,
         join,
         width,
+        keep_places: false,
     }
 }
 

@@ -58,6 +58,7 @@ impl Row {
             waits_after: Seq::default(),
             retry_after: None,
             repeated: 0,
+            history_from: 0,
             key: None,
             deadline: None,
             submitted: at,

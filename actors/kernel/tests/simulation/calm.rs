@@ -122,6 +122,9 @@ impl Play {
                 self.shell.decide(Event::Signalled(request, vec![signal]))?;
                 return Ok(true);
             }
+            Some(WaitReason::Decision(_)) if check::is_stopped(&self.shell.kernel, row) => return Ok(false),
+            Some(WaitReason::Decision(_)) if id.family.is_multiple_of(2) => Verb::RetryNow(id),
+            Some(WaitReason::Decision(_)) => Verb::Decide(id, Blob::from(vec![9])),
             Some(WaitReason::RollbackFailed) if !self.is_outermost(id) => return Ok(false),
             Some(WaitReason::RollbackFailed) if id.family.is_multiple_of(2) => Verb::SkipUndo(id),
             Some(WaitReason::RollbackFailed) => Verb::RetryUndo(id),

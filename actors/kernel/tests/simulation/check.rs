@@ -38,7 +38,10 @@ fn untouched(old: &Row, row: &Row) -> Result<(), String> {
     if bypassed && (row.state != old.state || row.standing != old.standing) {
         return Err(format!("{} was bypassed, and is touched again: {row:?}", row.id));
     }
-    if old.past_no_return.is_some() && (row.past_no_return != old.past_no_return || row.standing < old.standing) {
+    // Failed attempts no longer stand once the visit has ended with nothing to undo.
+    let given_up = u32::from(old.attempt > 0 && row.visit > old.visit);
+    let undone = row.standing + given_up < old.standing;
+    if old.past_no_return.is_some() && (row.past_no_return != old.past_no_return || undone) {
         return Err(format!("{} is past its point of no return, and is undone", row.id));
     }
     Ok(())

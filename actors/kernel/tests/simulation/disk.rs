@@ -163,8 +163,10 @@ impl Disk {
         let key = (entry.family, entry.number);
         match self.history.get(&key) {
             Some(old) => {
+                // What a stage that was passed over said of its locks is written where it is needed.
                 let fallen = HistoryEntry {
                     stands: false,
+                    locks: old.locks.clone().or_else(|| entry.locks.clone()),
                     ..old.clone()
                 };
                 if !old.stands || *entry != fallen {

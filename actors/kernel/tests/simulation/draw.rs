@@ -24,6 +24,8 @@ pub(crate) const ROOM: &str = "room";
 pub(crate) const GLOBAL: &str = "*";
 /// Bytes that a value may have; a quarter of it is large.
 pub(crate) const PAYLOAD: usize = 8;
+/// Bytes that a note may have.
+pub(crate) const NOTE: usize = 4;
 /// Names of events that are waited for and sent.
 const EVENTS: [&str; 2] = ["go", "stop"];
 /// What is locked: few paths, so that they are met.
@@ -202,6 +204,11 @@ impl Draw {
                     then: next,
                 }
             }
+            // One of three asks a person instead, by the time alone, so that nothing else is drawn otherwise.
+            62..68 if (now.0 / 1_000_000).is_multiple_of(3) => {
+                let timeout = Some(Duration::from_secs(self.below(10))).filter(|time| time.as_secs() < 5);
+                StageOutcome::Ask("what now?".to_owned(), timeout, next)
+            }
             62..68 => StageOutcome::Sleep(now.after(Duration::from_secs(self.below(10))), next),
             68..76 => {
                 let timeout = self.percent(60).then(|| Duration::from_secs(self.below(10)));
@@ -239,6 +246,7 @@ pub(crate) fn rules() -> Rules {
     };
     let last = KindRules {
         rollback: false,
+        history: HistoryDetail::Newest(3),
         ..undoable.clone()
     };
     let limited = KindRules {
@@ -268,6 +276,7 @@ pub(crate) fn rules() -> Rules {
     rules.bounds.depth = 4;
     rules.bounds.members = 24;
     rules.bounds.payload = PAYLOAD;
+    rules.bounds.note = NOTE;
     rules.bounds.attempts_kept = 1;
     rules.bounds.wave = 1;
     rules.bounds.closed = 1;

@@ -66,6 +66,7 @@ impl Disk {
             family,
             due,
             members: u32::try_from(rows.len()).unwrap_or(u32::MAX),
+            history_from: rows.first().map_or(0, |row| row.history_from),
             history: rows.iter().map(|row| row.history).max().unwrap_or_default(),
             signals: signals
                 .map(|((id, number), entry)| (id.member, entry.name.clone(), *number))

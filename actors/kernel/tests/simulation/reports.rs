@@ -3,13 +3,23 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Birth, Event, JoinRuling, Key, NextStageNeeds, ProcedureId, SentSignal, Seq, StageEnded, StageOutcome, UndoEnded,
-    UserWrite,
+    Birth, Blob, Event, JoinRuling, Key, NextStageNeeds, ProcedureId, SentSignal, Seq, StageEnded, StageOutcome,
+    Timestamp, UndoEnded, UserWrite,
 };
 
-use super::draw::{delay_at, stage};
+use super::draw::{NOTE, delay_at, stage};
 use super::graph;
 use super::play::Play;
+
+/// A note, now and then; rarely one that is too large.
+fn note_at(now: Timestamp, id: ProcedureId) -> Option<Blob> {
+    let chosen = now.0 / 1_000_000 + id.family + u64::from(id.member);
+    match chosen % 32 {
+        0 => Some(Blob::from(vec![0; NOTE + 1])),
+        1..8 => Some(Blob::from(vec![1; NOTE])),
+        _ => None,
+    }
+}
 
 impl Play {
     pub(crate) fn report_one(&mut self) -> Result<(), String> {
@@ -44,6 +54,10 @@ impl Play {
             signals: self.signals(),
             children: self.collected(&outcome),
             next_needs: self.next_needs(&outcome),
+            // By the time and the id alone, so that nothing else is drawn otherwise than without them.
+            keep_places: now.0.is_multiple_of(2_000_000),
+            note: note_at(now, id),
+            nothing_to_undo: (now.0 / 1_000_000 + u64::from(id.member)).is_multiple_of(5),
             ..StageEnded::new(id, run, epoch, now, outcome)
         };
         self.shell.report(report)
@@ -105,6 +119,8 @@ impl Play {
         let report = UndoEnded {
             retry_after: chosen.then(|| delay_at(self.shell.now)),
             payload: self.draw.percent(20).then(|| self.draw.value()),
+            // Undos fail with one text alone here, so none fails for its note.
+            note: note_at(self.shell.now, scope).filter(|note| note.len() <= NOTE),
             ..UndoEnded::new(scope, number, self.shell.now, outcome)
         };
         let report = Event::UndoEnded(Box::new(report));

@@ -283,7 +283,7 @@ impl Shell {
                     return Err(format!("{twice:?} is out twice"));
                 }
             }
-            StageTask::Undo { scope, number } => self.undos.push((*scope, *number)),
+            StageTask::Undo { scope, number, .. } => self.undos.push((*scope, *number)),
             StageTask::Join(round) => {
                 let rows = self.disk.members(call.id.family);
                 let seen = rows

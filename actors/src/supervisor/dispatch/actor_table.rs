@@ -27,7 +27,7 @@ impl Issued {
     pub(super) const fn of(call: &StageCall) -> Self {
         match call.task {
             StageTask::Execute { run, .. } => Self::Stage(run),
-            StageTask::Undo { scope, number } => Self::Undo(scope, number),
+            StageTask::Undo { scope, number, .. } => Self::Undo(scope, number),
             StageTask::Join(_) => Self::Join,
             StageTask::CleanUp => Self::CleanUp,
         }

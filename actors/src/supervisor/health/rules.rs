@@ -9,6 +9,7 @@ use procession_kernel::{
 };
 
 use super::diagnosis_input::DiagnosisInput;
+use super::undecided::undecided;
 use super::{EngineState, Health};
 use crate::journal::codec;
 use crate::supervisor::dispatch::failed_reads::ReadTrouble;
@@ -74,6 +75,7 @@ pub(super) fn all_verdicts(
     } = findings;
     verdicts.extend(quarantines(state.quarantined, state.now));
     verdicts.extend(actors_lost);
+    verdicts.extend(undecided(state.kernel, state.durable, state.now));
     verdicts.extend(repaired.iter().map(|(id, what)| health.lost_wake(*id, what, state)));
     verdicts.extend(blocked_workers(workers, state.now));
     verdicts.extend(health.store_slow(appending_since, state));
@@ -176,6 +178,7 @@ impl DiagnosisInput<'_> {
             verdicts.extend(self.family_size(&family));
         }
         verdicts.extend(self.deadlocks());
+        verdicts.extend(undecided(self.kernel, self.durable, self.now));
         verdicts.extend(quarantines(self.quarantined, self.now));
         in_order(&mut verdicts);
         verdicts

@@ -71,7 +71,8 @@ impl DiagnosisInput<'_> {
     }
 
     fn history(&self, row: &Row) -> Option<Verdict> {
-        if row.visit < self.thresholds.of(&row.kind).stages {
+        // A kind that keeps only the newest entries does not grow, however many stages it commits.
+        if row.stages_kept() < self.thresholds.of(&row.kind).stages {
             return None;
         }
         let size = row.visit as usize;

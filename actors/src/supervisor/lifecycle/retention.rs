@@ -184,7 +184,7 @@ impl DueResults {
         } else {
             key_alone(family, due, kept_key)
         };
-        self.size += u64::from(doomed.members) * 3 + u64::from(doomed.history);
+        self.size += u64::from(doomed.members) * 3 + u64::from(doomed.history.saturating_sub(doomed.history_from));
         self.doomed.push(doomed);
         Ok(())
     }
@@ -196,6 +196,7 @@ fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> EvictedFamily {
         family,
         due,
         members: 0,
+        history_from: 0,
         history: 0,
         signals: Vec::new(),
         key: Some(Key::from(String::from_utf8_lossy(key).into_owned())),
@@ -217,15 +218,16 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Evicte
         return Ok(EvictedFamily { key: None, ..entry });
     }
     let history = rows.iter().map(|row| row.history).max().unwrap_or_default();
+    let root = rows.iter().find(|row| row.id == ProcedureId::root(family));
+    let history_from = root.map_or(0, |row| row.history_from);
     // Rows may count more entries than there are. If the count exceeds what one commit deletes, the entries are
     // looked up.
-    let raw = if u64::from(history) > KEYS_AT_ONCE {
+    let raw = if u64::from(history.saturating_sub(history_from)) > KEYS_AT_ONCE {
         every_key(reader, family).await?
     } else {
         Vec::new()
     };
     let signals = reader.scan_prefix(Space::Signals, &keys::family(family)).await?;
-    let root = rows.iter().find(|row| row.id == ProcedureId::root(family));
     let key = root.and_then(|row| row.key.clone());
     let mut key_until = None;
     if let Some(key) = &key {
@@ -237,6 +239,7 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Evicte
         family,
         due,
         members: u32::try_from(rows.len()).unwrap_or(u32::MAX),
+        history_from,
         history: if raw.is_empty() { history } else { 0 },
         signals: signals
             .iter()

@@ -129,6 +129,7 @@ fn doomed(export: &FamilyExport) -> EvictedFamily {
         family: export.family,
         due: Timestamp::default(),
         members: export.members(),
+        history_from: 0,
         history: 0,
         signals: Vec::new(),
         key: export.idempotency_key(),

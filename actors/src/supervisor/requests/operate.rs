@@ -32,6 +32,7 @@ pub(in crate::supervisor) const fn to_read(verb: &Verb) -> ToRead {
         | Verb::SetLimit(..)
         | Verb::AuditReveal(..)
         | Verb::Signal(..)
+        | Verb::Decide(..)
         | Verb::Drain(_) => ToRead::Nothing,
     }
 }

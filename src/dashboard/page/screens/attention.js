@@ -74,6 +74,7 @@ const FIRST = {
   no_progress: ['pause', 'abort'],
   deadlock: ['abort'],
   starved: ['priority'],
+  undecided: ['decide', 'abort'],
   rollback_failed: ['retry-undo', 'skip-undo'],
   poison: ['retry', 'bypass'],
   quarantined: ['discharge'],

@@ -58,7 +58,8 @@ async fn find(store: &dyn JournalStore, request: InputRequest) -> Result<CallInp
     };
     let woken = match wake {
         None => Woken::Plainly,
-        Some(Wake::Timeout(_)) => Woken::Timeout,
+        Some(Wake::Timeout(_) | Wake::Decision(None)) => Woken::Timeout,
+        Some(Wake::Decision(Some(answer))) => Woken::Answer(answer),
         Some(Wake::Children(first, count)) => Woken::Children(match children {
             Some(known) => with_outputs(store, known).await?,
             None => outcomes(store, id, first, count).await?,
