@@ -147,10 +147,13 @@ impl<'a> Draft<'a> {
         self.row_after(id).or_else(|| self.row_before(id))
     }
 
-    /// Counts the members that have not ended, as this decision leaves them. Only changed rows are visited, so that a
-    /// wide family costs no more than a small one.
-    pub(super) fn live_members(&self, family: u64) -> u32 {
+    /// Returns `true` if this decision leaves a member of the family that has not ended. Changed rows are visited only
+    /// if they are enough to end the whole family, so that each of many ends in one decision costs the same.
+    pub(super) fn has_live_members(&self, family: u64) -> bool {
         let mut live = self.family(family).map_or(0, |family| family.live);
+        if live as usize > self.rows.len() {
+            return true;
+        }
         let of_family = ProcedureId::root(family)..=ProcedureId::new(family, u32::MAX);
         for (id, row) in self.rows.range(of_family) {
             let before = self.row_before(*id).is_some_and(|old| !old.is_over());
@@ -160,7 +163,7 @@ impl<'a> Draft<'a> {
                 (true, false) | (false, true) => {}
             }
         }
-        live
+        live > 0
     }
 
     pub(super) fn parent(&self, row: &Row) -> Option<ProcedureId> {

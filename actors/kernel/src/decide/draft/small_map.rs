@@ -27,6 +27,10 @@ impl<K: Ord + Copy, V> SmallMap<K, V> {
         self.first.is_none() && self.others.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.others.len()
+    }
+
     pub(super) fn clear(&mut self) {
         self.first = None;
         self.others.clear();
@@ -129,7 +133,7 @@ mod tests {
                     }
                 }
                 prop_assert!(small.iter().eq(map.iter()));
-                prop_assert_eq!(small.is_empty(), map.is_empty());
+                prop_assert_eq!((small.is_empty(), small.len()), (map.is_empty(), map.len()));
                 prop_assert!((0..6).all(|key| small.get(key) == map.get(&key)));
                 if from <= to {
                     prop_assert!(small.range(from..=to).eq(map.range(from..=to)));
