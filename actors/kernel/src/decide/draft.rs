@@ -104,7 +104,7 @@ impl<'a> Draft<'a> {
         self.records.append(&mut self.closing);
         let bindings = std::mem::take(&mut self.bindings);
         let (records, effects) = (std::mem::take(&mut self.records), std::mem::take(&mut self.effects));
-        Decision::new(bindings, records, self.value_bytes, effects)
+        Decision::new(self.now, bindings, records, self.value_bytes, effects)
     }
 
     /// Returns the newest broadcast under way that a waiter does not belong to. A procedure that begins to wait for an
