@@ -226,7 +226,9 @@ impl Supervisor {
     }
 
     fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) {
-        let look = self.lifecycle.take_look(&*self.clock, self.kernel.is_draining());
+        let look = self
+            .lifecycle
+            .take_look(&*self.clock, decision.made(), self.kernel.is_draining());
         let (encoded, due) = self.visit_records(&decision, look);
         self.kernel.fold(decision, self.pipeline.open_commit());
         self.metrics.decided();

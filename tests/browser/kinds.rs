@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use procession::{Builder, Children, LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::{Builder, Child, Children, LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 /// What undos of [`Act::Stuck`] trip over was repaired.
@@ -33,6 +33,8 @@ pub(crate) enum Act {
     Stuck(String),
     /// Has so many children, each of which waits for the event `go`.
     Children(u32),
+    /// Has children `fetch`, `build` and `check` after it, and `publish` after both. Each waits for the event `go`.
+    Graph,
     /// Holds this lock, and waits for the event `release`.
     Hold(String),
     /// Holds the first lock, and after the event `go` wants the second, too.
@@ -85,6 +87,10 @@ impl Act {
                     then: Stage::Finish,
                 })
             }
+            (Stage::Work, Self::Graph) => Ok(Step::Spawn {
+                children: graph(&child(Self::Wait("go".to_owned())))?,
+                then: Stage::Finish,
+            }),
             (Stage::Work, Self::Circle(_)) => Ok(Step::Next(Stage::Work)),
             (Stage::Work, Self::Both(..)) | (Stage::Finish, _) => Ok(Step::Done("done".to_owned())),
         }
@@ -107,6 +113,14 @@ impl Act {
             _ => Vec::new(),
         }
     }
+}
+
+fn graph<P: Procedure>(each: &P) -> Result<Children, StageError> {
+    Ok(Children::new()
+        .child(Child::new(each)?.named("fetch"))
+        .child(Child::new(each)?.named("build").after([0]))
+        .child(Child::new(each)?.named("check").after([0]))
+        .child(Child::new(each)?.named("publish").after([1, 2])))
 }
 
 macro_rules! kind {

@@ -29,7 +29,7 @@
 //! ```
 
 use crate::effect::Effect;
-use crate::id::{ClaimId, Epoch, ProcedureId, Seq};
+use crate::id::{ClaimId, Epoch, ProcedureId, Seq, Timestamp};
 use crate::record::Record;
 
 /// A change that the shell must apply at once, before the decision's records are on disk.
@@ -51,6 +51,7 @@ pub enum Binding {
 #[derive(Debug, Default)]
 #[must_use = "a decision that is dropped loses its records"]
 pub struct Decision {
+    made: Timestamp,
     bindings: Vec<Binding>,
     records: Vec<Record>,
     value_bytes: usize,
@@ -59,17 +60,25 @@ pub struct Decision {
 
 impl Decision {
     pub(crate) const fn new(
+        made: Timestamp,
         bindings: Vec<Binding>,
         records: Vec<Record>,
         value_bytes: usize,
         effects: Vec<Effect>,
     ) -> Self {
         Self {
+            made,
             bindings,
             records,
             value_bytes,
             effects,
         }
+    }
+
+    /// Returns when the decision was made, so that callers need not read the clock again for it.
+    #[must_use]
+    pub const fn made(&self) -> Timestamp {
+        self.made
     }
 
     /// Returns the bindings, which must be applied before another event is decided or an answer is read.

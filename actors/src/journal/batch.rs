@@ -46,15 +46,16 @@ impl Batch {
         }
     }
 
-    /// Creates an empty batch with the capacity of this one. Growing it from nothing would copy each of its bytes
-    /// several times.
+    /// Creates an empty batch with room for half as much again as this one holds. Growing it from nothing would copy
+    /// each of its bytes several times, and without the reserve every second batch would grow.
     #[must_use]
     pub fn like(other: &Self) -> Self {
+        let room = |length: usize| length.saturating_add(length / 2);
         Self {
             epoch: other.epoch,
             seq: Seq::default(),
-            bytes: Vec::with_capacity(other.bytes.len()),
-            slots: Vec::with_capacity(other.slots.len()),
+            bytes: Vec::with_capacity(room(other.bytes.len())),
+            slots: Vec::with_capacity(room(other.slots.len())),
         }
     }
 

@@ -157,9 +157,9 @@ impl Lifecycle {
         self.retention.wall().note_key(keep);
     }
 
-    /// Looks at the clocks. Returns the look to write with the next commit, if one is due to be written.
-    pub(super) fn take_look(&mut self, clock: &dyn Clock, is_draining: bool) -> Option<LastLook> {
-        self.retention.wall().take_look(clock, is_draining)
+    /// Looks at the clocks if that is due at the time of a decision. Returns the look to write with its commit.
+    pub(super) fn take_look(&mut self, clock: &dyn Clock, decided: Timestamp, is_draining: bool) -> Option<LastLook> {
+        self.retention.wall().take_look(clock, decided, is_draining)
     }
 
     /// Looks at the clocks. Returns how far the wall clock is ahead of the machine's time, if it was set forward.

@@ -138,7 +138,7 @@ impl Pipeline {
 
     /// Hands every batch that may go now to the journal's thread. Each batch is first shown to `append`.
     pub(super) fn flush(&mut self, clock: &dyn Clock, mut append: impl FnMut(&Batch)) -> Result<(), JournalGone> {
-        while let Some(batch) = self.next_batch(clock.now(), &mut append) {
+        while let Some(batch) = self.next_batch(clock, &mut append) {
             if self.journal.try_send(Append(batch)).is_err() {
                 return Err(JournalGone);
             }
@@ -158,14 +158,14 @@ impl Pipeline {
         let Some(store) = self.in_place.store().filter(|_| alone) else {
             return self.flush(clock, append).map(|()| None);
         };
-        let batch = self.next_batch(clock.now(), &mut append);
+        let batch = self.next_batch(clock, &mut append);
         Ok(batch.map(|batch| Appended(self.in_place.append(&*store, batch))))
     }
 
-    fn next_batch(&mut self, now: Timestamp, append: &mut impl FnMut(&Batch)) -> Option<Batch> {
+    fn next_batch(&mut self, clock: &dyn Clock, append: &mut impl FnMut(&Batch)) -> Option<Batch> {
         let batch = self.commits.next_batch()?;
         append(&batch);
-        self.commits.appended(now);
+        self.commits.appended(clock.now());
         Some(batch)
     }
 

@@ -19,14 +19,19 @@ const LABEL = 78;
 /** Characters of folds in the address, at most: those that were made first go. */
 const FOLDS = 1_000;
 
-/** @param {{id: string, query: URLSearchParams}} props */
-export function Family({ id, query }) {
+/** Loads the members of a family, and keeps them as they change. @param {string} id */
+export function useTree(id) {
   const heard = (/** @type {string} */ event, /** @type {any} */ body) => {
     if (event !== 'change') return;
     const news = new Map(body.rows.map((/** @type {TreeRow} */ row) => [row.id, row]));
     tree.patch((data) => ({ ...data, items: data.items.map((/** @type {TreeRow} */ row) => ({ ...row, .../** @type {object} */ (news.get(row.id)) })) }));
   };
   const tree = useLoad(`procedures/${id}/tree`, {}, { on: ['change'], pause: 3_000, heard });
+  return tree;
+}
+
+/** @param {{id: string, query: URLSearchParams, tree: import('./load.js').Loaded}} props */
+export function Family({ id, query, tree }) {
   const timeline = useLoad(`procedures/${id}/timeline`, { bars: 5_000 }, { on: ['change'], pause: 3_000 });
   const rows = /** @type {TreeRow[]} */ (tree.data?.items ?? []);
   const branches = useMemo(() => grow(rows), [rows]);

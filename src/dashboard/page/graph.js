@@ -1,6 +1,6 @@
 /** Who waits for whom, drawn: only what is connected to what was chosen, or to a circle. */
 import { html, useMemo } from './dom.js';
-import dagre from './vendor/dagre.mjs';
+import { arrange } from './layout.js';
 import { pageOf } from './router.js';
 import { count } from './words.js';
 
@@ -22,6 +22,12 @@ function edgesOf(locks, waits, cycles) {
     if (!link.why.startsWith('lock ')) add(link.from, link.to, link.why === 'latch' ? 'children' : link.why);
   }
   return [...found.values()];
+}
+
+/** @param {string} name */
+function spotOf(name) {
+  const isLock = name.startsWith('lock ');
+  return { name, isLock, width: (isLock ? name.length - 5 : name.length) * 7.4 + 26, height: 26 };
 }
 
 /** What is connected to the seeds, and how much was left out. @param {Edge[]} edges @param {string[]} seeds */
@@ -57,7 +63,7 @@ export function Graph({ locks, cycles, waits, id, path }) {
   const { reached, left } = connected(edges, seeds);
   const drawn = edges.filter(({ from, to }) => reached.has(from) && reached.has(to));
   const shape = drawn.map(({ from, to }) => `${from}>${to}`).join();
-  const layout = useMemo(() => arrange([...reached], drawn), [shape]);
+  const layout = useMemo(() => arrange([...reached].map(spotOf), drawn), [shape]);
   if (seeds.length === 0) return html`<p class="empty">Choose a resource, and its part of the graph is drawn here.</p>`;
   if (reached.size === 0) return html`<p class="empty">${id ?? path} waits for nobody, and nobody waits for it.</p>`;
   return html`
@@ -88,34 +94,4 @@ function Node({ spot, isChosen, isBad }) {
       <text x=${spot.width / 2} y=${spot.height / 2 + 4} text-anchor="middle">${text}</text>
     </g>`;
   return spot.isLock ? inner : html`<a href=${pageOf(spot.name)}>${inner}</a>`;
-}
-
-/** @param {string[]} names @param {Edge[]} edges */
-function arrange(names, edges) {
-  const graph = new dagre.graphlib.Graph();
-  graph.setGraph({ rankdir: 'LR', nodesep: 14, ranksep: 46, marginx: 12, marginy: 12 });
-  graph.setDefaultEdgeLabel(() => ({}));
-  for (const name of names) {
-    const isLock = name.startsWith('lock ');
-    graph.setNode(name, { width: (isLock ? name.length - 5 : name.length) * 7.4 + 26, height: 26 });
-  }
-  for (const { from, to } of edges) graph.setEdge(from, to);
-  dagre.layout(graph);
-  const spots = names.map((name) => ({ name, isLock: name.startsWith('lock '), ...graph.node(name) }));
-  const lines = edges.map(({ from, to }) => ({ key: `${from} ${to}`, from: from.replace(/^lock /, 'lock '), to, d: curve(graph.edge(from, to).points) }));
-  const { width = 0, height = 0 } = graph.graph();
-  return { spots, lines, width: Math.max(1, width), height: Math.max(1, height) };
-}
-
-/** @param {{x: number, y: number}[]} points */
-function curve(points) {
-  const [first, ...rest] = points;
-  if (!first) return '';
-  // Through the middles between the points, bent at each of them.
-  let path = `M${first.x} ${first.y}`;
-  rest.forEach((point, at) => {
-    const next = rest[at + 1];
-    path += next ? `Q${point.x} ${point.y} ${(point.x + next.x) / 2} ${(point.y + next.y) / 2}` : `L${point.x} ${point.y}`;
-  });
-  return path;
 }

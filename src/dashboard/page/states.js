@@ -16,6 +16,7 @@ const BY_REASON = {
   lock: stand('waiting · lock', 'wait', 'lock', 'It waits for a lock that others hold or were promised before it.'),
   permit: stand('waiting · permit', 'wait', 'gate', 'All permits of its limit are out; it goes on when one is free and its turn has come.'),
   children: stand('waiting · children', 'wait', 'tree', 'It goes on when its children let it, by its join policy.'),
+  gate: stand('waiting · gate', 'wait', 'gate', 'It begins when those that it runs after let it, by its gate.'),
   event: stand('waiting · event', 'wait', 'hand', 'It goes on when the event arrives.'),
   timer: stand('waiting · timer', 'wait', 'clock', 'It sleeps until an instant that is on disk.'),
   gate: stand('waiting · siblings', 'queue', 'dots', 'It goes on when the siblings that come before it let it. An operator may let it begin, or end it.'),

@@ -108,7 +108,7 @@ impl<'a> Draft<'a> {
         self.records.append(&mut self.closing);
         let bindings = std::mem::take(&mut self.bindings);
         let (records, effects) = (std::mem::take(&mut self.records), std::mem::take(&mut self.effects));
-        Decision::new(bindings, records, self.value_bytes, effects)
+        Decision::new(self.now, bindings, records, self.value_bytes, effects)
     }
 
     /// Returns the newest broadcast under way that a waiter does not belong to. A procedure that begins to wait for an
@@ -151,10 +151,13 @@ impl<'a> Draft<'a> {
         self.row_after(id).or_else(|| self.row_before(id))
     }
 
-    /// Counts the members that have not ended, as this decision leaves them. Only changed rows are visited, so that a
-    /// wide family costs no more than a small one.
-    pub(super) fn live_members(&self, family: u64) -> u32 {
+    /// Returns `true` if this decision leaves a member of the family that has not ended. Changed rows are visited only
+    /// if they are enough to end the whole family, so that each of many ends in one decision costs the same.
+    pub(super) fn has_live_members(&self, family: u64) -> bool {
         let mut live = self.family(family).map_or(0, |family| family.live);
+        if live as usize > self.rows.len() {
+            return true;
+        }
         let of_family = ProcedureId::root(family)..=ProcedureId::new(family, u32::MAX);
         for (id, row) in self.rows.range(of_family) {
             let before = self.row_before(*id).is_some_and(|old| !old.is_over());
@@ -164,7 +167,7 @@ impl<'a> Draft<'a> {
                 (true, false) | (false, true) => {}
             }
         }
-        live
+        live > 0
     }
 
     pub(super) fn parent(&self, row: &Row) -> Option<ProcedureId> {

@@ -141,7 +141,7 @@ impl Draft<'_> {
 
     /// Ends a family once every member has ended. Its result is then kept for a while.
     pub(super) fn end_family_if_over(&mut self, number: u64) {
-        if self.live_members(number) > 0 || self.ends_family(number) {
+        if self.has_live_members(number) || self.ends_family(number) {
             return;
         }
         let root = ProcedureId::root(number);

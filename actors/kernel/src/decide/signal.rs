@@ -14,8 +14,13 @@ use crate::wait::{SentSignal, SignalEntry, Wake};
 
 /// The signals that one decision has sent so far. The kernel does not know them yet, and a later signal of the same
 /// decision may repeat one of them, or be one too many.
+///
+/// Nearly every decision sends none, and neither creates nor drops anything for them.
 #[derive(Default)]
-pub(super) struct Sent {
+pub(super) struct Sent(Option<Box<SentSoFar>>);
+
+#[derive(Default)]
+struct SentSoFar {
     counts: BTreeMap<ProcedureId, u32>,
     keys: BTreeMap<(ProcedureId, Key), (u32, SignalEntry)>,
     closed: BTreeSet<(ProcedureId, EventName)>,
@@ -27,29 +32,46 @@ pub(super) struct Sent {
 
 impl Sent {
     fn count(&self, id: ProcedureId) -> u32 {
-        self.counts.get(&id).copied().unwrap_or_default()
+        let sent = self.0.as_ref();
+        sent.and_then(|sent| sent.counts.get(&id).copied()).unwrap_or_default()
+    }
+
+    fn with_key(&self, id: ProcedureId, key: &Key) -> Option<(u32, &SignalEntry)> {
+        let (number, entry) = self.0.as_ref()?.keys.get(&(id, key.clone()))?;
+        Some((*number, entry))
+    }
+
+    fn closes(&self, id: ProcedureId, name: &EventName) -> bool {
+        let sent = self.0.as_ref();
+        sent.is_some_and(|sent| sent.closed.contains(&(id, name.clone())))
     }
 
     /// Counts the names that this decision closes for a procedure.
     fn closed(&self, id: ProcedureId) -> usize {
+        let Some(sent) = &self.0 else { return 0 };
         let from = (id, EventName::from(""));
-        self.closed.range(from..).take_while(|(of, _)| *of == id).count()
+        sent.closed.range(from..).take_while(|(of, _)| *of == id).count()
     }
 
     /// Returns the oldest signal of this name that the reporting procedure has sent to itself.
     pub(super) fn own(&self, name: &str) -> Option<u32> {
-        let mut own = self.own.iter();
+        let mut own = self.0.as_ref()?.own.iter();
         own.find(|(event, _)| event.as_str() == name).map(|(_, number)| *number)
     }
 
     fn note(&mut self, id: ProcedureId, number: u32, entry: &SignalEntry) {
-        *self.counts.entry(id).or_default() += 1;
+        let sent = self.0.get_or_insert_default();
+        *sent.counts.entry(id).or_default() += 1;
         if let Some(key) = &entry.key {
-            self.keys.insert((id, key.clone()), (number, entry.clone()));
+            sent.keys.insert((id, key.clone()), (number, entry.clone()));
         }
         if entry.last {
-            self.closed.insert((id, entry.name.clone()));
+            sent.closed.insert((id, entry.name.clone()));
         }
+    }
+
+    fn note_own(&mut self, name: EventName, number: u32) {
+        self.0.get_or_insert_default().own.push((name, number));
     }
 }
 
@@ -120,7 +142,7 @@ impl Draft<'_> {
         if let Some(number) = self.repeats(signal)? {
             return Ok(Some(number));
         }
-        if row.closed.contains(name) || self.sent.closed.contains(&(*id, name.clone())) {
+        if row.closed.contains(name) || self.sent.closes(*id, name) {
             return Err(Refusal::Closed(*id, name.clone()));
         }
         let waiting = family.signals.waiting(id.member) + self.sent.count(*id) as usize;
@@ -152,8 +174,7 @@ impl Draft<'_> {
     pub(super) fn repeats(&self, signal: &SentSignal) -> Result<Option<u32>, Refusal> {
         let Some(key) = &signal.key else { return Ok(None) };
         let id = signal.to;
-        let sent = self.sent.keys.get(&(id, key.clone()));
-        let sent = sent.map(|(number, entry)| (*number, entry));
+        let sent = self.sent.with_key(id, key);
         let known = sent.or_else(|| self.family(id.family)?.signals.with_key(id.member, key));
         match known {
             Some((number, entry)) if entry.is_repeated_by(signal) => Ok(Some(number)),
@@ -277,7 +298,7 @@ impl Draft<'_> {
         for signal in signals.extract_if(.., |signal| signal.to == id) {
             let name = signal.name.clone();
             let number = self.keep(row, signal);
-            self.sent.own.push((name, number));
+            self.sent.note_own(name, number);
         }
     }
 

@@ -10,6 +10,9 @@ impl Draft<'_> {
     /// Refuses more writes than one commit should hold. The batch is in memory as a whole, and all other commits wait
     /// while it is written and synced.
     pub(super) fn check_writes(&self, writes: &[UserWrite]) -> Result<(), String> {
+        if writes.is_empty() {
+            return Ok(());
+        }
         let bounds = &self.kernel.rules.bounds;
         if writes.len() > bounds.writes {
             return Err(format!(

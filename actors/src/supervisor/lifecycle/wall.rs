@@ -130,9 +130,8 @@ impl Wall {
         }
     }
 
-    /// Looks at the clocks. Returns the look to write with the next commit, if one is due to be written.
-    pub(super) fn take_look(&mut self, clock: &dyn Clock, draining: bool) -> Option<LastLook> {
-        let now = clock.now();
+    /// Looks at the clocks if that is due at the time of a decision. Returns the look to write with its commit.
+    pub(super) fn take_look(&mut self, clock: &dyn Clock, now: Timestamp, draining: bool) -> Option<LastLook> {
         let every = if draining { WRITE_DRAINING } else { WRITE_EVERY };
         let is_due = self
             .written

@@ -2,7 +2,7 @@
 import { html } from '../dom.js';
 import { Verbs } from '../actions.js';
 import { now } from '../clock.js';
-import { Family } from '../family.js';
+import { Family, useTree } from '../family.js';
 import { useLoad } from '../load.js';
 import { Ago, At, Copy, Hour, Id, Linked, Shape, Shown, State } from '../parts.js';
 import { setQuery } from '../router.js';
@@ -18,6 +18,7 @@ export function Procedure({ id, query }) {
   const filter = `root:${root}`;
   const one = useLoad(`procedures/${id}`, {}, { on: ['change'], filter });
   const waits = useLoad(`procedures/${id}/waits`, {}, { on: ['change', 'verdict'], pause: 2_000 });
+  const tree = useTree(id);
   const attention = useLoad('attention', {}, { on: ['verdict'], pause: 2_000 });
   const row = /** @type {Row|undefined} */ (one.data?.procedure);
   const verdicts = /** @type {import('../types.js').Verdict[]} */ (attention.data?.verdicts ?? []);
@@ -25,7 +26,7 @@ export function Procedure({ id, query }) {
   // Of those for whom it waits: what holds one of them up holds it up.
   const before = new Set((waits.data?.links ?? []).map((/** @type {any} */ link) => link.to));
   const others = verdicts.filter((verdict) => before.has(verdict.procedure) && !own.includes(verdict)).slice(0, 3);
-  const tabs = row ? tabsOf(row) : [];
+  const tabs = row ? tabsOf(row, tree.data?.items ?? []) : [];
   const tab = tabs.find(({ name }) => name === query.get('tab')) ?? tabs[0];
   const Tab = tab?.Show;
   return html`
@@ -47,11 +48,11 @@ export function Procedure({ id, query }) {
           ${row.cause && html`<p class="cause"><span class="dim">cause</span> <span class="bad">${shown(row.cause.text)}</span> <span class="dim">in</span> <${Id} id=${row.cause.origin} /></p>`}
           ${[...own, ...others].map((verdict) => html`<${Says} key=${keyOf(verdict)} verdict=${verdict} self=${id} />`)}
         </header>
-        <${Family} id=${id} query=${query} />
+        <${Family} id=${id} query=${query} tree=${tree} />
         <div class="tabs" role="tablist" aria-label="What is kept of it">
           ${tabs.map(({ name, title }) => html`<button type="button" role="tab" key=${name} aria-selected=${name === tab?.name} onClick=${() => setQuery({ tab: name })}>${title}<${Count} of=${one.data?.counts[name]} /></button>`)}
         </div>
-        <section class="tab" role="tabpanel" aria-label=${tab?.title}>${Tab && html`<${Tab} id=${id} row=${row} body=${one.data} waits=${waits} />`}</section>
+        <section class="tab" role="tabpanel" aria-label=${tab?.title}>${Tab && html`<${Tab} id=${id} row=${row} body=${one.data} waits=${waits} tree=${tree} />`}</section>
       `}<//>
     </div>`;
 }

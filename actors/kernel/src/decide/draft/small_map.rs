@@ -1,10 +1,12 @@
 //! An ordered map for what is mostly a single entry.
 //!
 //! Nearly every decision changes one row of one family. That entry is stored inline. Only further entries go to a
-//! tree, whose first entry costs an allocation. Wide fan-outs put a hundred thousand there.
+//! tree, whose first entry costs an allocation, and which even when it is empty costs something to drop. Wide fan-outs
+//! put a hundred thousand there.
 //!
 //! No crate serves: small maps on crates.io are sorted or unsorted vectors, and each insertion costs a step per entry.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
@@ -12,80 +14,105 @@ use std::ops::RangeInclusive;
 pub(super) struct SmallMap<K, V> {
     /// The inline entry. Its key is less than every key in `others`.
     first: Option<(K, V)>,
-    others: BTreeMap<K, V>,
+    others: Option<BTreeMap<K, V>>,
 }
 
 impl<K: Ord + Copy, V> SmallMap<K, V> {
     pub(super) const fn new() -> Self {
         Self {
             first: None,
-            others: BTreeMap::new(),
+            others: None,
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.first.is_none() && self.others.is_empty()
+        self.first.is_none() && self.others.as_ref().is_none_or(BTreeMap::is_empty)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.others.as_ref().map_or(0, BTreeMap::len)
     }
 
     pub(super) fn clear(&mut self) {
         self.first = None;
-        self.others.clear();
+        self.others = None;
     }
 
     pub(super) fn get(&self, key: K) -> Option<&V> {
         match &self.first {
             Some((first, value)) if *first == key => Some(value),
-            Some(_) | None => self.others.get(&key),
+            Some(_) | None => self.others.as_ref()?.get(&key),
         }
     }
 
     /// Inserts a value, or replaces the one with the same key.
     pub(super) fn insert(&mut self, key: K, value: V) {
-        match &mut self.first {
-            Some((first, old)) if *first == key => *old = value,
-            Some((first, _)) if *first < key => drop(self.others.insert(key, value)),
-            Some(_) => {
-                let later = self.first.replace((key, value));
-                self.others.extend(later);
-            }
-            None if self.others.first_key_value().is_none_or(|(least, _)| key < *least) => {
+        let Some(first) = &mut self.first else {
+            if self.is_least(key) {
                 self.first = Some((key, value));
+            } else {
+                self.insert_other(key, value);
             }
-            None => drop(self.others.insert(key, value)),
+            return;
+        };
+        match key.cmp(&first.0) {
+            Ordering::Equal => first.1 = value,
+            Ordering::Greater => self.insert_other(key, value),
+            Ordering::Less => {
+                let (later, value) = std::mem::replace(first, (key, value));
+                self.insert_other(later, value);
+            }
         }
+    }
+
+    fn is_least(&self, key: K) -> bool {
+        let least = self.others.as_ref().and_then(BTreeMap::first_key_value);
+        least.is_none_or(|(least, _)| key < *least)
+    }
+
+    fn insert_other(&mut self, key: K, value: V) {
+        self.others.get_or_insert_default().insert(key, value);
     }
 
     pub(super) fn remove(&mut self, key: K) -> Option<V> {
         // The least of the others is not moved up: most likely this key returns soon.
         match self.first.take_if(|(first, _)| *first == key) {
             Some((_, value)) => Some(value),
-            None => self.others.remove(&key),
+            None => self.others.as_mut()?.remove(&key),
         }
     }
 
     /// Returns the entries in the order of their keys.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         let first = self.first.iter().map(|(key, value)| (key, value));
-        first.chain(&self.others)
+        first.chain(self.others.iter().flatten())
     }
 
     pub(super) fn range(&self, keys: RangeInclusive<K>) -> impl Iterator<Item = (&K, &V)> {
         let first = self.first.as_ref().filter(|(key, _)| keys.contains(key));
         let first = first.map(|(key, value)| (key, value));
-        first.into_iter().chain(self.others.range(keys))
+        let others = self.others.iter();
+        first
+            .into_iter()
+            .chain(others.flat_map(move |others| others.range(keys.clone())))
     }
 
     /// Returns the value with the greatest key of a range.
     pub(super) fn last_mut(&mut self, keys: RangeInclusive<K>) -> Option<&mut V> {
         let first = self.first.as_mut().filter(|(key, _)| keys.contains(key));
-        let last = self.others.range_mut(keys).next_back();
+        let last = self
+            .others
+            .as_mut()
+            .and_then(|others| others.range_mut(keys).next_back());
         last.map(|(_, value)| value).or(first.map(|(_, value)| value))
     }
 
     /// Returns the values in the order of their keys.
     pub(super) fn into_values(self) -> impl Iterator<Item = V> {
         let first = self.first.map(|(_, value)| value);
-        first.into_iter().chain(self.others.into_values())
+        first
+            .into_iter()
+            .chain(self.others.into_iter().flat_map(BTreeMap::into_values))
     }
 }
 
@@ -129,7 +156,7 @@ mod tests {
                     }
                 }
                 prop_assert!(small.iter().eq(map.iter()));
-                prop_assert_eq!(small.is_empty(), map.is_empty());
+                prop_assert_eq!((small.is_empty(), small.len()), (map.is_empty(), map.len()));
                 prop_assert!((0..6).all(|key| small.get(key) == map.get(&key)));
                 if from <= to {
                     prop_assert!(small.range(from..=to).eq(map.range(from..=to)));

@@ -80,7 +80,7 @@ fn steps_add_up_and_a_step_back_takes_away() {
 fn the_store_keeps_the_look() {
     let (clock, mut first) = watched();
     clock.step_wall(DAY);
-    let written = first.take_look(&clock, false);
+    let written = first.take_look(&clock, clock.now(), false);
     clock.advance(HOUR / 2);
     let mut second = wall(written);
     assert_eq!(behind(&mut second, &clock), DAY);
@@ -102,10 +102,14 @@ fn the_store_keeps_the_look() {
 #[test]
 fn the_longest_key_counts_and_is_kept() {
     let (clock, mut first) = watched();
-    assert!(first.take_look(&clock, false).is_some());
-    assert_eq!(first.take_look(&clock, false), None, "at most once a minute");
+    assert!(first.take_look(&clock, clock.now(), false).is_some());
+    assert_eq!(
+        first.take_look(&clock, clock.now(), false),
+        None,
+        "at most once a minute"
+    );
     first.note_key(DAY);
-    let written = first.take_look(&clock, false);
+    let written = first.take_look(&clock, clock.now(), false);
     assert!(written.is_some(), "but for a longer key");
     let mut second = wall(written);
     clock.step_wall(DAY);
@@ -119,10 +123,10 @@ fn the_longest_key_counts_and_is_kept() {
 #[test]
 fn a_drain_writes_more_often() {
     let (clock, mut wall) = watched();
-    assert!(wall.take_look(&clock, false).is_some());
+    assert!(wall.take_look(&clock, clock.now(), false).is_some());
     clock.advance(WRITE_DRAINING);
-    assert_eq!(wall.take_look(&clock, false), None);
-    assert!(wall.take_look(&clock, true).is_some());
+    assert_eq!(wall.take_look(&clock, clock.now(), false), None);
+    assert!(wall.take_look(&clock, clock.now(), true).is_some());
     clock.advance(WRITE_EVERY);
-    assert!(wall.take_look(&clock, false).is_some());
+    assert!(wall.take_look(&clock, clock.now(), false).is_some());
 }
