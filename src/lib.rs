@@ -91,9 +91,9 @@ pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_st
 pub use procession_actors::offline::{Imported, Importer, Offline, OfflineState};
 pub use procession_actors::view::{
     ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, ChangeFeed, DrainReport, Explanation, FamilyScope,
-    HistoryPage, KindUse, LatestFeed, LatestRows, ListFilter, LockView, LockWaiter, Mailbox, Mailboxes, MemberPage, Outcome, Page,
-    Particulars, QueuePosition, Recovered, Rule, ShutdownReport, Sizes, Snapshot, StageUse, Status, UserCall, Values,
-    Verdict, WorkerStatus,
+    HistoryPage, KindUse, LatestFeed, LatestRows, ListFilter, LockView, LockWaiter, Mailbox, Mailboxes, MemberPage,
+    Outcome, Page, Particulars, QueuePosition, Recovered, Rule, ShutdownReport, Sizes, Snapshot, StageUse, Status,
+    UserCall, Values, Verdict, WorkerStatus,
 };
 pub use procession_actors::{
     AskError, CallContext, Child, ChildOutcome, Children, CodecError, Elapsed, ExportedEntry, ExportedProcedure,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use procession_kernel::{
     AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, Cause, CauseKind, Ending, EventName, Gate,
-    GraphNode, HistoryEntry, InFlight, JoinPolicy, Kind, LimitKey, Pause, ProcedureId, ProcedureState, Question, Record,
-    RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake,
+    GraphNode, HistoryEntry, InFlight, JoinPolicy, Kind, LimitKey, Pause, ProcedureId, ProcedureState, Question,
+    Record, RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};

@@ -17,8 +17,8 @@ const NAMED = 6;
 /** Characters of a node's text at most. */
 const TEXT = 28;
 
-/** Whom a member runs after. @param {TreeRow} row @returns {string[]} */
-const after = (row) => row.gate?.after ?? [];
+/** The siblings before its gate. @param {TreeRow} row @returns {string[]} */
+const after = (row) => row.before ?? [];
 
 /** @param {TreeRow} row */
 const called = (row) => row.name ?? row.id;

@@ -17,8 +17,6 @@
  * @property {string} kind
  * @property {number} version
  * @property {string|null} key
- * @property {string|null} name
- * @property {{after: string[], opens: string, or_wait: boolean}|null} gate
  * @property {string} state
  * @property {string|null} reason
  * @property {unknown} [question]

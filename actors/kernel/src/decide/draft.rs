@@ -4,7 +4,6 @@ mod small_map;
 mod tally;
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
 
 use small_map::SmallMap;
 use tally::Tally;
@@ -38,7 +37,7 @@ pub(crate) struct Draft<'a> {
     /// The lists of children that this decision counts, by the id of their first child.
     tallies: SmallMap<ProcedureId, Tally>,
     /// Children whose gates this decision opens and that the width holds back. The kernel does not know them yet.
-    held: BTreeSet<ProcedureId>,
+    held: SmallMap<ProcedureId, ()>,
     /// The newest history number of each family that gets entries.
     history: SmallMap<u64, u32>,
     records: Vec<Record>,
@@ -67,7 +66,7 @@ impl<'a> Draft<'a> {
             at_hand: Cell::new(None),
             rows: SmallMap::new(),
             tallies: SmallMap::new(),
-            held: BTreeSet::new(),
+            held: SmallMap::new(),
             history: SmallMap::new(),
             records: Vec::new(),
             value_bytes: 0,
@@ -309,19 +308,19 @@ impl<'a> Draft<'a> {
 
     /// Adds a child to those that the width holds back.
     pub(super) fn held_by_width(&mut self, id: ProcedureId) {
-        self.held.insert(id);
+        self.held.insert(id, ());
     }
 
     /// Returns the first child of a list that the width holds back since this decision.
     pub(super) fn first_held(&self, family: u64, round: &Round) -> Option<ProcedureId> {
         let first = ProcedureId::new(family, round.first);
-        let end = ProcedureId::new(family, round.first.saturating_add(round.count));
-        self.held.range(first..end).next().copied()
+        let last = ProcedureId::new(family, round.first.saturating_add(round.count.checked_sub(1)?));
+        self.held.range(first..=last).next().map(|(id, ())| *id)
     }
 
     /// Removes a child from those that the width holds back.
     pub(super) fn no_longer_held(&mut self, id: ProcedureId) {
-        self.held.remove(&id);
+        self.held.remove(id);
     }
 
     /// Counts the change of one row, if the list of this child is counted.

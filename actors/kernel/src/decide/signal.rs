@@ -70,6 +70,14 @@ impl Sent {
         }
     }
 
+    fn wakes(&self, id: ProcedureId) -> bool {
+        self.0.as_ref().is_some_and(|sent| sent.woken.contains(&id))
+    }
+
+    fn note_woken(&mut self, id: ProcedureId) {
+        self.0.get_or_insert_default().woken.insert(id);
+    }
+
     fn note_own(&mut self, name: EventName, number: u32) {
         self.0.get_or_insert_default().own.push((name, number));
     }
@@ -167,7 +175,7 @@ impl Draft<'_> {
     /// Returns `true` if a signal would wake its receiver.
     fn is_awaited(&self, signal: &SentSignal) -> bool {
         let row = self.row(signal.to).filter(|row| row.waits_for(&signal.name));
-        row.is_some_and(|row| !self.sent.woken.contains(&row.id) && !self.is_stopping(row))
+        row.is_some_and(|row| !self.sent.wakes(row.id) && !self.is_stopping(row))
     }
 
     /// Returns the number of the signal that this one repeats. Refuses a different signal with the same key.
@@ -276,7 +284,7 @@ impl Draft<'_> {
     /// Counts a signal as sent, for the checks of those behind it.
     fn expect_signal(&mut self, signal: &SentSignal) {
         if self.is_awaited(signal) {
-            self.sent.woken.insert(signal.to);
+            self.sent.note_woken(signal.to);
         }
         let before = self.row_before(signal.to).map_or(0, |row| row.signals);
         let entry = SignalEntry {
