@@ -340,11 +340,12 @@ impl Children {
 
     /// Returns the list for a root that is born with it.
     pub(crate) fn into_brood(self) -> Brood {
-        let (join, width) = (self.join.clone(), self.width);
+        let (join, width, keep_places) = (self.join.clone(), self.width, self.keep_places);
         Brood {
             children: self.births_with_permits(),
             join,
             width,
+            keep_places,
             output: None,
         }
     }

@@ -31,7 +31,6 @@ const BY_HARM: [Rule; 18] = [
     Rule::Poison,
     Rule::Undecided,
     Rule::BlockedWorker,
-    Rule::Undecided,
     Rule::RetryStorm,
     Rule::NoProgress,
     Rule::Starved,

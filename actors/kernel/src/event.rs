@@ -65,6 +65,8 @@ pub struct Brood {
     pub join: JoinPolicy,
     /// How many children run at the same time; 0 is no limit.
     pub width: u32,
+    /// A child that asks a person keeps its place in the width.
+    pub keep_places: bool,
     /// The output with which the root ends then, without a call. `None` if its first stage runs.
     pub output: Option<Blob>,
 }

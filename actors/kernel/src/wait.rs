@@ -104,7 +104,8 @@ impl WaitReason {
             | Self::Lock(_)
             | Self::Paused
             | Self::RepeatLimit
-            | Self::Quarantined => None,
+            | Self::Quarantined
+            | Self::Gate => None,
         }
     }
 

@@ -28,7 +28,7 @@ pub(crate) struct KindMetrics {
     failed: Counter,
     finished: [(Counter, Histogram); 3],
     pub(super) active: [(u64, Gauge); 5],
-    waits: [Histogram; 15],
+    waits: [Histogram; 16],
     panics: Counter,
     signals: Gauge,
     oldest_signal: Gauge,

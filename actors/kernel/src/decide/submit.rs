@@ -25,6 +25,7 @@ fn round_of(brood: &Brood) -> Round {
         count: u32::try_from(attached).unwrap_or(u32::MAX),
         join: among_attached(brood.join.clone(), &brood.children),
         width: brood.width,
+        keep_places: brood.keep_places,
     }
 }
 

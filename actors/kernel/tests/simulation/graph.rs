@@ -69,6 +69,7 @@ pub(crate) fn brood(birth: &mut Birth, seed: u64) {
         births,
         join: join.clone(),
         width: 0,
+        keep_places: false,
         then: Blob::default(),
     };
     add(&mut outcome, seed);
@@ -79,6 +80,7 @@ pub(crate) fn brood(birth: &mut Birth, seed: u64) {
         children: births,
         join,
         width: u32::try_from(draw.below(3)).unwrap_or(0),
+        keep_places: draw.percent(20),
         output: draw.percent(40).then(Blob::default),
     }));
 }
