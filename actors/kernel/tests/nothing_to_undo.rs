@@ -33,13 +33,11 @@ fn begun(history: HistoryDetail) -> Shell {
         kinds: [(Kind::from(KIND), kind)].into(),
         ..Rules::default()
     };
-    let mut shell = Shell {
-        kernel: Kernel::new(rules, Epoch(1), 0),
-        history: Vec::new(),
-    };
     let mut birth = Birth::new(Kind::from(KIND), 1, stage(), Blob::default());
     birth.next_needs.locks = lock("a");
     birth.admission.asked = Some(ClaimId(1));
+    let mut shell = Shell::new(birth.clone());
+    shell.kernel = Kernel::new(rules, Epoch(1), 0);
     shell.feed(0, Event::Submitted(RequestId(2), vec![birth.into()]));
     shell
 }

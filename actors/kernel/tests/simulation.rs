@@ -69,7 +69,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Every reason to wait but quarantine, which damage alone brings; and broadcasts that woke in parts.
-const WAITS: [&str; 15] = [
+const WAITS: [&str; 16] = [
     "Backoff",
     "Children",
     "Decision",

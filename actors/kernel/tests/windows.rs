@@ -31,10 +31,8 @@ fn keeping(history: HistoryDetail) -> Shell {
         kinds: [(Kind::from(KIND), kind)].into(),
         ..Rules::default()
     };
-    let mut shell = Shell {
-        kernel: Kernel::new(rules, Epoch(1), 0),
-        history: Vec::new(),
-    };
+    let mut shell = Shell::new(birth());
+    shell.kernel = Kernel::new(rules, Epoch(1), 0);
     shell.feed(0, Event::Submitted(RequestId(2), vec![birth().into()]));
     shell
 }

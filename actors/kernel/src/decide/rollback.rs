@@ -59,6 +59,8 @@ impl Draft<'_> {
 
     fn stage_in_doubt(&mut self, row: &mut Row) {
         let number = self.next_history(row.id.family);
+        // As its failed attempts, if its kind keeps only the newest entries.
+        let stands = self.window(row).is_none();
         self.record(Record::History(Box::new(HistoryEntry {
             family: row.id.family,
             number,
@@ -68,7 +70,7 @@ impl Draft<'_> {
             attempt: row.attempt + 1,
             ending: Ending::Panic,
             error: Some("the process died while it ran".to_owned()),
-            stands: true,
+            stands,
             queued: row.ready.unwrap_or(row.since),
             admitted: row.ready.map(|_| row.since),
             begun: row.since,
@@ -76,7 +78,7 @@ impl Draft<'_> {
             locks: None,
             note: None,
         })));
-        row.standing += u32::from(row.attempt == 0);
+        row.standing += u32::from(stands && row.attempt == 0);
         row.history = number;
         self.attempts_settled(row);
     }

@@ -421,7 +421,7 @@ impl Draft<'_> {
     /// Returns how many entries the family keeps, if its kind keeps only the newest. Nothing of such a procedure
     /// stands, so no entry that is dropped can be missing from a rollback stack. One that has stages on the stack, which
     /// an earlier version of its code put there, keeps all its entries.
-    fn window(&self, row: &Row) -> Option<u32> {
+    pub(super) fn window(&self, row: &Row) -> Option<u32> {
         let rules = self.kernel.kind(&row.kind)?;
         let HistoryDetail::Newest(entries) = rules.history else {
             return None;

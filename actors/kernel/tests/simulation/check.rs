@@ -186,7 +186,7 @@ fn newest(disk: &Disk, family: u64) -> impl Iterator<Item = (u32, u32)> {
     for entry in disk.of_family(family) {
         use procession_kernel::Ending as E;
         match entry.ending {
-            E::Next | E::Done | E::Spawn | E::Sleep | E::Wait | E::Retry | E::Fail | E::Panic => {
+            E::Next | E::Done | E::Spawn | E::Sleep | E::Wait | E::Asked | E::Retry | E::Fail | E::Panic => {
                 newest.insert((entry.member, entry.visit), (entry.number, entry.stands));
             }
             E::Undone | E::UndoFailed | E::UndoSkipped => {}

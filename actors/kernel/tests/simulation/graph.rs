@@ -69,7 +69,6 @@ pub(crate) fn brood(birth: &mut Birth, seed: u64) {
         births,
         join: join.clone(),
         width: 0,
-        keep_places: false,
         then: Blob::default(),
     };
     add(&mut outcome, seed);
