@@ -16,7 +16,8 @@ use crate::step::birth_of;
 /// before it as its cause, and its own dependants follow.
 ///
 /// ```
-/// # use procession_actors::{Child, Children, CodecError, JoinPolicy, Procedure};
+/// # use procession_actors::{Child, Children, CodecError, Procedure};
+/// # use procession_kernel::JoinPolicy;
 /// # fn plan<P: Procedure>(fetch: &P, compile: &P, lint: &P, publish: &P) -> Result<Children, CodecError> {
 /// let build = Children::new()
 ///     .child(Child::new(fetch)?.named("fetch"))
