@@ -52,9 +52,12 @@ fn request(shell: &mut Shell, at: u64, verb: Verb) -> Option<Refusal> {
     let by = Box::new(OperatorRequest::new("ann", "so it is"));
     let event = Event::Requested(RequestId(9), Box::new(verb), by, StoredTarget::None);
     let effects = shell.feed(at, event);
-    effects.into_iter().find_map(|effect| match effect {
-        Effect::Requests(RequestEffect::Reply(_, Answer::Refused(refusal))) => Some(refusal),
-        _ => None,
+    effects.into_iter().find_map(|effect| {
+        if let Effect::Requests(RequestEffect::Reply(_, Answer::Refused(refusal))) = effect {
+            Some(refusal)
+        } else {
+            None
+        }
     })
 }
 
@@ -65,9 +68,12 @@ fn decide(id: ProcedureId, answer: &[u8]) -> Verb {
 /// What woke the stage that is out.
 fn woken(shell: &Shell, id: ProcedureId) -> Option<Wake> {
     let calls = shell.kernel.calls_of(id);
-    calls.into_iter().find_map(|call| match call.task {
-        StageTask::Execute { wake, .. } => wake,
-        _ => None,
+    calls.into_iter().find_map(|call| {
+        if let StageTask::Execute { wake, .. } = call.task {
+            wake
+        } else {
+            None
+        }
     })
 }
 
