@@ -52,9 +52,12 @@ fn end(shell: &mut Shell, id: ProcedureId, outcome: StageOutcome) -> Vec<u32> {
     let report = StageEnded::new(id, run, shell.kernel.epoch(), Timestamp(5), outcome);
     let event = Event::StageEnded(Box::new(report));
     let decision = shell.kernel.decide(Timestamp(5), event.clone());
-    let dropped = decision.records().iter().filter_map(|record| match record {
-        Record::HistoryDropped(1, number) => Some(*number),
-        _ => None,
+    let dropped = decision.records().iter().filter_map(|record| {
+        if let Record::HistoryDropped(1, number) = record {
+            Some(*number)
+        } else {
+            None
+        }
     });
     let dropped = dropped.collect();
     shell.feed(5, event);
