@@ -28,10 +28,32 @@ pub(super) async fn page(request: HttpRequest) -> Answer {
         return Err(Problem::no_such_path());
     }
     match Files::get(tail) {
-        Some(file) if tail != INDEX => Ok(send(&request, kind_of(tail), tag_of(&file), file.data.into_owned())),
+        Some(file) if tail != INDEX => Ok(send(&request, kind_of(tail), tag_of(&file), body_of(tail, &file))),
         None if is_asset(tail) => Err(Problem::no_such_path()),
         Some(_) | None => Ok(index(&request, tail)),
     }
+}
+
+/// Returns what is sent of a file: of the page's own scripts, all but the comments that the type checker reads.
+fn body_of(path: &str, file: &EmbeddedFile) -> Vec<u8> {
+    match std::str::from_utf8(&file.data) {
+        Ok(script) if path.ends_with(".js") => without_comments(script).into_bytes(),
+        Ok(_) | Err(_) => file.data.to_vec(),
+    }
+}
+
+/// Removes the comments that begin with two asterisks, a sixth of what scripts weigh. Lines keep their numbers.
+fn without_comments(script: &str) -> String {
+    let mut kept = String::with_capacity(script.len());
+    let mut rest = script;
+    while let Some((before, comment)) = rest.split_once("/**") {
+        let (comment, after) = comment.split_once("*/").unwrap_or((comment, ""));
+        kept.push_str(before);
+        kept.extend(comment.chars().filter(|each| *each == '\n'));
+        rest = after;
+    }
+    kept.push_str(rest);
+    kept
 }
 
 pub(super) async fn other_method() -> HttpResponse {
@@ -125,7 +147,24 @@ fn kind_of(path: &str) -> &'static str {
 mod tests {
     //! The mount's address, as links need it.
 
-    use super::{base_of, escaped};
+    use super::{Files, base_of, escaped, without_comments};
+
+    #[test]
+    fn scripts_are_sent_without_comments() {
+        let script = "/** One.\n * @param {string} a */\nconst f = (/** @type {any} */ a) => a / 2; // kept\n";
+        assert_eq!(without_comments(script), "\n\nconst f = ( a) => a / 2; // kept\n");
+        for path in Files::iter().filter(|path| path.ends_with(".js")) {
+            let file = Files::get(&path).expect("it is listed");
+            let sent = without_comments(std::str::from_utf8(&file.data).expect("it is a text"));
+            // Nothing else looks like such a comment: a text with one of its two ends would be cut.
+            assert_eq!(sent.matches("/*").count(), sent.matches("*/").count(), "{path}");
+            assert_eq!(
+                sent.lines().count(),
+                file.data.split(|byte| *byte == b'\n').count() - 1,
+                "{path}"
+            );
+        }
+    }
 
     #[test]
     fn the_base_is_the_mount() {

@@ -58,7 +58,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("attempts:+3", "10: \"+3\" is no number"),
         ("attempts:1,2", "12: this field takes one value"),
         ("root:x", "6: \"x\" is no root"),
-        ("rule:S15", "6: \"S14\" is no rule"),
+        ("rule:S15", "6: \"S15\" is no rule"),
         ("kind:", "6: a value is missing"),
         ("kind:a,", "8: a value is missing"),
         ("kind:\"a", "6: the closing \" is missing"),

@@ -1,7 +1,7 @@
 /** A family whose children have gates, drawn: who runs after whom, and how each stands. */
 import { html, useMemo } from './dom.js';
 import { arrange } from './layout.js';
-import { Empty, Id, Shape, Shown, State } from './parts.js';
+import { Empty, Id, outline, Shown, State } from './parts.js';
 import { pageOf } from './router.js';
 import { standing } from './states.js';
 import { Table } from './table.js';
@@ -113,7 +113,7 @@ function Spot({ spot, members, self }) {
       <title>${members.length === 1 ? `${called(first)}, ${first.id} of ${first.kind}` : `${count(members.length)} members`}: ${help}</title>
       <rect width=${spot.width} height=${spot.height} rx="6" />
       <text x="10" y="17">${spot.text}</text>
-      <g class="stands" transform="translate(10 23)"><${Shape} shape=${shape} /><text x="18" y="11">${word}</text></g>
+      <g class="stands" transform="translate(10 23)"><path d=${outline(shape)} fill-rule="evenodd" transform="scale(.8)" /><text x="18" y="11">${word}</text></g>
     </g>`;
   return members.length === 1 ? html`<a href=${pageOf(first.id, 'graph')}>${inner}</a>` : inner;
 }

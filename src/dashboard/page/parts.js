@@ -23,9 +23,12 @@ const SHAPES = {
   pause: 'M4 3h2.8v10H4zm5.2 0H12v10H9.2z',
 };
 
+/** The outline of a shape, for a drawing. @param {string} shape */
+export const outline = (shape) => SHAPES[shape] ?? SHAPES.dots;
+
 /** @param {{shape: string}} props */
 export const Shape = ({ shape }) => html`
-  <svg class="shape" viewBox="0 0 16 16" aria-hidden="true"><path d=${SHAPES[shape] ?? SHAPES.dots} fill-rule="evenodd" /></svg>`;
+  <svg class="shape" viewBox="0 0 16 16" aria-hidden="true"><path d=${outline(shape)} fill-rule="evenodd" /></svg>`;
 
 /** @param {{row: import('./types.js').Row}} props */
 export function State({ row }) {

@@ -11,15 +11,20 @@ use crate::row::{Round, Row};
 use crate::wait::{Question, WaitReason, Wake};
 
 impl Draft<'_> {
-    /// Parks a procedure until a person decides. Unless its list keeps places, a sibling takes its place in the width.
+    /// Parks a procedure until a person decides. A sibling takes its place in the width, unless its list keeps places or
+    /// it is past its point of no return.
     pub(super) fn ask_person(&mut self, mut row: Box<Row>, text: &str, timeout: Option<Duration>) {
         let id = row.id;
         let round = self.round_of(&row);
+        // Past its point of no return it may end although its family fails, and a rollback waits for that. If it had to
+        // wait for a place, one that a failed sibling keeps until the rollback, neither would ever move.
+        let is_shielded = row.past_no_return.is_some();
+        let keeps_place = is_shielded || round.as_ref().is_some_and(|round| round.keep_places);
         let question = Question {
             // The same cut as in the history entry.
             text: Cause::new(CauseKind::Failed, text, id).text,
             until: timeout.map(|timeout| self.now.after(timeout)),
-            keeps_place: round.as_ref().is_some_and(|round| round.keep_places),
+            keeps_place,
         };
         let reason = WaitReason::Decision(Box::new(question));
         self.park(&mut row, ProcedureState::Runnable, reason);

@@ -130,11 +130,14 @@ impl Draft<'_> {
             return true;
         };
         let executed = |row: &Row| row.standing > 0 && !self.is_kept(scope, row);
-        let root_can = self.row(scope).is_some_and(|row| self.kernel.can_undo(row));
+        // A root that has run no stage, because its children were born with it, ends as rolled back as well. So it names
+        // what was not undone.
+        let names_rest = |row: &Row| self.kernel.can_undo(row) || (row.visit == 0 && row.history == 0);
+        let root_names = self.row(scope).is_some_and(names_rest);
         !family
             .within(scope.member)
             .filter_map(|row| self.row(row.id))
-            .any(|row| executed(row) && (root_can || self.can_undo(row)))
+            .any(|row| executed(row) && (root_names || self.can_undo(row)))
     }
 
     /// Returns `true` if the stages of a member can be undone: its kind supports it, it is not past its point of no
