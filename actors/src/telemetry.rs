@@ -176,7 +176,7 @@ impl Telemetry {
         }
     }
 
-    /// Sets how many verdicts of each rule are active. Each stands for so many.
+    /// Sets how many verdicts of each rule are active. One verdict may stand for several procedures.
     pub(crate) fn verdicts(&self, told: &[(&str, u64)]) {
         let of_rule = |rule: &str| {
             told.iter()

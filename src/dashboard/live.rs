@@ -158,7 +158,7 @@ impl Live {
         }
     }
 
-    /// Gives the queue of a procedure; none of one that has ended or is quarantined.
+    /// Returns the queue of a procedure, or `None` if it has ended or is quarantined.
     pub(super) async fn mailbox(&self, id: ProcedureId) -> Result<Option<Mailbox>, AskError> {
         let clock = self.executor.engine().clock();
         let late = clock.sleep_until(clock.now().after(PATIENCE));

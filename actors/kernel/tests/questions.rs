@@ -203,7 +203,7 @@ fn a_bypass_ends_the_question() {
     );
 }
 
-/// A parent of children with this width, of which the first asks.
+/// A parent of children with this width. The first child asks.
 fn parent(children: usize, width: u32, keep_places: bool) -> Shell {
     let mut shell = Shell::new(birth());
     let spawn = StageOutcome::Spawn {

@@ -19,7 +19,7 @@ fn birth() -> Birth {
     Birth::new(Kind::from(KIND), 1, stage(), Blob::from(&b"value"[..]))
 }
 
-/// A procedure of a kind that keeps so many entries, and whose stages may fail without end.
+/// A procedure whose kind keeps this many entries, and whose stages may fail without end.
 fn keeping(history: HistoryDetail) -> Shell {
     let kind = KindRules {
         rollback: false,

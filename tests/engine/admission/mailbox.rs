@@ -420,7 +420,7 @@ fn crowd() -> u32 {
     asked.unwrap_or(3_000)
 }
 
-/// Consumes so many signals, and is never full: what was consumed does not count, and few keys are kept.
+/// Consumes a number of signals, and is never full: consumed signals do not count, and few keys are kept.
 #[derive(Serialize, Deserialize)]
 struct Consumer {
     left: u32,

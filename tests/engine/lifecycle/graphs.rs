@@ -242,7 +242,7 @@ fn f_004_one_verdict_says_that_a_person_must_decide() -> Tested {
     })
 }
 
-/// A first child, so many after it, and one after all those.
+/// A first child, several after it, and one after all of those.
 fn fan(children: u32, width: u32) -> Plan {
     let mut all = vec![one("a")];
     all.extend((1..=children).map(|number| chain(&format!("b{number}-"), 1).after([0])));

@@ -21,7 +21,7 @@ enum Does {
     Holds,
 }
 
-/// Counts its stages: two, of which the second may fail, wait, or be held open.
+/// Runs two stages. The second may fail, wait, or be held open.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Counter {
     count: u32,

@@ -60,7 +60,7 @@ fn waiters(builder: Builder) -> Builder {
     builder.register::<Waiter>(())
 }
 
-/// Reads the whole history from its newest entry on, so many at once.
+/// Reads the whole history from its newest entry on, page by page.
 async fn pages(run: &Run, id: ProcedureId, limit: usize) -> Result<Vec<HistoryEntry>, Trouble> {
     let (mut all, mut before) = (Vec::new(), None);
     loop {
@@ -211,7 +211,7 @@ fn a_page_is_of_the_whole_family_and_passes_over_numbers_that_are_gone() -> Test
     })
 }
 
-/// Consumes so many signals with keys, each awaited; returns its id and the bytes of rows that a start reads of it.
+/// Consumes a number of signals with keys, each awaited; returns its id and the bytes of rows that a start reads of it.
 fn consumes(world: &World, count: u32) -> Result<usize, Trouble> {
     world
         .run(FaultPlan::none(), waiters, async |run| {

@@ -1,4 +1,4 @@
-//! Questions to people: who asks, how an answer comes, and what happens to places, permits and verdicts meanwhile.
+//! Questions to people: how one is asked and answered, and what happens to places, permits and verdicts meanwhile.
 
 use std::time::Duration;
 

@@ -163,7 +163,7 @@ fn g_070_a_yield_and_a_panic_leave_no_note() -> Tested {
 
 #[test]
 fn g_070_a_note_has_64_kib_at_most() -> Tested {
-    // A text of so many bytes takes three more: the mark of its length.
+    // A text of this length takes three bytes more: the mark of its length.
     for (bytes, error) in [
         (65_533, None),
         (65_534, Some("a note of 65537 bytes is over the limit of 65536")),

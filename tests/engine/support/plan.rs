@@ -22,7 +22,7 @@ pub(crate) enum Act {
     Note(String, Box<Act>),
     /// Declares that nothing is to be undone; then does the other.
     NothingToUndo(Box<Act>),
-    /// Asks a person this, for at most so many ms.
+    /// Asks a person this, for at most this time in milliseconds.
     Ask(String, Option<u64>),
     /// Notes what answer the stage got, as `a2 got Some(7)`, or that its time was up; then does the other.
     Got(Box<Act>),
@@ -97,7 +97,7 @@ pub(crate) enum UndoAct {
     FailAfter(u32, u64),
     /// Panics this often.
     Panic(u32),
-    /// Tells the lab what its stage noted, as `a2' read Some("x")`, and notes `undone` itself.
+    /// Reports to the lab what its stage noted, as `a2' read Some("x")`, and notes `undone` itself.
     ReadNote,
     /// Fails as long as the lab's gate of this name is shut.
     FailUntil(String),

@@ -9,7 +9,7 @@ use procession_kernel::{
 
 use super::draw::Draw;
 
-/// Gives some children of a list gates and names. It has numbers of its own, so that all else is drawn as without.
+/// Puts gates and names on some children of a list. It has numbers of its own, so that all else is drawn as without.
 pub(crate) fn add(outcome: &mut StageOutcome, seed: u64) {
     let StageOutcome::Spawn { births, .. } = outcome else {
         return;

@@ -195,7 +195,7 @@ impl FaultPlan {
         self.late.clone()
     }
 
-    /// Moves the faults from this commit on so many commits later.
+    /// Moves the faults from this commit on later, by a number of commits.
     pub(super) fn postpone(&mut self, from: u64, commits: u64) {
         for (number, _) in self.faults.iter_mut().filter(|(number, _)| *number >= from) {
             *number = number.saturating_add(commits);
