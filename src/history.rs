@@ -5,7 +5,7 @@ use procession_actors::journal::codec;
 use procession_kernel::HistoryEntry;
 use serde::de::DeserializeOwned;
 
-/// Returns what the code of a stage or an undo noted with [`StageContext::note`](crate::StageContext::note), or `None`
+/// Returns what the code of a stage or an undo noted with [`CallContext::note`](crate::CallContext::note), or `None`
 /// if it noted nothing.
 ///
 /// ```
