@@ -32,14 +32,22 @@ pub(crate) struct Disk {
     pub(crate) owed: Owed,
     pub(crate) audit: BTreeMap<u64, AuditEntry>,
     reserved: u64,
+    /// Number of the newest commit.
+    head: Seq,
     pub(crate) epoch: u64,
     deaths: u32,
     stopped: u64,
 }
 
 impl Disk {
+    /// Folds a durable commit in.
+    pub(crate) fn commit(&mut self, seq: Seq, records: &[Record]) -> Result<(), String> {
+        self.head = self.head.max(seq);
+        records.iter().try_for_each(|record| self.fold(record))
+    }
+
     /// Folds a durable record in, and refuses what no store may ever be told.
-    pub(crate) fn fold(&mut self, record: &Record) -> Result<(), String> {
+    fn fold(&mut self, record: &Record) -> Result<(), String> {
         match record {
             Record::Row(row) => {
                 if self.ended.contains(&row.id.family) {
@@ -228,6 +236,8 @@ impl Disk {
         let died = self.epoch > 0 && self.stopped != self.epoch;
         let mut kernel = Kernel::new(rules, Epoch(self.epoch + 1), self.deaths + u32::from(died));
         kernel.continue_from(self.reserved.max(1));
+        // As a start does: a broadcast's commit has a number that no row may show.
+        kernel.continue_after(self.head);
         for (key, value) in &self.limits {
             kernel.evolve(&Record::Limit(key.clone(), *value));
         }

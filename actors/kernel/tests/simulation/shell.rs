@@ -115,7 +115,7 @@ impl Shell {
             self.pending.len()
         ));
         for pending in self.pending.drain(..).take(reached) {
-            pending.records.iter().try_for_each(|record| self.disk.fold(record))?;
+            self.disk.commit(pending.seq, &pending.records)?;
         }
         self.start()
     }
@@ -178,9 +178,7 @@ impl Shell {
         let started = check::started(&self.kernel, &records);
         let mut commit = Commit::new();
         let durable = self.kernel.apply(decision, &mut commit);
-        for record in &durable {
-            self.ahead.fold(record)?;
-        }
+        self.ahead.commit(commit.seq(), &durable)?;
         check::after(&self.kernel, &self.ahead, &records)?;
         let rows = self.kernel.families().values().flat_map(|family| &family.members);
         claims::conflicts(rows.map(|row| &**row))?;
@@ -240,7 +238,7 @@ impl Shell {
             let Some(pending) = self.pending.pop_front() else {
                 return Ok(());
             };
-            pending.records.iter().try_for_each(|record| self.disk.fold(record))?;
+            self.disk.commit(pending.seq, &pending.records)?;
             claims::conflicts(self.disk.live())?;
             self.durable = pending.seq;
             pending.effects.into_iter().try_for_each(|effect| self.act(effect))?;
