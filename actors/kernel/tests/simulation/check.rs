@@ -1,6 +1,6 @@
 //! What must hold of every decision, worked out anew from the rows and the history.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
     AdmissionEffect, Effect, Family, Kernel, Kind, Mark, OnFailure, ProcedureId, ProcedureState, Record, Row, Rules,
@@ -63,12 +63,20 @@ pub(crate) fn is_stopped(kernel: &Kernel, row: &Row) -> bool {
     false
 }
 
+/// So many commits after one another look only at the families that they change.
+const WHOLE: u64 = 32;
+
 /// Looks at the state after a decision, and at the disk as it will be.
 pub(crate) fn after(kernel: &Kernel, ahead: &Disk, records: &[Record]) -> Result<(), String> {
     kernel.validate()?;
-    readable(kernel)?;
     stopped_by_a_scope(kernel)?;
-    ahead.compare(kernel)?;
+    let changed: BTreeSet<u64> = records.iter().filter_map(family_of).collect();
+    readable(kernel, &changed)?;
+    if kernel.seq().0.is_multiple_of(WHOLE) {
+        ahead.compare(kernel)?;
+    } else {
+        ahead.compare_some(kernel, &changed)?;
+    }
     for record in records {
         if let Record::FamilyEnded(family, _) = record {
             ended(kernel.rules(), ahead, *family)?;
@@ -77,10 +85,21 @@ pub(crate) fn after(kernel: &Kernel, ahead: &Disk, records: &[Record]) -> Result
     Ok(())
 }
 
+fn family_of(record: &Record) -> Option<u64> {
+    if let Record::Row(row) | Record::FinishedRow(row) = record {
+        Some(row.id.family)
+    } else if let Record::Signal(id, ..) | Record::SignalDropped(id, ..) = record {
+        Some(id.family)
+    } else {
+        None
+    }
+}
+
 /// What a start refuses of rows that it reads, no engine leaves behind.
-fn readable(kernel: &Kernel) -> Result<(), String> {
-    for family in kernel.families().values() {
-        let rows: Vec<Row> = family.members.iter().map(|row| (**row).clone()).collect();
+fn readable(kernel: &Kernel, families: &BTreeSet<u64>) -> Result<(), String> {
+    let changed = families.iter().filter_map(|number| kernel.families().get(number));
+    for family in changed {
+        let rows: Vec<&Row> = family.members.iter().map(|row| &**row).collect();
         check_rows(&rows)?;
     }
     Ok(())
