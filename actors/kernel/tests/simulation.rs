@@ -54,7 +54,18 @@ const FIXED: u64 = 200;
 /// waited for in vain, two that run a stage too often in a row, a root that was born with its children and ended as
 /// rolled back without naming what was not undone, and a child past its point of no return that gave its place away
 /// for a question.
-const FOUND: [u64; 9] = [417, 16_683, 23_333, 394, 932, 1_144, 1_361, 8_997, 1_795_599_638_290];
+const FOUND: [u64; 10] = [
+    417,
+    16_683,
+    23_333,
+    394,
+    932,
+    1_144,
+    1_361,
+    8_997,
+    10_081_222,
+    1_795_599_638_290,
+];
 /// How long a plain run draws fresh seeds after them.
 const FRESH: Duration = Duration::from_secs(8);
 /// Things that happen before the calm.

@@ -259,7 +259,13 @@ impl Draft<'_> {
         let Some(family) = self.family(scope.family) else {
             return;
         };
-        for id in family.within(scope.member).map(|row| row.id) {
+        // Who is kept is decided before anybody ends: below a kept success, a live ancestor is why a member is not.
+        let members = family.within(scope.member).filter_map(|row| self.row(row.id));
+        let undone: Vec<ProcedureId> = members
+            .filter(|row| !self.is_kept(scope, row))
+            .map(|row| row.id)
+            .collect();
+        for id in undone {
             self.end_member(scope, id, &not_undone);
         }
         if let Some(parent) = self.child_moved(scope) {
@@ -275,7 +281,7 @@ impl Draft<'_> {
         let Some(row) = self.row(id) else { return };
         let ended_before = row.is_ended();
         let compensated = row.state == ProcedureState::Success && row.on_failure == OnFailure::Compensate;
-        if self.is_kept(scope, row) || (ended_before && !compensated) {
+        if ended_before && !compensated {
             return;
         }
         let can_undo = self.can_undo(row);
