@@ -1,8 +1,8 @@
 //! The locks of an undo: taken again where they were given back, and shared by
 //! a part of a family that rolls back, of which one undo runs at a time.
 
-use procession::LockNeed;
 use procession::testkit::Run;
+use procession::{JoinPolicy, LockNeed};
 
 use super::kit::{at_rest, held, is_after, is_first_life, nothing_is_left, owners, submit, waiters};
 use crate::lifecycle::kit::enumerate_client;
@@ -43,6 +43,39 @@ fn compensation_takes_the_locks_of_the_child_again() -> Tested {
     assert_eq!(lab.line(), "r1 c1 r2 s1 r2' c1' r1'");
     // Two submissions, four stages, three undos, and the grant to the compensation.
     assert_eq!(done.commits, 2 + 4 + 3 + 1);
+    Ok(())
+}
+
+/// The child that succeeded is kept, and its own child lives on. What that one compensates ends with the family, although
+/// it stands below a success that is kept.
+#[test]
+fn compensation_below_a_kept_success_gives_its_locks_back() -> Tested {
+    let deep = chain("g", 1).exclusive("t").compensated();
+    let live = plan("p", [spawn([deep]), Act::Sleep(3_600_000), Act::Done(1)]);
+    let kept = plan(
+        "c",
+        [Act::Spawn(vec![live], JoinPolicy::Named(vec![]), 1), Act::Done(1)],
+    );
+    let root = plan(
+        "r",
+        [
+            spawn([kept]),
+            Act::Wait("go".to_owned(), None),
+            Act::Fail("boom".to_owned()),
+        ],
+    );
+    let (done, lab) = enumerate_client(async |_: &Lab, run: &Run| {
+        let family = submit(run, Planned(root.clone()), "r").await?;
+        if at_rest(run, family.id()).await?.ended.is_none() {
+            run.wait(run.executor.signal(family.id(), "go", &1_i64, Some("go")))
+                .await??;
+        }
+        rolled_back(run.wait(family.outcome()).await?)?;
+        nothing_is_left(run).await
+    })?;
+    assert_eq!(lab.line(), "r1 c1 c2 p1 r2 g1 p2 r3 r3' p2' g1' r2' p1' r1'");
+    // The submission, the signal, eight stages, six undos, and the grant to the compensation.
+    assert_eq!(done.commits, 1 + 1 + 8 + 6 + 1);
     Ok(())
 }
 
