@@ -40,7 +40,7 @@ impl Draft<'_> {
         if let Some(chosen) = row.retry_after {
             return chosen;
         }
-        let rules = |row: &Row| self.kernel.kind(&row.kind);
+        let rules = |row: &Row| self.rules_of(&row.kind);
         if !row.is_failing() {
             let policy = rules(row).map(|rules| rules.retry).unwrap_or_default();
             return policy.longest_after(attempt);

@@ -13,8 +13,8 @@ use crate::decision::{Binding, Decision};
 use crate::effect::{AdmissionEffect, Answer, DispatchEffect, Effect, LifecycleEffect, Refusal, RequestEffect};
 use crate::event::Birth;
 use crate::family::Family;
-use crate::id::{Blob, ProcedureId, RequestId, Seq, Timestamp};
-use crate::kernel::Kernel;
+use crate::id::{Blob, Kind, ProcedureId, RequestId, Seq, Timestamp};
+use crate::kernel::{Kernel, KindRules};
 use crate::latch::Latch;
 use crate::lifecycle::ProcedureState;
 use crate::outstanding::stage_of;
@@ -33,6 +33,8 @@ pub(crate) struct Draft<'a> {
     pub(super) seq: Seq,
     /// The family looked up last. Nearly all lookups of a decision are for the same one.
     at_hand: Cell<Option<(u64, &'a Family)>>,
+    /// The kind looked up last. Nearly all lookups of a decision are for the same one.
+    kind_at_hand: Cell<Option<(&'a Kind, &'a KindRules)>>,
     rows: SmallMap<ProcedureId, Box<Row>>,
     /// The lists of children that this decision counts, by the id of their first child.
     tallies: SmallMap<ProcedureId, Tally>,
@@ -64,6 +66,7 @@ impl<'a> Draft<'a> {
             now,
             seq: kernel.seq.next(),
             at_hand: Cell::new(None),
+            kind_at_hand: Cell::new(None),
             rows: SmallMap::new(),
             tallies: SmallMap::new(),
             held: SmallMap::new(),
@@ -133,6 +136,18 @@ impl<'a> Draft<'a> {
         let family = self.kernel.families.get(&number)?;
         self.at_hand.set(Some((number, family)));
         Some(family)
+    }
+
+    /// Returns the rules of a kind, if it is registered.
+    pub(super) fn rules_of(&self, kind: &Kind) -> Option<&'a KindRules> {
+        if let Some((known, rules)) = self.kind_at_hand.get()
+            && known == kind
+        {
+            return Some(rules);
+        }
+        let found = self.kernel.rules.kinds.get_key_value(kind)?;
+        self.kind_at_hand.set(Some(found));
+        Some(found.1)
     }
 
     /// Returns the row as it was before this decision.

@@ -50,7 +50,7 @@ impl Draft<'_> {
         row.ready = None;
         self.effect(DispatchEffect::Stop(row.id));
         self.release(row);
-        if self.kernel.kind(&row.kind).is_some_and(|rules| rules.cleanup) {
+        if self.rules_of(&row.kind).is_some_and(|rules| rules.cleanup) {
             row.cleaning = true;
             self.effect(DispatchEffect::call(call_of(row, StageTask::CleanUp)));
         }
@@ -145,9 +145,7 @@ impl Draft<'_> {
             return;
         }
         let root = ProcedureId::root(number);
-        let own = self
-            .row(root)
-            .and_then(|row| self.kernel.kind(&row.kind)?.keep_after_end);
+        let own = self.row(root).and_then(|row| self.rules_of(&row.kind)?.keep_after_end);
         let due = self.now.after(own.unwrap_or(self.kernel.rules.keep_after_end));
         self.change(root, |row| row.due = Some(due));
         self.close_with(Record::FamilyEnded(number, due));

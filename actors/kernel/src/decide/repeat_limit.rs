@@ -9,7 +9,7 @@ use crate::row::Row;
 impl Draft<'_> {
     /// Returns the kind's limit if the stage has run that often in a row.
     pub(super) fn reached_repeat_limit(&self, row: &Row) -> Option<u32> {
-        let bound = self.kernel.kind(&row.kind)?.repeat_limit?;
+        let bound = self.rules_of(&row.kind)?.repeat_limit?;
         (row.same_stage >= bound).then_some(bound)
     }
 

@@ -17,8 +17,7 @@ impl Draft<'_> {
     pub(super) fn take_note_of(&mut self, mut row: Row) {
         let rules = &self.kernel.rules;
         let own = self
-            .kernel
-            .kind(&row.kind)
+            .rules_of(&row.kind)
             .and_then(|rules| rules.keep_after_acknowledgement);
         let due = self.now.after(own.unwrap_or(rules.keep_after_acknowledgement));
         if let Some(old) = row.due.filter(|old| *old > due) {

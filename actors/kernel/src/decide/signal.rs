@@ -154,7 +154,7 @@ impl Draft<'_> {
             return Err(Refusal::Closed(*id, name.clone()));
         }
         let waiting = family.signals.waiting(id.member) + self.sent.count(*id) as usize;
-        let most = self.kernel.kind(&row.kind).and_then(|rules| rules.signals);
+        let most = self.rules_of(&row.kind).and_then(|rules| rules.signals);
         // A full mailbox takes the signal that its owner waits for: the owner would never consume the others. The
         // signal ends the wait, so the mailbox is over its bound by one, and by one more if a broadcast comes first.
         if waiting >= most.unwrap_or(bounds.signals) && !self.is_awaited(signal) {
@@ -201,9 +201,7 @@ impl Draft<'_> {
 
     /// Returns how many keys of consumed signals are remembered for a procedure.
     pub(super) fn keys_remembered(&self, row: &Row) -> usize {
-        self.kernel
-            .kind(&row.kind)
-            .map_or(SIGNAL_KEYS, |rules| rules.signal_keys)
+        self.rules_of(&row.kind).map_or(SIGNAL_KEYS, |rules| rules.signal_keys)
     }
 
     /// Makes room for one more consumed signal that is kept for its key: the oldest ones are dropped.

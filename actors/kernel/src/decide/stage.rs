@@ -188,7 +188,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn check_birth(&self, birth: &Birth) -> Result<(), String> {
-        if self.kernel.kind(&birth.kind).is_none() {
+        if self.rules_of(&birth.kind).is_none() {
             return Err(format!("no procedure of kind \"{}\" is registered", birth.kind));
         }
         let limit = self.kernel.rules.bounds.payload;
@@ -303,7 +303,7 @@ impl Draft<'_> {
     pub(super) fn value_recorded(&mut self, row: &mut Row, value: Blob, stage: impl FnOnce(&Row) -> Blob) {
         row.note_size(value.len(), self.kernel.rules.bounds.payload, |row| Some(stage(row)));
         self.record(Record::Payload(row.id, value));
-        if let Some(rules) = self.kernel.kind(&row.kind) {
+        if let Some(rules) = self.rules_of(&row.kind) {
             row.version = rules.version;
         }
     }
@@ -413,8 +413,7 @@ impl Draft<'_> {
 
     /// Returns `true` if the kind keeps only the entries on the rollback stack.
     pub(super) fn keeps_only_stack(&self, row: &Row) -> bool {
-        self.kernel
-            .kind(&row.kind)
+        self.rules_of(&row.kind)
             .is_some_and(|rules| rules.history == HistoryDetail::Stack)
     }
 
@@ -422,7 +421,7 @@ impl Draft<'_> {
     /// stands, so no entry that is dropped can be missing from a rollback stack. One that has stages on the stack, which
     /// an earlier version of its code put there, keeps all its entries.
     pub(super) fn window(&self, row: &Row) -> Option<u32> {
-        let rules = self.kernel.kind(&row.kind)?;
+        let rules = self.rules_of(&row.kind)?;
         let HistoryDetail::Newest(entries) = rules.history else {
             return None;
         };
@@ -528,7 +527,7 @@ impl Draft<'_> {
 
     /// Runs the stage again, after the delay that its code chose, or else after its kind's backoff.
     fn try_again(&mut self, mut row: Box<Row>, exhausted: CauseKind, text: String, chosen: Option<Duration>) {
-        let rules = self.kernel.kind(&row.kind);
+        let rules = self.rules_of(&row.kind);
         let retry = rules.map(|rules| rules.retry).unwrap_or_default();
         row.attempt = row.attempt.saturating_add(1);
         row.note_failure(&text);

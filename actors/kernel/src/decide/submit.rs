@@ -85,7 +85,7 @@ impl Draft<'_> {
         if self.kernel.has_exhausted_numbers() {
             return Err(Refusal::NumbersExhausted);
         }
-        if self.kernel.kind(&birth.kind).is_none() {
+        if self.rules_of(&birth.kind).is_none() {
             return Err(Refusal::UnknownKind(birth.kind.clone()));
         }
         let limit = self.kernel.rules.bounds.payload;

@@ -221,7 +221,7 @@ impl Draft<'_> {
         self.effect(DispatchEffect::Stop(id));
         let retry = self
             .row(id)
-            .and_then(|row| self.kernel.kind(&row.kind))
+            .and_then(|row| self.rules_of(&row.kind))
             .map(|rules| rules.retry_undo)
             .unwrap_or_default();
         let now = self.now;
