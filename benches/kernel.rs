@@ -13,13 +13,19 @@ use std::cell::Cell;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
 use procession_kernel::{
-    Birth, Blob, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, JoinPolicy, Kernel, Kind, KindRules,
-    ProcedureId, Receipt, Record, RequestId, Rules, Seq, StageEnded, StageOutcome, Timestamp, UndoEnded,
+    Birth, Blob, Commit, DispatchEffect, Effect, Epoch, Event, Gate, GraphNode, HistoryEntry, JoinPolicy, Kernel, Kind,
+    KindRules, ProcedureId, Receipt, Record, RequestId, Rules, Seq, StageEnded, StageOutcome, Timestamp, UndoEnded,
 };
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000_000);
 /// Stages of a saga; it fails at the last.
 const SAGA: u32 = 5;
+/// Nodes of a graph.
+const NODES: u32 = 10_000;
+/// Diamonds of a lattice, one below the other.
+const DIAMONDS: u32 = 30;
+/// A kind without rollback, so that a failure is an end.
+const LEAF: &str = "leaf";
 
 /// A kernel whose commits are on disk at once.
 #[derive(Clone)]
@@ -31,8 +37,10 @@ struct Driver {
 
 impl Driver {
     fn new(families: usize) -> Self {
+        let mut leaf = KindRules::new(1);
+        leaf.rollback = false;
         let rules = Rules {
-            kinds: [(Kind::from("k"), KindRules::new(1))].into(),
+            kinds: [(Kind::from("k"), KindRules::new(1)), (Kind::from(LEAF), leaf)].into(),
             ..Rules::default()
         };
         let mut driver = Self {
@@ -64,11 +72,15 @@ impl Driver {
     }
 
     fn spawn(&mut self, parent: ProcedureId, children: usize) {
+        self.spawn_all(parent, vec![birth(); children], JoinPolicy::default());
+    }
+
+    fn spawn_all(&mut self, parent: ProcedureId, births: Vec<Birth>, join: JoinPolicy) {
         self.end_stage(
             parent,
             StageOutcome::Spawn {
-                births: vec![birth(); children],
-                join: JoinPolicy::default(),
+                births,
+                join,
                 width: 0,
                 then: stage(),
             },
@@ -124,6 +136,44 @@ fn value() -> Blob {
 
 fn birth() -> Birth {
     Birth::new(Kind::from("k"), 1, stage(), value())
+}
+
+/// A node that is set going when those before it have succeeded, or have ended in any way.
+fn node(after: Vec<u32>, opens: JoinPolicy) -> Birth {
+    let gate = Gate {
+        after,
+        opens,
+        or_wait: false,
+    };
+    let graph = GraphNode {
+        gate: Some(gate),
+        ..GraphNode::default()
+    };
+    let mut birth = Birth::new(Kind::from(LEAF), 1, stage(), value());
+    birth.graph = Some(Box::new(graph));
+    birth
+}
+
+/// A first node, all others but one after it, and the last after these.
+fn fan() -> Vec<Birth> {
+    let first = Birth::new(Kind::from(LEAF), 1, stage(), value());
+    let leaves = (1..NODES - 1).map(|_| node(vec![0], JoinPolicy::AllSucceeded));
+    let last = node((1..NODES - 1).collect(), JoinPolicy::AllFinished);
+    std::iter::once(first)
+        .chain(leaves)
+        .chain(std::iter::once(last))
+        .collect()
+}
+
+/// Diamonds one below the other: so many ways lead through them that nobody may walk each.
+fn lattice() -> Vec<Birth> {
+    let mut nodes = vec![Birth::new(Kind::from(LEAF), 1, stage(), value())];
+    for diamond in 0..DIAMONDS {
+        let top = 3 * diamond;
+        let below = |places: &[u32]| node(places.to_vec(), JoinPolicy::AllSucceeded);
+        nodes.extend([below(&[top]), below(&[top]), below(&[top + 1, top + 2])]);
+    }
+    nodes
 }
 
 /// A stage that goes on to another, while so many families live.
@@ -215,11 +265,57 @@ fn sagas(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// Graphs of children: one whose leaves succeed or fail one by one, and the birth of a lattice, which checks it.
+fn graphs(criterion: &mut Criterion) {
+    let parent = ProcedureId::root(1);
+    let mut group = criterion.benchmark_group("kernel/graph");
+    group.sample_size(10);
+    group.throughput(Throughput::Elements(u64::from(NODES)));
+    for (name, fails) in [("leaves succeed", false), ("leaves fail", true)] {
+        let born = || {
+            let mut driver = Driver::new(1);
+            driver.spawn_all(parent, fan(), JoinPolicy::AllFinished);
+            driver
+        };
+        group.bench_function(BenchmarkId::new(name, NODES), |bencher| {
+            bencher.iter_batched(
+                born,
+                |mut driver| {
+                    for node in 1..=NODES {
+                        let is_leaf = node > 1 && node < NODES;
+                        let outcome = if fails && is_leaf {
+                            StageOutcome::Fail("boom".to_owned())
+                        } else {
+                            StageOutcome::Done(Blob::default())
+                        };
+                        driver.end_stage(ProcedureId::new(1, node), outcome);
+                    }
+                    assert!(driver.kernel.row(parent).is_some_and(|row| row.in_flight.is_some()));
+                    driver
+                },
+                BatchSize::LargeInput,
+            );
+        });
+    }
+    group.finish();
+    criterion.bench_function(&format!("kernel/lattice of {DIAMONDS} diamonds"), |bencher| {
+        bencher.iter_batched(
+            || Driver::new(1),
+            |mut driver| {
+                driver.spawn_all(parent, lattice(), JoinPolicy::AllSucceeded);
+                driver
+            },
+            BatchSize::SmallInput,
+        );
+    });
+}
+
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     stages(&mut criterion);
     lives(&mut criterion);
     children(&mut criterion);
     sagas(&mut criterion);
+    graphs(&mut criterion);
     criterion.final_summary();
 }
