@@ -75,3 +75,23 @@ fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Resul
     );
     Ok(())
 }
+
+#[test]
+fn a_grant_that_comes_while_a_stage_is_out_cancels_nothing() {
+    let limits = vec![LimitKey::from(KIND)];
+    let mut shell = Shell::new(Birth {
+        hold: Hold::WhileActive,
+        admission: Admission {
+            limits,
+            asked: Some(ClaimId(1)),
+            lacking: None,
+        },
+        ..Birth::new(Kind::from(KIND), 1, Blob::default(), Blob::default())
+    });
+    // The report of the stage may have queued a request for the next one, which only the limiter knows so far.
+    let effects = shell.feed(NOW, Event::Granted(ROOT));
+    assert!(
+        !effects.iter().any(|effect| matches!(effect, Effect::Admission(_))),
+        "{effects:?}"
+    );
+}

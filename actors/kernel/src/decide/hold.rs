@@ -72,7 +72,8 @@ impl Draft<'_> {
         match self.row(id) {
             None => self.effect(AdmissionEffect::Release(id)),
             Some(row) if row.is_ended() && row.locked.is_empty() => self.effect(AdmissionEffect::Release(id)),
-            // The limiter may already have granted what the procedure will request next.
+            // The stage's report asks the limiter before it is decided. So the limiter may already have queued, or even
+            // granted, what the next stage needs: nothing is cancelled, and only what no stage holds goes back.
             Some(row) if row.in_flight.is_some() => {
                 let limits = if row.holds { Vec::new() } else { row.limits.clone() };
                 let locks = row.locks.iter().filter(|need| !row.locked.contains(need));
@@ -80,8 +81,9 @@ impl Draft<'_> {
                     limits,
                     locks: locks.cloned().collect(),
                 };
-                self.effect(AdmissionEffect::Cancel(id));
-                self.effect(AdmissionEffect::GiveBack(id, needs));
+                if !needs.is_empty() {
+                    self.effect(AdmissionEffect::GiveBack(id, needs));
+                }
             }
             Some(row) => self.effect(AdmissionEffect::Keep(id, row.held())),
         }
