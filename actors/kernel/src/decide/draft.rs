@@ -140,14 +140,20 @@ impl<'a> Draft<'a> {
 
     /// Returns the rules of a kind, if it is registered.
     pub(super) fn rules_of(&self, kind: &Kind) -> Option<&'a KindRules> {
-        if let Some((known, rules)) = self.kind_at_hand.get()
-            && known == kind
+        self.registered(kind).map(|(_, rules)| rules)
+    }
+
+    /// Returns a registered kind, as the rules hold it, and its rules.
+    #[inline]
+    fn registered(&self, kind: &Kind) -> Option<(&'a Kind, &'a KindRules)> {
+        if let Some(known) = self.kind_at_hand.get()
+            && known.0 == kind
         {
-            return Some(rules);
+            return Some(known);
         }
         let found = self.kernel.rules.kinds.get_key_value(kind)?;
         self.kind_at_hand.set(Some(found));
-        Some(found.1)
+        Some(found)
     }
 
     /// Returns the row as it was before this decision.
@@ -543,6 +549,8 @@ impl<'a> Draft<'a> {
         if let Some(claim) = admission.asked {
             self.bindings.push(Binding::Claim(claim, id));
         }
+        // One text for all rows of a kind: less memory, and they are compared by address.
+        let kind = self.registered(&birth.kind).map_or(&birth.kind, |(kind, _)| kind);
         let mut row = Box::new(Row {
             revision: self.seq,
             on_failure: birth.on_failure,
@@ -558,7 +566,7 @@ impl<'a> Draft<'a> {
             priority: birth.priority,
             trace: birth.trace.clone(),
             deadline: birth.timeout.map(|timeout| self.now.after(timeout)),
-            ..Row::new(id, birth.kind.clone(), birth.version, birth.stage.clone(), self.now)
+            ..Row::new(id, kind.clone(), birth.version, birth.stage.clone(), self.now)
         });
         if granted {
             row.lock_all(&birth.next_needs.locks, self.now);
