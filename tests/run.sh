@@ -5,8 +5,7 @@
 # One command, no input. Root is needed only where a C linker, valgrind, node or chromium is missing.
 # Every step says its name and how long it took; the first that fails ends the run.
 # One target directory serves all steps: clippy and rustdoc share the checked
-# dependencies, tests and examples the built ones, and only the demo is a release build,
-# which takes what the other steps leave of the processors.
+# dependencies, tests, examples and the demo the built ones.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -127,40 +126,24 @@ explore() {
     CARGO_TARGET_DIR="$(target_directory)/loom" cargo run --quiet --locked --manifest-path tests/loom/Cargo.toml
 }
 
-# The release build links on one processor for minutes: it begins early, at the lowest priority, in a
-# process group of its own that ends with this script. Nobody else builds for release, so nobody waits for it.
-# The demo is to run here, not to be measured: without optimisation at link time the build takes half as long.
-begin_release() {
-    release_log=$(mktemp) || return
-    set -m
-    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-        nice -n 19 cargo build --locked --release --bin procession >"$release_log" 2>&1 &
-    release=$!
-    set +m
-    trap 'kill -- "-$release" 2>/dev/null || true; rm -f "$release_log"' EXIT
-}
-
-end_release() {
-    local status=0
-    wait "$release" || status=$?
-    trap 'rm -f "$release_log"' EXIT
-    cat "$release_log"
-    return "$status"
-}
-
+# The program that the tests built, with assertions and overflow checks. A build for release would take a fifth of the
+# whole run, and find nothing more.
 run_demo() {
     local data status=0
     data=$(mktemp -d) || return
-    "$(target_directory)/release/procession" demo --data "$data/demo" || status=$?
+    "$(target_directory)/debug/procession" demo --data "$data/demo" || status=$?
     rm -rf "$data"
     return "$status"
+}
+
+kill_demo() {
+    BINARY="$(target_directory)/debug/procession" ./tests/kills.sh 3
 }
 
 step "cargo, rustfmt and clippy are there" find_cargo
 step "a linker, valgrind, node and a browser are there" find_tools
 step "format" cargo fmt --all --check
 step "lock files of the packages outside the workspace: up to date" check_locks
-step "release build: begun beside the next steps" begin_release
 step "clippy, warnings as errors" cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 step "the page's scripts: their packages, their types" find_packages
 step "tests: they compile" cargo test --locked --workspace --all-features --no-run
@@ -172,7 +155,6 @@ step "what threads share, in every order" explore
 step "memory check" check_memory
 step "examples" cargo build --locked --workspace --all-features --examples
 step "rustdoc, warnings as errors" document
-step "release build: its end" end_release
 step "demo: run once" run_demo
-step "demo: killed three times, then verified" ./tests/kills.sh 3
+step "demo: killed three times, then verified" kill_demo
 say "everything passed in $((SECONDS - whole_begin)) s"

@@ -70,8 +70,8 @@ fn e_099_a_start_reads_no_more_for_a_hundred_thousand_that_ended() -> Tested {
 
 /// Runs and evicts so many families in the real store beside the parked one; gives the bytes that it takes up.
 async fn round(executor: &Executor, clock: &TestClock) -> Result<u64, Trouble> {
-    /// With a value of 8 KiB each, written twice: about 24 MB, more than a table in memory.
-    const FAMILIES: usize = 1_500;
+    /// With a value of 8 KiB each, written twice: about 8 MB, four checkpoints.
+    const FAMILIES: usize = 500;
     let value = "x".repeat(8 << 10);
     let mut submits = Vec::new();
     for _ in 0..FAMILIES {
@@ -98,7 +98,7 @@ fn e_099_the_parked_one_holds_back_no_space_of_what_was_evicted() -> Tested {
     const ROUNDS: usize = 8;
     let (place, lab, clock) = (tempfile::tempdir()?, Lab::default(), TestClock::default());
     actix_rt::System::new().block_on(async {
-        // A round is a dozen checkpoints, so tables are merged in each; by default that would take 300 MB a round.
+        // A round is four checkpoints, so tables are merged in each; by default that would take 100 MB a round.
         let builder = kinds(&lab, Executor::builder(place.path())).checkpoint_at(2 << 20);
         let executor = builder.clock(Arc::new(clock.clone())).start().await?;
         let parked = executor.submit(parked()).await?;
