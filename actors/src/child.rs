@@ -72,14 +72,16 @@ impl Child {
     }
 
     /// Sets when the child may begin. Default: when all siblings before it have succeeded. `Named` counts positions in
-    /// the list given to [`after`](Self::after), from 0. `Custom` is not possible.
+    /// the list given to [`after`](Self::after), from 0. With `Custom` the child's own
+    /// [`Procedure::gate`](crate::Procedure::gate) decides; opening the gate then costs a commit of its own.
     pub fn opens(mut self, policy: JoinPolicy) -> Self {
         self.opens = Some(policy);
         self
     }
 
     /// If the child can no longer begin by itself, it stays and waits for an operator, instead of ending: `retry_now`
-    /// lets it begin, `bypass` ends it. A verdict `undecided` names it.
+    /// lets it begin, `bypass` ends it. A verdict `undecided` names it. A `Custom` rule has the last word only when all
+    /// siblings before the child have ended: until then the next end may make it say otherwise.
     pub fn or_wait(mut self) -> Self {
         self.or_wait = true;
         self

@@ -85,7 +85,7 @@ pub(crate) enum Woken {
     /// No particular event.
     #[default]
     Plainly,
-    /// The children's end.
+    /// The children's end; for the rule of a gate, the siblings before it.
     Children(Vec<ChildOutcome>),
     /// A signal's arrival.
     Signal(Box<Signal>),
@@ -96,7 +96,7 @@ pub(crate) enum Woken {
 }
 
 impl Woken {
-    /// Returns the children's outcomes, if they woke the stage or its join rule is asked about them.
+    /// Returns the children's outcomes, if they woke the stage or a rule is asked about them.
     pub(crate) fn children(&self) -> &[ChildOutcome] {
         match self {
             Self::Children(outcomes) => outcomes,
@@ -252,7 +252,7 @@ impl<'a> CallContext<'a> {
     pub fn repeated(&self) -> u32 {
         match self.call.stage.task {
             StageTask::Execute { repeated, .. } => repeated,
-            StageTask::Undo { .. } | StageTask::Join(_) | StageTask::CleanUp => 0,
+            StageTask::Undo { .. } | StageTask::Join(_) | StageTask::Gate | StageTask::CleanUp => 0,
         }
     }
 
@@ -504,7 +504,7 @@ impl<'a> CallContext<'a> {
                 .as_ref()
                 .map(|note| codec::decode_user(note.as_slice()))
                 .transpose(),
-            StageTask::Execute { .. } | StageTask::Join(_) | StageTask::CleanUp => Ok(None),
+            StageTask::Execute { .. } | StageTask::Join(_) | StageTask::Gate | StageTask::CleanUp => Ok(None),
         }
     }
 

@@ -163,13 +163,18 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// child ends, with the outcomes of all children in order.
     fn join(&self, stage: &Self::Stage, outcomes: &[ChildOutcome]) -> JoinVerdict {
         let _ = stage;
-        if outcomes.iter().any(|child| child.failed()) {
-            JoinVerdict::Unmeetable
-        } else if outcomes.iter().all(|child| child.succeeded()) {
-            JoinVerdict::Met
-        } else {
-            JoinVerdict::Pending
-        }
+        all_succeeded(outcomes)
+    }
+
+    /// Decides whether a child may begin whose gate is `Custom`: see [`Child::opens`](crate::Child::opens). Runs on a
+    /// worker each time one of the siblings before it ends, and again at each start, with all of them in the order given
+    /// to [`Child::after`](crate::Child::after). It must decide by them and by the child's own value alone.
+    ///
+    /// [`Pending`](JoinVerdict::Pending) once all have ended counts as [`Unmeetable`](JoinVerdict::Unmeetable). So does
+    /// a panic. A child that is [`or_wait`](crate::Child::or_wait) is asked again after the next end, whatever it said
+    /// before.
+    fn gate(&self, before: &[ChildOutcome]) -> JoinVerdict {
+        all_succeeded(before)
     }
 
     /// Returns the locks that a stage needs. They are taken together with its permits, all or none, before the stage
@@ -436,5 +441,16 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// [`expected`](Self::expected) says how long a stage may take.
     fn thresholds() -> KindThresholds {
         KindThresholds::default()
+    }
+}
+
+/// The rule of those who have not written one: all must succeed.
+fn all_succeeded(outcomes: &[ChildOutcome]) -> JoinVerdict {
+    if outcomes.iter().any(ChildOutcome::failed) {
+        JoinVerdict::Unmeetable
+    } else if outcomes.iter().all(ChildOutcome::succeeded) {
+        JoinVerdict::Met
+    } else {
+        JoinVerdict::Pending
     }
 }

@@ -1,4 +1,4 @@
-//! `ProcedureActor`: one per active procedure, on a worker. It runs one stage, one undo or one join rule per message,
+//! `ProcedureActor`: one per active procedure, on a worker. It runs one stage, one undo or one rule per message,
 //! and reports the result. It never touches the journal and never decides what comes next.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::context::{Call, Host};
 use crate::journal::codec;
 use crate::queues::BatchedInbox;
 use crate::registry::{Registry, Running};
-use crate::step::StageError;
+use crate::step::{ChildOutcome, StageError};
 use crate::telemetry::{self, Marks};
 use crate::worker::{CallSlotGuard, Heartbeat, watched};
 
@@ -30,6 +30,8 @@ pub(crate) enum Report {
     /// A join rule has ruled: the parent, the first child of the list, the number of children it saw ended, and the
     /// ruling.
     Join(ProcedureId, u32, u32, JoinRuling),
+    /// The rule of a gate has ruled: the child that waits there, the number of siblings it saw ended, and the ruling.
+    Gate(ProcedureId, u32, JoinRuling),
     /// The clean-up after the end has finished.
     CleanedUp(ProcedureId),
     /// The stored value cannot be revived.
@@ -122,6 +124,11 @@ impl Handler<Call> for ProcedureActor {
                 self.running = Some(running);
                 self.report(reported);
             }
+            StageTask::Gate => {
+                let reported = code.gate(&mut *running);
+                self.running = Some(running);
+                self.report(reported);
+            }
             StageTask::CleanUp => self.run(code.clean_up(running), ctx),
         }
     }
@@ -200,10 +207,16 @@ impl Code {
         let stage = self.call.stage;
         let _polled = self.heartbeat.enter(stage.id);
         let outcomes = self.call.woken.children();
-        let seen = outcomes.iter().filter(|child| child.ended).count();
-        let seen = u32::try_from(seen).unwrap_or(u32::MAX);
         let ruling = running.join(&stage.stage, outcomes);
-        Reported(stage.kind, Report::Join(stage.id, first, seen, ruling))
+        Reported(stage.kind, Report::Join(stage.id, first, ended(outcomes), ruling))
+    }
+
+    fn gate(self, running: &mut dyn Running) -> Reported {
+        let stage = self.call.stage;
+        let _polled = self.heartbeat.enter(stage.id);
+        let before = self.call.woken.children();
+        let ruling = running.gate(before);
+        Reported(stage.kind, Report::Gate(stage.id, ended(before), ruling))
     }
 
     fn clean_up(self, mut running: Box<dyn Running>) -> impl Future<Output = Ran> {
@@ -213,6 +226,12 @@ impl Code {
             (Reported(kind, Report::CleanedUp(id)), running)
         }
     }
+}
+
+/// Counts the outcomes that can no longer change.
+fn ended(outcomes: &[ChildOutcome]) -> u32 {
+    let ended = outcomes.iter().filter(|child| child.ended).count();
+    u32::try_from(ended).unwrap_or(u32::MAX)
 }
 
 /// Returns the fields of the span. `run` is the commit that started a stage.

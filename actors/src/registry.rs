@@ -73,6 +73,7 @@ pub(crate) trait Running {
     ) -> LocalBoxFuture<'a, Box<StageEnded>>;
     fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Did<Result<(), StageError>>>;
     fn join(&mut self, stage: &Blob, outcomes: &[ChildOutcome]) -> JoinRuling;
+    fn gate(&mut self, before: &[ChildOutcome]) -> JoinRuling;
     fn clean_up<'a>(&'a mut self) -> LocalBoxFuture<'a, ()>;
     fn recover(&mut self, point: HookPoint) -> LocalBoxFuture<'_, Result<(), String>>;
 }
@@ -514,15 +515,12 @@ impl<P: Procedure> Running for Typed<P> {
             let value = self.value_mut()?;
             Ok(guarded("join", || value.join(&stage, outcomes)))
         });
-        match ruled {
-            Ok(Ok(JoinVerdict::Met)) => JoinRuling::Met,
-            Ok(Ok(JoinVerdict::Pending)) => JoinRuling::Pending,
-            Ok(Ok(JoinVerdict::Unmeetable)) => {
-                JoinRuling::Unmeetable("the join rule says that it can no longer be met".to_owned())
-            }
-            Ok(Err(panic)) => JoinRuling::Unmeetable(panic),
-            Err(error) => JoinRuling::Unmeetable(error.to_string()),
-        }
+        ruling(ruled, "the join rule says that it can no longer be met")
+    }
+
+    fn gate(&mut self, before: &[ChildOutcome]) -> JoinRuling {
+        let ruled = self.value_mut().map(|value| guarded("gate", || value.gate(before)));
+        ruling(ruled, "its own rule says so")
     }
 
     fn recover(&mut self, point: HookPoint) -> LocalBoxFuture<'_, Result<(), String>> {
@@ -545,6 +543,17 @@ impl<P: Procedure> Typed<P> {
             Ok(Err(error)) => Err(error.text().to_owned()),
             Err(panic) => Err(panic_text(&*panic)),
         }
+    }
+}
+
+/// Converts the answer of a rule. What cannot be asked can never be met.
+fn ruling(ruled: Result<Result<JoinVerdict, String>, CodecError>, unmeetable: &str) -> JoinRuling {
+    match ruled {
+        Ok(Ok(JoinVerdict::Met)) => JoinRuling::Met,
+        Ok(Ok(JoinVerdict::Pending)) => JoinRuling::Pending,
+        Ok(Ok(JoinVerdict::Unmeetable)) => JoinRuling::Unmeetable(unmeetable.to_owned()),
+        Ok(Err(panic)) => JoinRuling::Unmeetable(panic),
+        Err(error) => JoinRuling::Unmeetable(error.to_string()),
     }
 }
 

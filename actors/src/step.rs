@@ -412,14 +412,14 @@ pub(crate) fn stage_needs<P: Procedure>(procedure: &P, stage: &P::Stage) -> Next
     }
 }
 
-/// The answer of [`Procedure::join`].
+/// The answer of [`Procedure::join`] and of [`Procedure::gate`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JoinVerdict {
-    /// The parent may continue.
+    /// The parent may continue; the child may begin.
     Met,
     /// The rule is not met yet.
     Pending,
-    /// The rule can no longer be met: the parent fails.
+    /// The rule can no longer be met: the parent fails; the child ends without a call.
     Unmeetable,
 }
 

@@ -1186,19 +1186,24 @@ impl Supervisor {
                 self.decide(Event::CleanedUp(id), ctx);
             }
             Report::Join(parent, first, seen, ruling) => {
-                let next = self.dispatch.join_ruled(parent);
                 let ruled = Event::JoinRuled {
                     parent,
                     first,
                     seen,
                     ruling,
                 };
-                self.decide(ruled, ctx);
-                if let Some(next) = next {
-                    self.call(ctx, |dispatch, view| dispatch.judge_next(view.kernel, next));
-                }
+                self.rule_ended(parent, ruled, ctx);
             }
+            Report::Gate(id, seen, ruling) => self.rule_ended(id, Event::GateRuled { id, seen, ruling }, ctx),
             Report::Unloadable(id, why) => self.quarantine_family(id.family, format!("{id}: {why}"), ctx),
+        }
+    }
+
+    fn rule_ended(&mut self, id: ProcedureId, ruled: Event, ctx: &mut Context<Self>) {
+        let next = self.dispatch.ruled(id);
+        self.decide(ruled, ctx);
+        if let Some(next) = next {
+            self.call(ctx, |dispatch, view| dispatch.judge_next(view.kernel, next));
         }
     }
 

@@ -469,7 +469,7 @@ pub struct BlockedStage {
     pub procedure: ProcedureId,
     /// What was called.
     pub call: UserCall,
-    /// The stage that runs, is being undone, or waits for children.
+    /// The stage that runs, is being undone, or waits for children or siblings.
     pub stage: String,
     /// The minimum time for which it has held the thread.
     pub time: Duration,
@@ -485,6 +485,8 @@ pub enum UserCall {
     Undo,
     /// The join rule.
     Join,
+    /// The rule of its gate.
+    Gate,
     /// The cleanup after the end.
     CleanUp,
 }

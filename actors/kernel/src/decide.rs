@@ -49,6 +49,7 @@ impl Kernel {
                 seen,
                 ruling,
             } => draft.join_ruled(parent, first, seen, ruling),
+            Event::GateRuled { id, seen, ruling } => draft.gate_ruled(id, seen, ruling),
             Event::TimerDue(id) => draft.timer_due(id),
             Event::Granted(id) => draft.granted(id),
             Event::Signalled(request, signals) => draft.signalled(request, signals),

@@ -20,7 +20,7 @@ pub struct StageCall {
     pub kind: Kind,
     /// Schema version of the stored payload.
     pub version: u16,
-    /// The encoded stage. For a join rule or a clean-up, the stage that the procedure has reached.
+    /// The encoded stage. For a rule or a clean-up, the stage that the procedure has reached.
     pub stage: Blob,
     /// Number of the visit.
     pub visit: u32,
@@ -60,6 +60,8 @@ pub enum StageTask {
     },
     /// Ask the stage's join rule about these children.
     Join(Round),
+    /// Ask the procedure's rule about the siblings before its gate.
+    Gate,
     /// Clean up after the procedure has ended.
     CleanUp,
 }
@@ -70,7 +72,7 @@ impl StageCall {
     pub const fn run(&self) -> Option<Seq> {
         match self.task {
             StageTask::Execute { run, .. } => Some(run),
-            StageTask::Undo { .. } | StageTask::Join(_) | StageTask::CleanUp => None,
+            StageTask::Undo { .. } | StageTask::Join(_) | StageTask::Gate | StageTask::CleanUp => None,
         }
     }
 
@@ -79,7 +81,7 @@ impl StageCall {
     pub const fn undone(&self) -> Option<(ProcedureId, u32)> {
         match self.task {
             StageTask::Undo { scope, number, .. } => Some((scope, number)),
-            StageTask::Execute { .. } | StageTask::Join(_) | StageTask::CleanUp => None,
+            StageTask::Execute { .. } | StageTask::Join(_) | StageTask::Gate | StageTask::CleanUp => None,
         }
     }
 }

@@ -218,14 +218,14 @@ pub struct UndoEnded {
     pub note: Option<Blob>,
 }
 
-/// The ruling of a custom join policy.
+/// The ruling of a custom join policy, or of the own rule of a gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JoinRuling {
-    /// The parent may resume.
+    /// The parent may resume, or the child may begin.
     Met,
-    /// The policy is not met yet.
+    /// The rule is not met yet.
     Pending,
-    /// The policy can no longer be met, for this reason.
+    /// The rule can no longer be met, for this reason.
     Unmeetable(String),
 }
 
@@ -260,6 +260,15 @@ pub enum Event {
         /// The number of the first child in the list that it ruled on.
         first: u32,
         /// How many of these children the policy saw ended. Its ruling may be older than what is known.
+        seen: u32,
+        /// The outcome.
+        ruling: JoinRuling,
+    },
+    /// The own rule of the gate at which this child waits has ruled.
+    GateRuled {
+        /// The child at the gate.
+        id: ProcedureId,
+        /// How many of the siblings before it the rule saw ended. Its ruling may be older than what is known.
         seen: u32,
         /// The outcome.
         ruling: JoinRuling,

@@ -86,6 +86,11 @@ impl Kernel {
                     *out = *is_out;
                 }
             }
+            Record::GateUnmeetable(id, why) => {
+                if let Some(family) = self.families.get_mut(id.family) {
+                    family.gates.ruled(id.member, why.clone());
+                }
+            }
             Record::Late(_) => self.late += 1,
             Record::Disarmed(id) => {
                 let own = self.row(*id).map_or([None, None], deadlines);

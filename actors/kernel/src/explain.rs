@@ -308,6 +308,7 @@ fn gate(family: &Family, row: &Row) -> Vec<Need> {
 fn is_gate_shut(family: &Family, row: &Row) -> bool {
     let gate = row.closed_gate().zip(family.gates.latch(row.id.member));
     gate.is_some_and(|(gate, latch)| latch.join(&gate.opens) == Join::Unmeetable)
+        || family.gates.unmeetable(row.id.member).is_some()
 }
 
 fn joined<'a>(
@@ -322,7 +323,8 @@ fn joined<'a>(
     let all = match policy {
         JoinPolicy::AllSucceeded | JoinPolicy::AllFinished | JoinPolicy::Named(_) => true,
         JoinPolicy::AtLeast(least) => least.saturating_sub(succeeded) as usize >= of.len(),
-        JoinPolicy::Custom => false,
+        // With all of them ended, its rule is being asked.
+        JoinPolicy::Custom => of.is_empty(),
     };
     if all {
         return of.into_iter().map(|id| one(why.clone(), id)).collect();

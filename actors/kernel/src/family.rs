@@ -13,7 +13,7 @@ use crate::history::HistoryEntry;
 use crate::id::{ProcedureId, Timestamp};
 use crate::latch::Latch;
 use crate::lifecycle::ProcedureState;
-use crate::row::{Round, Row};
+use crate::row::{JoinPolicy, Round, Row};
 
 pub use below::Below;
 pub use gates::Gates;
@@ -130,6 +130,13 @@ impl Family {
     pub fn round_of(&self, row: &Row) -> Option<&Round> {
         let parent = self.row(row.parent?)?;
         parent.rounds.iter().rev().find(|round| round.contains(row.id.member))
+    }
+
+    /// Returns `true` if a member waits at a gate whose own rule decides, and a sibling before it has ended. Its rule
+    /// is asked then, and again at each start.
+    pub(crate) fn asks_at_gate(&self, row: &Row) -> bool {
+        row.closed_gate().is_some_and(|gate| gate.opens == JoinPolicy::Custom)
+            && self.gates.latch(row.id.member).is_some_and(|latch| latch.ended > 0)
     }
 
     /// Finds the oldest pending signal of this name for a member, except the one that is being consumed.

@@ -7,13 +7,13 @@ use crate::history::HistoryEntry;
 use crate::id::Blob;
 use crate::id::ProcedureId;
 use crate::kernel::Kernel;
-use crate::row::{JoinPolicy, Row};
+use crate::row::{JoinPolicy, Round, Row};
 use crate::wait::WaitReason;
 
 impl Kernel {
     /// Returns the outstanding calls of a procedure, exactly as the decisions issued them: its stage or its clean-up,
-    /// the undo of one of its stages, or its join rule. An ended procedure may be undone while it cleans up, which
-    /// makes two calls.
+    /// the undo of one of its stages, its join rule, or the rule of its gate. An ended procedure may be undone while it
+    /// cleans up, which makes two calls.
     ///
     /// The state may be ahead of the disk. The caller must check that it already has the receipt for the call.
     #[must_use]
@@ -28,7 +28,7 @@ impl Kernel {
             return stage_of(row, self.deaths, None).into_iter().collect();
         }
         let clean_up = row.cleaning.then(|| call_of(row, StageTask::CleanUp));
-        let other = undo_of(family, row).or_else(|| join_of(family, row));
+        let other = undo_of(family, row).or_else(|| rule_of(family, row));
         clean_up.into_iter().chain(other).collect()
     }
 }
@@ -100,10 +100,13 @@ fn undo_of(family: &Family, row: &Row) -> Option<StageCall> {
     Some(undo_call(row, scope, top, attempt))
 }
 
-fn join_of(family: &Family, row: &Row) -> Option<StageCall> {
-    let round = row.rounds.last()?;
-    let asks = row.wait == Some(WaitReason::Children)
-        && round.join == JoinPolicy::Custom
-        && family.scope_of(row.id.member).is_none();
-    asks.then(|| call_of(row, StageTask::Join(round.clone())))
+fn rule_of(family: &Family, row: &Row) -> Option<StageCall> {
+    let custom = |round: &&Round| row.wait == Some(WaitReason::Children) && round.join == JoinPolicy::Custom;
+    let task = match row.rounds.last().filter(custom) {
+        Some(round) => StageTask::Join(round.clone()),
+        None if family.asks_at_gate(row) => StageTask::Gate,
+        None => return None,
+    };
+    let is_stopped = family.scope_of(row.id.member).is_some();
+    (!is_stopped).then(|| call_of(row, task))
 }

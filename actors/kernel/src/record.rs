@@ -131,6 +131,9 @@ pub enum Record {
     StackPopped(ProcedureId),
     /// Not stored: whether the undo on top of the stack is out.
     UndoOut(ProcedureId, bool),
+    /// Not stored: the own rule of the gate at which this child waits says for what reason it can no longer open, with
+    /// all children before it ended. A person must decide.
+    GateUnmeetable(ProcedureId, String),
     /// Not stored: a lost wake was found and repaired.
     WakeFound(ProcedureId),
     /// Not stored: a report or wake was late and changed nothing.
@@ -163,6 +166,7 @@ impl Record {
                 | Self::StackHeld(..)
                 | Self::StackPopped(_)
                 | Self::UndoOut(..)
+                | Self::GateUnmeetable(..)
                 | Self::WakeFound(_)
                 | Self::Late(_)
                 | Self::Disarmed(_)

@@ -108,7 +108,7 @@ pub enum JoinPolicy {
     /// cannot be named. In a [`Round`] the places count only the attached children.
     #[serde(rename = "s")]
     Named(Vec<u32>),
-    /// When the procedure's own rule says so.
+    /// When the rule of the procedure that waits says so.
     #[serde(rename = "c")]
     Custom,
 }

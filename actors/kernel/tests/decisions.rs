@@ -76,6 +76,7 @@ fn names(kernel: &mut Kernel, decision: Decision) -> (Vec<String>, Vec<&'static 
             StageTask::Execute { .. } => "execute",
             StageTask::Undo { .. } => "undo",
             StageTask::Join(_) => "join",
+            StageTask::Gate => "gate",
             StageTask::CleanUp => "clean up",
         },
         Effect::Dispatch(DispatchEffect::LoadStack(_)) => "load stack",

@@ -1,4 +1,5 @@
-//! Graphs of children: gates that open, gates that can no longer open, the width, vital children, operators, starts.
+//! Graphs of children: gates that open, gates that can no longer open, rules of their own, the width, vital children,
+//! operators, starts.
 
 #![expect(clippy::expect_used, reason = "a test names what it expects, and fails on all else")]
 
@@ -7,12 +8,13 @@ mod shell;
 
 use procession_kernel::{
     AdmissionEffect, Birth, Blob, BypassAs, BypassScope, CauseKind, Effect, Epoch, Event, Gate, GraphNode, JoinPolicy,
-    Kernel, Kind, LimitKey, OperatorRequest, ProcedureId, ProcedureState, Record, RequestId, Row, StageEnded,
-    StageOutcome, StoredTarget, Timestamp, Verb, WaitReason, WaitingFor, WakeSource, check_rows,
+    JoinRuling, Kernel, Kind, LimitKey, OperatorRequest, ProcedureId, ProcedureState, Record, RequestId, Row,
+    StageCall, StageEnded, StageOutcome, StageTask, StoredTarget, Timestamp, UndoEnded, Verb, WaitReason, WaitingFor,
+    WakeSource, check_rows,
 };
 use shell::{KIND, ROOT, Shell};
 
-use JoinPolicy::{AllFinished, AllSucceeded, AtLeast, Named};
+use JoinPolicy::{AllFinished, AllSucceeded, AtLeast, Custom, Named};
 
 const fn member(number: u32) -> ProcedureId {
     ProcedureId::new(1, number)
@@ -530,4 +532,193 @@ fn rows_with_gates_that_no_engine_writes_are_refused() {
     let mut rows = sound();
     rows.get_mut(2).expect("it is there").graph = None;
     check_rows(&rows).expect_err("it waits at no gate");
+}
+
+fn custom(places: &[u32]) -> Birth {
+    node(gate(places, Custom))
+}
+
+fn custom_or_wait(places: &[u32]) -> Birth {
+    node(Gate {
+        or_wait: true,
+        ..gate(places, Custom)
+    })
+}
+
+/// Returns the members whose own rules the effects ask, each with the siblings before it.
+fn asked(effects: &[Effect]) -> Vec<(u32, Vec<u32>)> {
+    let calls = effects.iter().filter_map(Effect::call);
+    let gates = calls.filter(|call| call.task == StageTask::Gate);
+    let numbers = |call: &StageCall| call.before.iter().map(|id| id.member).collect();
+    gates.map(|call| (call.id.member, numbers(call))).collect()
+}
+
+fn rules(shell: &mut Shell, number: u32, seen: u32, ruling: JoinRuling) -> Vec<Effect> {
+    let id = member(number);
+    shell.feed(1, Event::GateRuled { id, seen, ruling })
+}
+
+fn unmeetable() -> JoinRuling {
+    JoinRuling::Unmeetable("no".to_owned())
+}
+
+#[test]
+fn a_rule_is_asked_after_each_end_and_opens_the_gate() {
+    let mut shell = spawned(vec![of_kind(KIND), birth(), custom(&[1, 0])], AllFinished, 0);
+    let effects = ended(&mut shell, member(2), StageOutcome::Fail("boom".to_owned()));
+    assert_eq!(asked(&effects), [(3, vec![2, 1])], "in the order given");
+    assert_eq!(shell.kernel.calls_of(member(3)).len(), 1);
+    let seq = shell.kernel.seq();
+    assert_eq!(asked(&rules(&mut shell, 3, 1, JoinRuling::Pending)), []);
+    assert_eq!((state(&shell, 3), shell.kernel.seq()), (AT_GATE, seq), "no commit");
+    let effects = ended(&mut shell, member(1), StageOutcome::Done(Blob::default()));
+    assert_eq!(asked(&effects), [(3, vec![2, 1])]);
+    rules(&mut shell, 3, 2, JoinRuling::Met);
+    assert_eq!(runs(&shell), [3]);
+    let late = shell.kernel.late();
+    rules(&mut shell, 3, 2, unmeetable());
+    assert_eq!(
+        (runs(&shell), shell.kernel.late()),
+        (vec![3], late + 1),
+        "it has gone on"
+    );
+}
+
+#[test]
+fn a_rule_is_not_asked_while_a_sibling_rolls_back() {
+    let mut shell = spawned(vec![of_kind(KIND), custom(&[0])], AllFinished, 0);
+    ended(&mut shell, member(1), StageOutcome::Next(Blob::default()));
+    let effects = ended(&mut shell, member(1), StageOutcome::Fail("boom".to_owned()));
+    assert_eq!(asked(&effects), []);
+    assert_eq!(shell.kernel.calls_of(member(2)), []);
+    let entries = shell.history.iter().rev().cloned().collect();
+    let mut effects = shell.feed(1, Event::StackLoaded(member(1), entries));
+    for _ in 0..2 {
+        let undone = effects.iter().filter_map(Effect::call).find_map(StageCall::undone);
+        let (scope, number) = undone.expect("an undo is out");
+        let report = UndoEnded::new(scope, number, Timestamp(1), Ok(()));
+        effects = shell.feed(1, Event::UndoEnded(Box::new(report)));
+    }
+    assert_eq!(asked(&effects), [(2, vec![1])], "its rollback has ended");
+}
+
+#[test]
+fn a_ruling_that_missed_an_end_changes_nothing() {
+    for ruling in [JoinRuling::Met, unmeetable(), JoinRuling::Pending] {
+        let mut shell = spawned(vec![birth(), birth(), custom(&[0, 1])], AllFinished, 0);
+        succeeds(&mut shell, 1);
+        succeeds(&mut shell, 2);
+        let seq = shell.kernel.seq();
+        rules(&mut shell, 3, 1, ruling);
+        assert_eq!((state(&shell, 3), shell.kernel.seq()), (AT_GATE, seq));
+    }
+}
+
+#[test]
+fn a_rule_that_cannot_be_met_ends_the_child_and_those_behind_it() {
+    // The ruling, the siblings that it saw ended, and the reason.
+    let cases = [
+        (unmeetable(), 1, "no"),
+        (
+            JoinRuling::Pending,
+            2,
+            "all children before it have ended, and its own rule is still pending",
+        ),
+    ];
+    for (ruling, seen, why) in cases {
+        let mut shell = spawned(vec![birth(), birth(), custom(&[0, 1]), after(&[2])], AllFinished, 0);
+        fails(&mut shell, 1);
+        if seen == 2 {
+            succeeds(&mut shell, 2);
+        }
+        let seq = shell.kernel.seq();
+        rules(&mut shell, 3, seen, ruling);
+        assert_eq!(shell.kernel.seq(), seq.next());
+        assert_eq!((state(&shell, 3), state(&shell, 4)), (SHUT, SHUT));
+        let cause = row(&shell, member(3)).cause.as_ref().expect("it has one");
+        assert_eq!((cause.kind, cause.origin), (CauseKind::GateShut, member(1)));
+        assert_eq!(cause.text, format!("its gate can no longer open: {why}"));
+        assert_eq!(row(&shell, member(4)).cause.as_ref(), Some(cause));
+    }
+    let mut shell = spawned(vec![birth(), custom(&[0])], AllFinished, 0);
+    succeeds(&mut shell, 1);
+    rules(&mut shell, 2, 1, unmeetable());
+    let cause = row(&shell, member(2)).cause.as_ref().expect("it has one");
+    assert_eq!(cause.origin, member(2), "no sibling is to blame");
+    assert_eq!(runs(&shell), [0], "and its end lets the parent go on");
+}
+
+#[test]
+fn with_or_wait_a_rule_that_cannot_be_met_leaves_the_child_to_a_person() {
+    let stays = || {
+        let mut shell = spawned(vec![birth(), birth(), custom_or_wait(&[0, 1])], AllFinished, 0);
+        fails(&mut shell, 1);
+        let seq = shell.kernel.seq();
+        rules(&mut shell, 3, 1, unmeetable());
+        let needs = shell.kernel.needs_of(member(3)).expect("it lives").needs;
+        assert!(
+            matches!(&needs[..], [need] if need.of == [member(2)]),
+            "the next end may change it"
+        );
+        assert_eq!(shell.kernel.wake_source_of(member(3)), WakeSource::Nothing);
+        assert_eq!(shell.kernel.seq(), seq);
+        succeeds(&mut shell, 2);
+        assert!(shell.kernel.needs_of(member(3)).expect("it lives").needs.is_empty());
+        let seq = shell.kernel.seq();
+        rules(&mut shell, 3, 2, unmeetable());
+        assert_eq!(
+            (state(&shell, 3), shell.kernel.seq()),
+            (AT_GATE, seq),
+            "a reading, not a commit"
+        );
+        let source = shell.kernel.wake_source_of(member(3));
+        assert_eq!(source, WakeSource::Operator(WaitReason::Gate));
+        let family = shell.kernel.families().get(&1).expect("it lives");
+        assert_eq!(family.gates.unmeetable(3), Some("no"));
+        shell.kernel.validate().expect("it is sound");
+        shell
+    };
+    let mut retried = stays();
+    operate(&mut retried, Verb::RetryNow(member(3)));
+    assert_eq!(runs(&retried), [3]);
+    let family = retried.kernel.families().get(&1).expect("it lives");
+    assert_eq!(family.gates.unmeetable(3), None);
+
+    let mut bypassed = stays();
+    operate(
+        &mut bypassed,
+        Verb::Bypass(member(3), BypassScope::Alone, BypassAs::Failed),
+    );
+    assert_eq!(runs(&bypassed), [0]);
+
+    let mut ruled_again = stays();
+    rules(&mut ruled_again, 3, 2, JoinRuling::Met);
+    assert_eq!(runs(&ruled_again), [3]);
+}
+
+#[test]
+fn a_start_asks_again_if_a_sibling_has_ended() {
+    let births = vec![birth(), birth(), custom_or_wait(&[0]), custom(&[1])];
+    let mut shell = spawned(births, AllFinished, 0);
+    fails(&mut shell, 1);
+    rules(&mut shell, 3, 1, unmeetable());
+    let mut started = Shell {
+        kernel: restarted(&shell.kernel),
+        history: Vec::new(),
+    };
+    assert_eq!(asked(&started.feed(1, Event::Recovered)), [(3, vec![1])]);
+    rules(&mut started, 3, 1, JoinRuling::Met);
+    assert_eq!(runs(&started), [2, 3]);
+}
+
+#[test]
+fn a_rule_of_a_family_that_fails_is_not_asked_and_not_heard() {
+    let mut shell = spawned(vec![birth(), birth(), birth(), custom(&[0, 1])], AllSucceeded, 0);
+    let effects = ended(&mut shell, member(1), StageOutcome::Done(Blob::default()));
+    assert_eq!(asked(&effects), [(4, vec![1, 2])]);
+    let effects = ended(&mut shell, member(2), StageOutcome::Fail("boom".to_owned()));
+    assert_eq!(asked(&effects), []);
+    let late = shell.kernel.late();
+    rules(&mut shell, 4, 2, JoinRuling::Met);
+    assert_eq!((runs(&shell), shell.kernel.late()), (vec![3], late + 1));
 }

@@ -174,6 +174,7 @@ pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError
         | Record::StackHeld(..)
         | Record::StackPopped(_)
         | Record::UndoOut(..)
+        | Record::GateUnmeetable(..)
         | Record::WakeFound(_)
         | Record::Late(_)
         | Record::Disarmed(_)

@@ -212,12 +212,12 @@ impl Dispatch {
             }
             StageTask::Undo { .. } if self.actors.contains(call.id) => self.call_revived(view, call, Woken::Plainly),
             // If the rule's last call is still out, this one follows it.
-            StageTask::Join(_) => self.call_join_rule(call),
+            StageTask::Join(_) | StageTask::Gate => self.call_rule(call),
             StageTask::Undo { .. } | StageTask::CleanUp => self.revival.enqueue(call),
         }
     }
 
-    fn call_join_rule(&mut self, call: Box<StageCall>) {
+    fn call_rule(&mut self, call: Box<StageCall>) {
         if let Some(call) = self.join_rules.begin(call) {
             self.revival.enqueue(call);
         }
@@ -300,7 +300,7 @@ impl Dispatch {
 
     /// Repeats a call that has not begun, if the kernel still asks for it. Returns `true` if it does.
     fn call_again(&mut self, view: EngineView<'_>, id: ProcedureId, issued: Issued) -> bool {
-        if issued == Issued::Join {
+        if matches!(issued, Issued::Join | Issued::Gate) {
             // The rule is no longer out: its call is lost.
             self.join_rules.end(id);
         }
@@ -358,13 +358,18 @@ impl Dispatch {
             }
             // A join rule is called whenever a child ends, so the reader's thread goes through the children instead.
             StageTask::Join(round) => (Some(Wake::Children(round.first, round.count)), None),
-            StageTask::Undo { .. } | StageTask::CleanUp => (None, None),
+            StageTask::Undo { .. } | StageTask::Gate | StageTask::CleanUp => (None, None),
+        };
+        let siblings = match call.task {
+            StageTask::Gate => call.before.clone(),
+            StageTask::Execute { .. } | StageTask::Undo { .. } | StageTask::Join(_) | StageTask::CleanUp => Vec::new(),
         };
         InputRequest {
             id: call.id,
             payload: call.payload.is_none() && !self.actors.contains(call.id),
             wake,
             children,
+            siblings,
         }
     }
 
@@ -530,21 +535,21 @@ impl Dispatch {
         self.actors.remove_idle(id);
     }
 
-    /// Notes that a join rule has ruled. Returns the next call, for [`Self::judge_next`]. The actor is released, unless
-    /// another call was sent to it meanwhile.
-    pub(super) fn join_ruled(&mut self, parent: ProcedureId) -> Option<Box<StageCall>> {
-        self.actors.remove_idle(parent);
-        self.join_rules.end(parent)
+    /// Notes that a procedure's rule has ruled. Returns the next call, for [`Self::judge_next`]. The actor is released,
+    /// unless another call was sent to it meanwhile.
+    pub(super) fn ruled(&mut self, id: ProcedureId) -> Option<Box<StageCall>> {
+        self.actors.remove_idle(id);
+        self.join_rules.end(id)
     }
 
-    /// Calls a join rule about the children that ended during its last call, if its procedure still waits. Must run
-    /// after the last ruling was decided, because that ruling may have ended the wait.
+    /// Calls a rule about what ended during its last call, if its procedure still waits. Must run after the last ruling
+    /// was decided, because that ruling may have ended the wait.
     pub(super) fn judge_next(&mut self, kernel: &Kernel, next: Box<StageCall>) {
         let waits = kernel
             .row(next.id)
-            .is_some_and(|row| row.wait == Some(WaitReason::Children));
+            .is_some_and(|row| matches!(row.wait, Some(WaitReason::Children | WaitReason::Gate)));
         if waits {
-            self.call_join_rule(next);
+            self.call_rule(next);
         }
     }
 
@@ -652,7 +657,7 @@ impl Dispatch {
                 let report = UndoEnded::new(scope, number, now, Err(THREAD_ENDED.to_owned()));
                 Some(Report::Undo(Box::new(report)))
             }
-            Issued::Stage(_) | Issued::Undo(..) | Issued::Join | Issued::CleanUp => {
+            Issued::Stage(_) | Issued::Undo(..) | Issued::Join | Issued::Gate | Issued::CleanUp => {
                 self.call_again(view, id, issued);
                 None
             }

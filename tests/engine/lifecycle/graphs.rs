@@ -420,10 +420,6 @@ fn f_008_lists_that_are_refused() -> Tested {
             "child 2 has a gate and waits for no child",
         ),
         (
-            two(one("c").after([0]).opens(JoinPolicy::Custom)),
-            "child 2: a gate cannot be Custom; use another policy",
-        ),
-        (
             two(chain("c", 1).named(&"n".repeat(201))),
             "a name of 201 characters is over the limit of 200",
         ),

@@ -165,7 +165,7 @@ fn e_019_the_users_own_rule_never_runs_on_the_supervisors_thread() -> Tested {
 }
 
 /// Notes the first thread that reads it.
-struct Spying(std::sync::Arc<Mutex<Option<ThreadId>>>);
+pub(super) struct Spying(pub(super) std::sync::Arc<Mutex<Option<ThreadId>>>);
 
 impl procession::provider::Clock for Spying {
     fn now(&self) -> Timestamp {

@@ -1,18 +1,22 @@
 //! Gates: a child that begins only after some of its siblings. Its gate is looked at in each commit in which one of
 //! them moves, and opens once; or it can no longer open, and the child ends without a call.
 //!
+//! A gate with a rule of its own is decided by user code, which is asked after the commit of each end before it.
+//!
 //! Dependants are followed with a list, never by recursion, because a chain may be as long as a list.
 
 use std::collections::BTreeSet;
 
 use super::draft::Draft;
 use crate::cause::{Cause, CauseKind};
-use crate::effect::Refusal;
-use crate::event::Birth;
+use crate::effect::{DispatchEffect, Refusal, StageTask};
+use crate::event::{Birth, JoinRuling};
 use crate::family::Family;
 use crate::id::ProcedureId;
-use crate::latch::{Join, LatchState};
+use crate::latch::{Join, Latch, LatchState};
 use crate::lifecycle::ProcedureState;
+use crate::outstanding::call_of;
+use crate::record::Record;
 use crate::row::{CHILD_NAME_MAX, Gate, GraphNode, JoinPolicy, Round, Row};
 use crate::wait::WaitReason;
 
@@ -21,6 +25,8 @@ use crate::wait::WaitReason;
 pub(super) struct Followed {
     /// Members whose gates open. They may begin once it is known that their parent does not fail.
     pub(super) opened: Vec<ProcedureId>,
+    /// Members whose own rules must be asked, because a sibling before them has ended.
+    pub(super) asked: Vec<ProcedureId>,
     /// `true` if a member has ended at its gate.
     pub(super) has_shut: bool,
 }
@@ -95,7 +101,7 @@ impl Draft<'_> {
     }
 
     /// Settles the gates that wait for a member that has moved: ends the children whose gates can no longer open, and
-    /// their dependants in turn, and returns those whose gates open.
+    /// their dependants in turn, and returns those whose gates open, or whose rules must be asked.
     ///
     /// Gates are looked at in the order of their numbers. A gate waits for lower numbers alone, so each is looked at
     /// once, when everything before it is settled.
@@ -117,15 +123,28 @@ impl Draft<'_> {
                     followed.has_shut = true;
                     next.extend(family.gates.dependants(member));
                 }
+                Some((Join::Ask, _)) if self.has_more_ended(family, id) => followed.asked.push(id),
                 Some((Join::Unmeetable, true) | (Join::Pending | Join::Ask, _)) | None => {}
             }
         }
         followed
     }
 
+    /// Returns `true` if a sibling before a gate ends in this decision.
+    fn has_more_ended(&self, family: &Family, id: ProcedureId) -> bool {
+        let before = family.gates.latch(id.member).map(|latch| latch.ended);
+        self.latch_at_gate(family, id).map(|latch| latch.ended) > before
+    }
+
     /// Returns what the gate of a member says, with every move of this decision, and whether the member waits for an
     /// operator if the gate can no longer open. `None` if the member does not wait at a gate.
     fn gate_of(&self, family: &Family, id: ProcedureId) -> Option<(Join, bool)> {
+        let gate = self.row(id)?.closed_gate()?;
+        Some((self.latch_at_gate(family, id)?.join(&gate.opens), gate.or_wait))
+    }
+
+    /// Returns the counts of the siblings before a member that waits at its gate, with every move of this decision.
+    fn latch_at_gate(&self, family: &Family, id: ProcedureId) -> Option<Latch> {
         let gate = self.row(id)?.closed_gate()?;
         let mut latch = family.gates.latch(id.member)?.clone();
         let mut count = |member: u32, row: &Row| {
@@ -151,14 +170,18 @@ impl Draft<'_> {
                 }
             }
         }
-        Some((latch.join(&gate.opens), gate.or_wait))
+        Some(latch)
     }
 
-    /// Ends a child whose gate can no longer open. It was never called, so there is nothing to undo.
+    /// Ends a child whose gate can no longer open by what has ended before it.
     fn end_at_gate(&mut self, id: ProcedureId) {
-        let Some(cause) = self.row(id).map(|row| self.cause_at_gate(row)) else {
-            return;
-        };
+        if let Some(cause) = self.row(id).map(|row| self.cause_at_gate(row)) {
+            self.end_uncalled(id, cause);
+        }
+    }
+
+    /// Ends a child at its gate. It was never called, so there is nothing to undo.
+    fn end_uncalled(&mut self, id: ProcedureId, cause: Cause) {
         let Some(mut row) = self.take(id) else { return };
         row.state = ProcedureState::RolledBack;
         row.cause = Some(cause);
@@ -170,14 +193,7 @@ impl Draft<'_> {
 
     /// Returns the cause of a child that ends at its gate: that of the first sibling to blame.
     fn cause_at_gate(&self, row: &Row) -> Cause {
-        let gate = row.gate();
-        let counts = |gate: &Gate, sibling: u32| !matches!(gate.opens, JoinPolicy::Named(_)) || gate.names(sibling);
-        let siblings = gate.into_iter().flat_map(|gate| {
-            let named = gate.after.iter().filter(|sibling| counts(gate, **sibling));
-            named.filter_map(|sibling| self.row(ProcedureId::new(row.id.family, *sibling)))
-        });
-        let mut lost = siblings.filter(|sibling| LatchState::of(sibling).is_unsuccessful());
-        let Some(blamed) = lost.next() else {
+        let Some(blamed) = self.blamed_at_gate(row) else {
             return Cause::new(CauseKind::GateShut, "its gate can no longer open", row.id);
         };
         match &blamed.cause {
@@ -192,6 +208,77 @@ impl Draft<'_> {
                 Cause::new(CauseKind::GateShut, text, blamed.id)
             }
         }
+    }
+
+    /// Returns the first sibling before a gate that has failed and that its policy counts.
+    fn blamed_at_gate(&self, row: &Row) -> Option<&Row> {
+        let gate = row.gate()?;
+        let counts = |sibling: &&u32| !matches!(gate.opens, JoinPolicy::Named(_)) || gate.names(**sibling);
+        let counted = gate.after.iter().filter(counts);
+        let mut siblings = counted.filter_map(|sibling| self.row(ProcedureId::new(row.id.family, *sibling)));
+        siblings.find(|sibling| LatchState::of(sibling).is_unsuccessful())
+    }
+
+    /// Asks the own rules of children at their gates.
+    pub(super) fn ask_gates(&mut self, asked: Vec<ProcedureId>) {
+        for id in asked {
+            if let Some(call) = self.row(id).map(|row| call_of(row, StageTask::Gate)) {
+                self.effect(DispatchEffect::call(call));
+            }
+        }
+    }
+
+    /// Follows what the own rule of a gate says, which saw this many siblings ended.
+    pub(super) fn gate_ruled(&mut self, id: ProcedureId, seen: u32, ruling: JoinRuling) {
+        let waits = self.family(id.family).and_then(|family| {
+            let gate = family.row(id.member)?.closed_gate()?;
+            let latch = family.gates.latch(id.member)?;
+            (gate.opens == JoinPolicy::Custom).then_some((gate.or_wait, latch))
+        });
+        let Some((or_wait, latch)) = waits.filter(|_| !self.is_stopped(id)) else {
+            self.late(id);
+            return;
+        };
+        if seen < latch.ended {
+            // The rule did not see the newest end, which has it asked again.
+            return;
+        }
+        let why = match ruling {
+            JoinRuling::Met => return self.open_gate(id),
+            JoinRuling::Pending if !latch.is_over() => return,
+            JoinRuling::Pending => "all children before it have ended, and its own rule is still pending".to_owned(),
+            JoinRuling::Unmeetable(why) => why,
+        };
+        if !or_wait {
+            let cause = self.cause_by_rule(id, &why);
+            self.shut_gate(id, cause);
+        } else if latch.is_over() {
+            // Before that, the next end may make the rule say otherwise.
+            let text = Cause::new(CauseKind::GateShut, why, id).text;
+            self.record(Record::GateUnmeetable(id, text));
+        }
+    }
+
+    /// Returns the cause of a child whose own rule says that its gate can no longer open, for this reason. The failure
+    /// began in the first sibling that has failed. If none has, it began in the child itself.
+    fn cause_by_rule(&self, id: ProcedureId, why: &str) -> Cause {
+        let blamed = self.row(id).and_then(|row| self.blamed_at_gate(row));
+        let origin = blamed.map_or(id, |row| row.cause.as_ref().map_or(row.id, |cause| cause.origin));
+        Cause::new(
+            CauseKind::GateShut,
+            format!("its gate can no longer open: {why}"),
+            origin,
+        )
+    }
+
+    /// Ends a child at its gate, and follows its end.
+    fn shut_gate(&mut self, id: ProcedureId, cause: Cause) {
+        self.end_uncalled(id, cause);
+        if let Some(parent) = self.child_moved(id) {
+            self.fail_upwards(parent, id);
+        }
+        self.begin_rollback_if_quiet(id);
+        self.end_family_if_over(id.family);
     }
 
     /// Lets children whose gates have opened begin. Where a width limits the list they join those that it holds back.
@@ -241,12 +328,9 @@ impl Draft<'_> {
         match self.gate_of(family, id) {
             Some((Join::Met, _)) => self.open_gate(id),
             Some((Join::Unmeetable, false)) => {
-                self.end_at_gate(id);
-                if let Some(parent) = self.child_moved(id) {
-                    self.fail_upwards(parent, id);
+                if let Some(cause) = self.row(id).map(|row| self.cause_at_gate(row)) {
+                    self.shut_gate(id, cause);
                 }
-                self.begin_rollback_if_quiet(id);
-                self.end_family_if_over(id.family);
             }
             Some((Join::Unmeetable, true) | (Join::Pending | Join::Ask, _)) | None => {}
         }

@@ -28,6 +28,8 @@ enum Resumption {
     Poison,
     /// Ask its own join rule.
     Ask,
+    /// Ask the own rule of its gate.
+    AskGate,
     /// Settle its join: its children have all reported, but an earlier engine could not tell.
     Joined,
     /// Leave it alone: a timer, a signal, a child, a grant or an operator will move it.
@@ -112,6 +114,7 @@ impl Draft<'_> {
                     self.ask(id, &round);
                 }
             }
+            Resumption::AskGate => self.ask_gates(vec![id]),
             Resumption::Joined => {
                 if let Some(round) = row.rounds.last().cloned() {
                     self.joined_late(id, &round);
@@ -138,6 +141,13 @@ impl Draft<'_> {
                 if row.rounds.last().is_some_and(|round| round.join == JoinPolicy::Custom) =>
             {
                 Resumption::Ask
+            }
+            (Some(WaitReason::Gate), false)
+                if self
+                    .family(row.id.family)
+                    .is_some_and(|family| family.asks_at_gate(row)) =>
+            {
+                Resumption::AskGate
             }
             (Some(WaitReason::Children), false) if self.is_joined(row) => Resumption::Joined,
             _ => Resumption::Stay,

@@ -176,6 +176,7 @@ impl Draft<'_> {
                 return Some(parent);
             }
         }
+        self.ask_gates(followed.asked);
         self.open_gates(followed.opened, &round);
         if self.latch(child.family, &round).has_room(&round) {
             self.fill_width(child.family, &round);

@@ -1,4 +1,5 @@
 //! The closed gates of a family, counted from its rows: what each still waits for, and who waits for a member.
+//! What the rules of gates say is not in the rows; a start asks them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +8,25 @@ use crate::latch::{Latch, LatchState};
 use crate::row::Row;
 
 /// The closed gates of a family. An open gate never closes again, so it is forgotten.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Gates {
     /// Counts of the siblings before each closed gate, by the member that waits there.
     latches: BTreeMap<u32, Latch>,
     /// Each member that a closed gate waits for, with the member that waits there. Pairs, because all dependants of one
     /// member may leave in one commit, each at a cost that does not depend on the others.
     dependants: BTreeSet<(u32, u32)>,
+    /// Why gates can no longer open, as their own rules say, by the member that waits there for a person.
+    unmeetable: BTreeMap<u32, String>,
 }
+
+/// Compares what the rows imply. What the rules say is known to a running engine alone.
+impl PartialEq for Gates {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.latches, &self.dependants) == (&other.latches, &other.dependants)
+    }
+}
+
+impl Eq for Gates {}
 
 impl Gates {
     /// Returns `true` if no member waits at a gate.
@@ -41,6 +53,20 @@ impl Gates {
         self.dependants.contains(&(sibling, member))
     }
 
+    /// Returns why the gate of a member can no longer open, if the gate's own rule says so. The member then waits for a
+    /// person.
+    #[must_use]
+    pub fn unmeetable(&self, member: u32) -> Option<&str> {
+        self.unmeetable.get(&member).map(String::as_str)
+    }
+
+    /// Notes that the rule of a closed gate says why it can no longer open.
+    pub(crate) fn ruled(&mut self, member: u32, why: String) {
+        if self.latches.contains_key(&member) {
+            self.unmeetable.insert(member, why);
+        }
+    }
+
     /// Counts the move of a member at each gate that waits for it.
     pub(crate) fn moved(&mut self, members: &Members, member: u32, from: Option<LatchState>, to: LatchState) {
         let dependants = self.dependants.range((member, 0)..=(member, u32::MAX));
@@ -48,6 +74,7 @@ impl Gates {
             let gate = members.get(*dependant as usize).and_then(|row| row.gate());
             if let Some((gate, latch)) = gate.zip(self.latches.get_mut(dependant)) {
                 latch.count_before(gate, member, from, to);
+                self.unmeetable.remove(dependant);
             }
         }
     }
@@ -69,6 +96,7 @@ impl Gates {
             }
             None => {
                 if self.latches.remove(&member).is_some() {
+                    self.unmeetable.remove(&member);
                     for sibling in row.gate().into_iter().flat_map(|gate| &gate.after) {
                         self.dependants.remove(&(*sibling, member));
                     }

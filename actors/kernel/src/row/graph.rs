@@ -31,7 +31,8 @@ pub struct Gate {
     /// that are waited for, counted from 0; in a row they are member numbers.
     #[serde(rename = "a")]
     pub after: Vec<u32>,
-    /// When the gate opens. A named set counts positions in `after`, from 0.
+    /// When the gate opens. A named set counts positions in `after`, from 0. A custom gate opens when the child's own
+    /// rule says so.
     #[serde(rename = "o", default, skip_serializing_if = "is_all_succeeded")]
     pub opens: JoinPolicy,
     /// A child whose gate can no longer open waits for an operator, instead of ending.
@@ -69,7 +70,7 @@ impl Gate {
     pub(crate) fn check_policy(&self) -> Result<(), String> {
         let most = self.after.len();
         match &self.opens {
-            JoinPolicy::AllSucceeded | JoinPolicy::AllFinished => Ok(()),
+            JoinPolicy::AllSucceeded | JoinPolicy::AllFinished | JoinPolicy::Custom => Ok(()),
             JoinPolicy::AtLeast(least) if (1..=most).contains(&(*least as usize)) => Ok(()),
             JoinPolicy::AtLeast(least) => Err(format!("AtLeast needs 1 to {most}, got {least}")),
             JoinPolicy::Named(places) if places.is_empty() => Err("Named lists no place".to_owned()),
@@ -79,7 +80,6 @@ impl Gate {
                 )),
                 None => Ok(()),
             },
-            JoinPolicy::Custom => Err("a gate cannot be Custom; use another policy".to_owned()),
         }
     }
 }

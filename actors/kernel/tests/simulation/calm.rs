@@ -51,13 +51,8 @@ impl Play {
             self.load_one()?;
         } else if !self.shell.cleanups.is_empty() {
             self.clean_up_one()?;
-        } else if let Some((parent, first, seen)) = self.shell.judges.pop() {
-            self.shell.decide(Event::JoinRuled {
-                parent,
-                first,
-                seen,
-                ruling: JoinRuling::Met,
-            })?;
+        } else if let Some(judge) = self.shell.judges.pop() {
+            self.shell.decide(judge.rules(JoinRuling::Met))?;
         } else if !self.shell.desk.words.is_empty() {
             self.shell.hear()?;
         } else if self.shell.kernel.next_wave(Seq(0)).is_some() {

@@ -146,6 +146,7 @@ impl Disk {
             | Record::StackHeld(..)
             | Record::StackPopped(_)
             | Record::UndoOut(..)
+            | Record::GateUnmeetable(..)
             | Record::WakeFound(_)
             | Record::Late(_)
             | Record::Disarmed(_)

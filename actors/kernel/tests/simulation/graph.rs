@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use procession_kernel::{
-    Birth, Blob, Brood, Event, Gate, GraphNode, JoinPolicy, Kernel, ProcedureId, ProcedureState, Record, Row,
-    StageOutcome, Verb, WaitReason,
+    Birth, Blob, Brood, Event, Gate, GraphNode, JoinPolicy, JoinRuling, Kernel, ProcedureId, ProcedureState, Record,
+    Row, StageOutcome, Verb, WaitReason,
 };
 
+use super::check;
 use super::draw::Draw;
 
 /// Puts gates and names on some children of a list. It has numbers of its own, so that all else is drawn as without.
-pub(crate) fn add(outcome: &mut StageOutcome, seed: u64) {
+/// Gates have rules of their own only if `custom` says so.
+pub(crate) fn add(outcome: &mut StageOutcome, seed: u64, custom: bool) {
     let StageOutcome::Spawn { births, .. } = outcome else {
         return;
     };
@@ -25,7 +27,7 @@ pub(crate) fn add(outcome: &mut StageOutcome, seed: u64) {
         if draw.percent(30) {
             after.reverse();
         }
-        let gate = (!after.is_empty() && draw.percent(70)).then(|| gate(&mut draw, after));
+        let gate = (!after.is_empty() && draw.percent(70)).then(|| gate(&mut draw, after, custom));
         let node = GraphNode {
             name: draw.percent(20).then(|| format!("child {place}")),
             gate,
@@ -35,7 +37,7 @@ pub(crate) fn add(outcome: &mut StageOutcome, seed: u64) {
     }
 }
 
-fn gate(draw: &mut Draw, after: Vec<u32>) -> Gate {
+fn gate(draw: &mut Draw, after: Vec<u32>, custom: bool) -> Gate {
     let most = after.len() as u64;
     let some = u32::try_from(draw.below(most)).unwrap_or(0);
     let opens = match draw.below(6) {
@@ -44,15 +46,17 @@ fn gate(draw: &mut Draw, after: Vec<u32>) -> Gate {
         2 => JoinPolicy::Named(vec![some, 0, some]),
         _ => JoinPolicy::AllSucceeded,
     };
+    let or_wait = draw.percent(30);
+    let is_custom = custom && draw.percent(50);
     Gate {
         after,
-        opens,
-        or_wait: draw.percent(30),
+        opens: if is_custom { JoinPolicy::Custom } else { opens },
+        or_wait,
     }
 }
 
 /// Lets a root be born with children, now and then. It has numbers of its own, too.
-pub(crate) fn brood(birth: &mut Birth, seed: u64) {
+pub(crate) fn brood(birth: &mut Birth, seed: u64, custom: bool) {
     let mut draw = Draw::new(seed ^ 0x5EED);
     if !draw.percent(25) {
         return;
@@ -71,7 +75,7 @@ pub(crate) fn brood(birth: &mut Birth, seed: u64) {
         width: 0,
         then: Blob::default(),
     };
-    add(&mut outcome, seed);
+    add(&mut outcome, seed, custom);
     let StageOutcome::Spawn { births, .. } = outcome else {
         return;
     };
@@ -84,18 +88,34 @@ pub(crate) fn brood(birth: &mut Birth, seed: u64) {
     }));
 }
 
-/// Names the child whose gate an operator opens, if the event asks for it.
-pub(crate) fn retried(event: &Event) -> Option<ProcedureId> {
-    let Event::Requested(_, verb, ..) = event else {
-        return None;
-    };
-    let Verb::RetryNow(id) = **verb else { return None };
-    Some(id)
+/// What an event itself says of one gate.
+pub(crate) enum Told {
+    /// Nothing.
+    Nothing,
+    /// An operator opens it.
+    Retried(ProcedureId),
+    /// Its own rule has ruled, and saw this many siblings ended.
+    Ruled(ProcedureId, u32, JoinRuling),
+}
+
+impl Told {
+    /// Reads an event.
+    pub(crate) fn by(event: &Event) -> Self {
+        if let Event::Requested(_, verb, ..) = event
+            && let Verb::RetryNow(id) = **verb
+        {
+            Self::Retried(id)
+        } else if let Event::GateRuled { id, seen, ruling } = event {
+            Self::Ruled(*id, *seen, ruling.clone())
+        } else {
+            Self::Nothing
+        }
+    }
 }
 
 /// Looks at a decision before it is applied: no gate opens before its time, ends its child before its time, or stays
 /// closed when it should have done either.
-pub(crate) fn gates(kernel: &Kernel, records: &[Record], retried: Option<ProcedureId>) -> Result<(), String> {
+pub(crate) fn gates(kernel: &Kernel, records: &[Record], told: &Told) -> Result<(), String> {
     let rows = records
         .iter()
         .filter_map(|record| if let Record::Row(row) = record { Some(row) } else { None });
@@ -111,7 +131,20 @@ pub(crate) fn gates(kernel: &Kernel, records: &[Record], retried: Option<Procedu
                 .map(|member| ProcedureId::new(before.id.family, *member));
             let siblings: Vec<&Row> = siblings.filter_map(row_of).collect();
             let (met, shut) = says(gate, &siblings);
-            check_one(before, after, met, shut && !gate.or_wait, retried).map_err(|why| {
+            let (told_to_go, told_to_end) = match told {
+                Told::Retried(id) if *id == before.id => (true, false),
+                // A ruling may end siblings, too; it did not see that.
+                Told::Ruled(id, seen, ruling) if *id == before.id => {
+                    let ids = siblings.iter().map(|row| row.id);
+                    let known: Vec<&Row> = ids.filter_map(|id| kernel.row(id)).collect();
+                    rules(*seen, ruling, &known)
+                }
+                Told::Retried(_) | Told::Ruled(..) | Told::Nothing => (false, false),
+            };
+            let is_ruled = matches!(told, Told::Ruled(..));
+            let must_leave = is_ruled && told_to_go && !check::is_stopped(kernel, before);
+            let ends = (shut || told_to_end) && !gate.or_wait;
+            check_one(after, met || told_to_go, ends, must_leave).map_err(|why| {
                 let states: Vec<_> = siblings.iter().map(|row| (row.id, row.state)).collect();
                 format!("{} {why}: {gate:?} {states:?}", before.id)
             })?;
@@ -120,11 +153,14 @@ pub(crate) fn gates(kernel: &Kernel, records: &[Record], retried: Option<Procedu
     Ok(())
 }
 
-fn check_one(before: &Row, after: &Row, met: bool, ends: bool, retried: Option<ProcedureId>) -> Result<(), String> {
+fn check_one(after: &Row, may_go: bool, ends: bool, must_leave: bool) -> Result<(), String> {
     let stays = after.wait == Some(WaitReason::Gate);
     let goes = !after.is_ended() && !after.is_failing() && !stays;
-    if goes && !met && retried != Some(before.id) {
+    if goes && !may_go {
         return Err("leaves its gate too early".to_owned());
+    }
+    if stays && must_leave {
+        return Err("stays at its gate, although its rule lets it go".to_owned());
     }
     if after.visit > 0 || after.history > 0 || (stays && after.in_flight.is_some()) {
         return Err("ran behind its gate".to_owned());
@@ -138,6 +174,19 @@ fn check_one(before: &Row, after: &Row, met: bool, ends: bool, retried: Option<P
         return Err("ended at its gate too early".to_owned());
     }
     Ok(())
+}
+
+/// Says whether the own rule of a gate opens it, or ends its child: only a rule that saw all that have ended does.
+fn rules(seen: u32, ruling: &JoinRuling, siblings: &[&Row]) -> (bool, bool) {
+    let ended = siblings.iter().filter(|row| row.is_ended()).count();
+    if (seen as usize) < ended {
+        return (false, false);
+    }
+    match ruling {
+        JoinRuling::Met => (true, false),
+        JoinRuling::Unmeetable(_) => (false, true),
+        JoinRuling::Pending => (false, ended == siblings.len()),
+    }
 }
 
 /// Says whether a gate is open, and whether it can no longer open, by what its siblings are.

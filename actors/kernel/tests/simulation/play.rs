@@ -33,6 +33,8 @@ pub(crate) struct Play {
     pub(crate) windy: bool,
     /// Stages spawn graphs. The seeds that have found a fault are of the others.
     pub(crate) graphs: bool,
+    /// Gates have rules of their own.
+    pub(crate) custom: bool,
     /// Roots are born with children.
     broods: bool,
 }
@@ -50,6 +52,8 @@ impl Play {
             served: Seq(0),
             windy: seed.is_multiple_of(5),
             graphs: !matches!(seed % 7, 2 | 4),
+            // None of the seeds that have found a fault.
+            custom: matches!(seed % 11, 1 | 3..=6),
             broods: matches!(seed % 7, 1 | 3 | 5),
         })
     }
@@ -129,7 +133,7 @@ impl Play {
             let seed = self.shell.kernel.seq().0 << 8;
             (1..)
                 .zip(&mut births)
-                .for_each(|(place, birth)| graph::brood(birth, seed + place));
+                .for_each(|(place, birth)| graph::brood(birth, seed + place, self.custom));
         }
         let submissions = births.into_iter().map(|birth| self.submission(birth));
         let submissions = submissions.collect();

@@ -35,7 +35,7 @@ impl Play {
             self.draw.outcome(self.shell.now)
         };
         if self.graphs {
-            graph::add(&mut outcome, out.1.0 ^ out.0.family << 20);
+            graph::add(&mut outcome, out.1.0 ^ out.0.family << 20, self.custom);
         }
         self.report(out, outcome)
     }
@@ -139,20 +139,13 @@ impl Play {
         if self.shell.judges.is_empty() {
             return Ok(());
         }
-        let (parent, first, seen) = self.shell.judges.remove(self.draw.place(self.shell.judges.len()));
+        let judge = self.shell.judges.remove(self.draw.place(self.shell.judges.len()));
         let ruling = match self.draw.below(4) {
             0 => JoinRuling::Unmeetable("no".to_owned()),
             1 => JoinRuling::Met,
             _ => JoinRuling::Pending,
         };
-        self.shell
-            .decide(Event::JoinRuled {
-                parent,
-                first,
-                seen,
-                ruling,
-            })
-            .map(drop)
+        self.shell.decide(judge.rules(ruling)).map(drop)
     }
 
     pub(crate) fn clean_up_one(&mut self) -> Result<(), String> {

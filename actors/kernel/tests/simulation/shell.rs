@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use procession_kernel::{
-    AdmissionEffect, Answer, Binding, Claim, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, Kernel,
-    LifecycleEffect, ProcedureId, Receipt, Record, RequestEffect, RequestId, Scope, Seq, StageCall, StageOutcome,
-    StageTask, Timestamp, WaitReason,
+    AdmissionEffect, Answer, Binding, Claim, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, JoinRuling,
+    Kernel, LifecycleEffect, ProcedureId, Receipt, Record, RequestEffect, RequestId, Scope, Seq, StageCall,
+    StageOutcome, StageTask, Timestamp, WaitReason,
 };
 
 use super::desk::Desk;
@@ -19,6 +19,30 @@ struct Pending {
     records: Vec<Record>,
     effects: Vec<Effect>,
     seq: Seq,
+}
+
+/// A rule that is out, and how many ended ones it saw.
+#[derive(Clone, Copy)]
+pub(crate) enum Judge {
+    /// Of a parent, for the list that begins with this child.
+    Join(ProcedureId, u32, u32),
+    /// Of a child at its gate.
+    Gate(ProcedureId, u32),
+}
+
+impl Judge {
+    /// Gives what it reports.
+    pub(crate) fn rules(self, ruling: JoinRuling) -> Event {
+        match self {
+            Self::Join(parent, first, seen) => Event::JoinRuled {
+                parent,
+                first,
+                seen,
+                ruling,
+            },
+            Self::Gate(id, seen) => Event::GateRuled { id, seen, ruling },
+        }
+    }
 }
 
 /// One engine, and what survives it.
@@ -34,8 +58,8 @@ pub(crate) struct Shell {
     pub(crate) running: BTreeMap<(ProcedureId, Seq), StageCall>,
     /// Undos that are out: scope and number of the entry.
     pub(crate) undos: Vec<(ProcedureId, u32)>,
-    /// Parent, first child of the list, and how many ended ones its rule saw.
-    pub(crate) judges: Vec<(ProcedureId, u32, u32)>,
+    /// Rules that are out.
+    pub(crate) judges: Vec<Judge>,
     pub(crate) loads: Vec<ProcedureId>,
     /// Those whose code is to clean up.
     pub(crate) cleanups: Vec<ProcedureId>,
@@ -136,7 +160,7 @@ impl Shell {
     pub(crate) fn decide_seen(&mut self, event: Event) -> Result<Vec<Effect>, String> {
         self.log.push(format!("{event:?}"));
         self.remember(&event);
-        let retried = graph::retried(&event);
+        let told = graph::Told::by(&event);
         let wave = if let Event::WaveDue(seq) = &event {
             Some(*seq)
         } else {
@@ -155,7 +179,7 @@ impl Shell {
             }
         }
         check::before(&self.kernel, &records)?;
-        graph::gates(&self.kernel, &records, retried)?;
+        graph::gates(&self.kernel, &records, &told)?;
         if let Some(seq) = wave {
             self.ahead.owed.are_owed(seq, &records)?;
         }
@@ -287,8 +311,17 @@ impl Shell {
                 let seen = rows
                     .filter(|row| round.contains(row.id.member) && row.is_ended())
                     .count();
-                self.judges
-                    .push((call.id, round.first, u32::try_from(seen).unwrap_or(0)));
+                let seen = u32::try_from(seen).unwrap_or(0);
+                self.judges.push(Judge::Join(call.id, round.first, seen));
+            }
+            StageTask::Gate => {
+                let rows = self.disk.members(call.id.family);
+                let seen = rows.filter(|row| call.before.contains(&row.id) && row.is_ended());
+                let seen = u32::try_from(seen.count()).unwrap_or(0);
+                if seen == 0 {
+                    return Err(format!("{call:?} asks about siblings of which none has ended"));
+                }
+                self.judges.push(Judge::Gate(call.id, seen));
             }
             StageTask::CleanUp => self.cleanups.push(call.id),
         }
@@ -397,6 +430,7 @@ fn asker(event: &Event) -> Option<RequestId> {
         | Event::UndoEnded(_)
         | Event::StackLoaded(..)
         | Event::JoinRuled { .. }
+        | Event::GateRuled { .. }
         | Event::TimerDue(_)
         | Event::Granted(_)
         | Event::EvictionDue(_)

@@ -20,6 +20,7 @@ pub(super) enum Issued {
     Stage(Seq),
     Undo(ProcedureId, u32),
     Join,
+    Gate,
     CleanUp,
 }
 
@@ -29,6 +30,7 @@ impl Issued {
             StageTask::Execute { run, .. } => Self::Stage(run),
             StageTask::Undo { scope, number, .. } => Self::Undo(scope, number),
             StageTask::Join(_) => Self::Join,
+            StageTask::Gate => Self::Gate,
             StageTask::CleanUp => Self::CleanUp,
         }
     }
@@ -50,6 +52,7 @@ pub(super) fn describe(kernel: &Kernel, id: ProcedureId, issued: Option<Issued>)
     match issued {
         Some(Issued::Undo(scope, number)) => (UserCall::Undo, undone_stage(kernel, scope, number)),
         Some(Issued::Join) => (UserCall::Join, stage()),
+        Some(Issued::Gate) => (UserCall::Gate, stage()),
         Some(Issued::CleanUp) => (UserCall::CleanUp, stage()),
         Some(Issued::Stage(_)) | None => (UserCall::Stage, stage()),
     }

@@ -1,5 +1,6 @@
-//! Calls of join rules. One call of a rule is out at a time. However many children end meanwhile, they lead to one more
-//! call, which is made once the rule has ruled.
+//! Calls of rules: of joins, and of gates. One call of a rule is out at a time. However many children end meanwhile, they
+//! lead to one more call, which is made once the rule has ruled. A child that waits at its gate has no children yet, so
+//! a procedure has one rule at most.
 
 use procession_kernel::{ProcedureId, StageCall};
 use rustc_hash::FxHashMap;

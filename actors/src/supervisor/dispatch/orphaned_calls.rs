@@ -35,7 +35,7 @@ impl OrphanedCalls {
     pub(super) fn note(&mut self, kernel: &Kernel, id: ProcedureId, (call, stage): (UserCall, String), now: Timestamp) {
         let visit = match call {
             UserCall::Stage | UserCall::Undo => kernel.row(id).map(|row| row.visit),
-            UserCall::Join | UserCall::CleanUp => None,
+            UserCall::Join | UserCall::Gate | UserCall::CleanUp => None,
         };
         if self.lost.len() >= KEPT && !self.lost.contains_key(&id) {
             return;

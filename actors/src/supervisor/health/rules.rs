@@ -325,6 +325,14 @@ impl DiagnosisInput<'_> {
         if lost.iter().any(|row| !row.is_ended()) {
             return None;
         }
+        let rule = self.kernel.families().get(&row.id.family);
+        if let Some(why) = rule.and_then(|family| family.gates.unmeetable(row.id.member)) {
+            let facts = vec![("unsuccessful", lost.len().to_string()), ("cause", why.to_owned())];
+            let text = format!(
+                "waits for a person to decide: all before it have ended, and its gate does not open by itself: {why}"
+            );
+            return Some(of_row(Rule::Undecided, row, facts, &text));
+        }
         let (blamed, count) = (lost.first()?, lost.len());
         let mut facts = vec![("sibling", blamed.id.to_string()), ("unsuccessful", count.to_string())];
         if let Some(cause) = &blamed.cause {

@@ -20,6 +20,8 @@ pub(in crate::supervisor::dispatch) struct InputRequest {
     pub(in crate::supervisor::dispatch) wake: Option<Wake>,
     /// The children as they are on disk, if that is known. An output that is missing here is read.
     pub(in crate::supervisor::dispatch) children: Option<Vec<ChildOutcome>>,
+    /// The siblings that the rule of its gate is asked about.
+    pub(in crate::supervisor::dispatch) siblings: Vec<ProcedureId>,
 }
 
 /// The inputs that were read for a call.
@@ -50,6 +52,7 @@ async fn find(store: &dyn JournalStore, request: InputRequest) -> Result<CallInp
         payload,
         wake,
         children,
+        siblings,
     } = request;
     let payload = if payload {
         Some(value_of(store, id).await?)
@@ -57,7 +60,8 @@ async fn find(store: &dyn JournalStore, request: InputRequest) -> Result<CallInp
         None
     };
     let woken = match wake {
-        None => Woken::Plainly,
+        None if siblings.is_empty() => Woken::Plainly,
+        None => Woken::Children(outcomes_of(store, siblings).await?),
         Some(Wake::Timeout(_) | Wake::Decision(None)) => Woken::Timeout,
         Some(Wake::Decision(Some(answer))) => Woken::Answer(answer),
         Some(Wake::Children(first, count)) => Woken::Children(match children {
@@ -136,6 +140,18 @@ async fn outcomes(
             };
             outcomes.push(outcome(store, id, &bytes).await?);
             next = if full { id.member.saturating_add(1) } else { end };
+        }
+    }
+    Ok(outcomes)
+}
+
+/// Reads the rows of these siblings, and the output of each.
+async fn outcomes_of(store: &dyn JournalStore, siblings: Vec<ProcedureId>) -> Result<Vec<ChildOutcome>, ReadError> {
+    let mut outcomes = Vec::with_capacity(siblings.len());
+    for id in siblings {
+        let key = keys::procedure(id).to_vec();
+        if let Some(bytes) = store.get(Space::Procedures, key).await? {
+            outcomes.push(outcome(store, id, &bytes).await?);
         }
     }
     Ok(outcomes)
