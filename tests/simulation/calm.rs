@@ -2,7 +2,9 @@
 //! come to its end and leave nothing.
 
 use procession::testkit::{Run, Trouble};
-use procession::{BypassAs, BypassScope, OperatorRequest, Pause, ProcedureId, Rule, WaitReason};
+use procession::{
+    BypassAs, BypassScope, JoinPolicy, OperatorRequest, Pause, ProcedureId, Rule, WaitReason, WakeSource,
+};
 use procession_actors::journal::Space;
 use procession_kernel::{Deadlock, Kernel, Row};
 
@@ -93,6 +95,10 @@ impl Story {
             }
             Some(WaitReason::Decision(_)) if !stopped && id.family.is_multiple_of(2) => Ask::RetryNow(id),
             Some(WaitReason::Decision(_)) if !stopped => Ask::Decide(id, 5),
+            Some(WaitReason::Gate) if !stopped && is_shut(kernel, row) && id.member.is_multiple_of(2) => {
+                Ask::Bypass(id, BypassScope::Alone, BypassAs::Failed)
+            }
+            Some(WaitReason::Gate) if !stopped && is_shut(kernel, row) => Ask::RetryNow(id),
             Some(WaitReason::RollbackFailed) if !is_outermost(kernel, id) => return false,
             Some(WaitReason::RollbackFailed) if self.draw.percent(50) => Ask::SkipUndo(id),
             Some(WaitReason::RollbackFailed) => Ask::RetryUndo(id),
@@ -180,4 +186,14 @@ impl Story {
 fn is_outermost(kernel: &Kernel, id: ProcedureId) -> bool {
     let family = kernel.families().get(&id.family);
     family.and_then(|family| family.scope_of(id.member)) == Some(id)
+}
+
+/// Tells whether a gate opens by an operator alone. What a rule has said is not on disk; where nothing moves, one that has
+/// seen all siblings ended has said that it does not open.
+fn is_shut(kernel: &Kernel, row: &Row) -> bool {
+    let family = kernel.families().get(&row.id.family);
+    let latch = family.and_then(|family| family.gates.latch(row.id.member));
+    let is_custom = row.closed_gate().is_some_and(|gate| gate.opens == JoinPolicy::Custom);
+    (is_custom && latch.is_some_and(|latch| latch.is_over()))
+        || kernel.wake_source_of(row.id) == WakeSource::Operator(WaitReason::Gate)
 }

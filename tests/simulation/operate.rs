@@ -158,6 +158,10 @@ impl Story {
 const fn may_retry(wait: &WaitReason) -> bool {
     matches!(
         wait,
-        WaitReason::Backoff(..) | WaitReason::Poison | WaitReason::RollbackFailed | WaitReason::Decision(_)
+        WaitReason::Backoff(..)
+            | WaitReason::Poison
+            | WaitReason::RollbackFailed
+            | WaitReason::Decision(_)
+            | WaitReason::Gate
     )
 }

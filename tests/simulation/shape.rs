@@ -19,11 +19,14 @@ const DEEPEST: usize = 3;
 /// Draws plans, and remembers them all by name.
 pub(crate) struct Shapes {
     drawn: u64,
+    /// Gates and notes are drawn apart, so that all else is as without; and only if there are any.
+    apart: Option<Draw>,
 }
 
 impl Shapes {
-    pub(crate) const fn new() -> Self {
-        Self { drawn: 0 }
+    /// Lists have gates, and stages notes, if there are numbers to draw them with.
+    pub(crate) const fn new(apart: Option<Draw>) -> Self {
+        Self { drawn: 0, apart }
     }
 
     /// Draws the plan of a root.
@@ -132,6 +135,12 @@ impl Shapes {
             }
             _ => {}
         }
+        if let Some(apart) = &mut self.apart
+            && apart.percent(20)
+        {
+            let text = "n".repeat(apart.place(40));
+            act = Act::Note(text, Box::new(act));
+        }
         if draw.percent(40) {
             act = Act::Add(name.to_owned(), i64::from(1 + draw.small(9)), Box::new(act));
         }
@@ -154,6 +163,9 @@ impl Shapes {
             child.compensated &= !detached;
             children.push(child);
         }
+        if let Some(apart) = &mut self.apart {
+            gates(apart, &mut children);
+        }
         if draw.percent(25) {
             let permits = match draw.below(3) {
                 0 => ChildPermits::Exempt,
@@ -172,6 +184,33 @@ impl Shapes {
             _ => JoinPolicy::AllSucceeded,
         };
         Act::Spawn(children, join, draw.small(3))
+    }
+}
+
+/// Puts gates on some children of a list. Those that hold their locks for life are listed without.
+fn gates(draw: &mut Draw, children: &mut [Plan]) {
+    let attached = children.iter_mut().filter(|child| !child.detached);
+    for (place, child) in (0_u32..).zip(attached) {
+        let after: Vec<u32> = (0..place).filter(|_| draw.percent(60)).collect();
+        if after.is_empty() || child.holding || draw.percent(30) {
+            continue;
+        }
+        let some = draw.small(u32::try_from(after.len()).unwrap_or(1));
+        let mut gated = child.clone().after(after);
+        gated = match draw.below(7) {
+            0 => gated.opens(JoinPolicy::AllFinished),
+            1 => gated.opens(JoinPolicy::AtLeast(1 + some)),
+            2 => gated.opens(JoinPolicy::Named(vec![some, 0])),
+            3 | 4 => gated.opens(JoinPolicy::Custom),
+            _ => gated,
+        };
+        if draw.percent(40) {
+            gated = gated.or_wait();
+        }
+        if draw.percent(10) {
+            gated = gated.vital();
+        }
+        *child = gated;
     }
 }
 
@@ -233,7 +272,8 @@ impl Act {
     pub(crate) fn adds(&self) -> i64 {
         match self {
             Self::Add(_, amount, then) => amount + then.adds(),
-            Self::Retry(_, then)
+            Self::Note(_, then)
+            | Self::Retry(_, then)
             | Self::RetryAfter(_, then)
             | Self::Hang(_, _, then)
             | Self::Panic(_, then)
@@ -251,6 +291,7 @@ impl Act {
         match self {
             Self::GiveUp(_) => true,
             Self::Add(_, _, then)
+            | Self::Note(_, then)
             | Self::Retry(_, then)
             | Self::RetryAfter(_, then)
             | Self::Hang(_, _, then)
@@ -268,6 +309,7 @@ impl Act {
         match self {
             Self::Yield(..) => true,
             Self::Add(_, _, then)
+            | Self::Note(_, then)
             | Self::Retry(_, then)
             | Self::RetryAfter(_, then)
             | Self::Hang(_, _, then)
