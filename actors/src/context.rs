@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use actix::Message;
 use procession_kernel::{
-    Birth, Blob, Epoch, HistoryEntry, Key, ProcedureId, ProcedureState, SentSignal, Seq, StageCall, StageTask,
+    Birth, Blob, Brood, Epoch, HistoryEntry, Key, ProcedureId, ProcedureState, SentSignal, Seq, StageCall, StageTask,
     Timestamp, TraceParent, UserWrite,
 };
 use serde::Serialize;
@@ -664,9 +664,35 @@ impl<'a> CallContext<'a> {
     ///
     /// [`CodecError`] if the value cannot be encoded.
     pub fn submit_with<Q: Procedure>(&mut self, procedure: &Q, children: Children) -> Result<(), CodecError> {
+        self.submit_brood(procedure, children.into_brood())
+    }
+
+    /// Submits a family of its own together with its children, as [`submit_with`](Self::submit_with) does. Its root ends
+    /// with this output when its children let it, without a call.
+    ///
+    /// The stage fails for good if the list breaks a rule; the cause names it.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the value or the output cannot be encoded.
+    pub fn submit_ending_with<Q: Procedure>(
+        &mut self,
+        procedure: &Q,
+        children: Children,
+        output: &Q::Output,
+    ) -> Result<(), CodecError> {
+        let output = Some(codec::encode_user(output)?);
+        let brood = Brood {
+            output,
+            ..children.into_brood()
+        };
+        self.submit_brood(procedure, brood)
+    }
+
+    fn submit_brood<Q: Procedure>(&mut self, procedure: &Q, brood: Brood) -> Result<(), CodecError> {
         let mut birth = birth_of(procedure)?;
         birth.detached = true;
-        birth.brood = Some(Box::new(children.into_brood()));
+        birth.brood = Some(Box::new(brood));
         self.births.push(birth);
         Ok(())
     }

@@ -441,7 +441,10 @@ fn f_008_lists_that_are_refused() -> Tested {
 
 #[test]
 fn f_014_what_stood_before() -> Tested {
-    let last = |other| plan("d", [Act::Before(other, Box::new(Act::Done(9)))]).after([1, 2]);
+    let last = |other| {
+        let mistyped = Act::Mistyped(2, Box::new(Act::Done(9)));
+        plan("d", [Act::Before(other, Box::new(mistyped))]).after([1, 2])
+    };
     let x = || failing("x", 1).without_rollback();
     for (other, seen) in [(5, "d1 saw 5 Failed None"), (99, "d1 saw 99 nothing")] {
         let children = [one("a"), one("b").after([0]), one("c").after([0]), last(other), x()];
@@ -453,7 +456,13 @@ fn f_014_what_stood_before() -> Tested {
             .map(String::as_str)
             .filter(|note| note.starts_with("d1"))
             .collect();
-        assert_eq!(of_d, ["d1 saw 2 Success Some(7)", "d1 saw 3 Success Some(7)", seen]);
+        let (before, told) = of_d.split_at(3);
+        assert_eq!(before, ["d1 saw 2 Success Some(7)", "d1 saw 3 Success Some(7)", seen]);
+        let [told] = told else {
+            return Err(format!("{told:?}").into());
+        };
+        assert!(told.starts_with("d1 is told Err(\"the stored value is not of the type asked for: "));
+        assert!(told.contains("expected a string"), "{told}");
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! The order of undos: the exact reverse of commit order, over the whole family.
 
-use procession::testkit::{Fault, FaultPlan, Run, World};
+use std::collections::BTreeSet;
+
+use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
 use procession::{CauseKind, ProcedureState};
 
 use super::helper::{Order, committed, enumerate_client, fails, lives, rolled_back, submit, under_seeds};
@@ -134,12 +136,27 @@ fn race(order: &mut Order) -> Plan {
     plan("r", [spawn([a, b]), Act::Done(1)])
 }
 
-#[test]
-fn e_027_undo_is_the_exact_reverse_for_every_order() -> Tested {
-    let orders = std::cell::RefCell::new(std::collections::BTreeSet::new());
+/// One that is after both of two, which are after a first; the last fails.
+fn diamond(order: &mut Order) -> Plan {
+    let mut late = |act| order.late(act);
+    let mut middle = |name: &str| {
+        plan(name, [late(Act::Next), late(Act::Done(1))])
+            .compensated()
+            .after([0])
+    };
+    let (b, c) = (middle("b"), middle("c"));
+    let a = plan("a", [late(Act::Done(1))]).compensated().named("a");
+    let d = plan("d", [late(Act::Fail("boom".to_owned()))]).after([1, 2]);
+    plan("r", [spawn([a, b, c, d]), Act::Done(1)])
+}
+
+/// Runs a plan that fails under each of the seeds, and returns the orders in which its stages were committed. Each was
+/// undone in the exact reverse.
+fn orders_of(drawn: impl Fn(&mut Order) -> Plan) -> Result<BTreeSet<Vec<(u32, u32)>>, Trouble> {
+    let orders = std::cell::RefCell::new(BTreeSet::new());
     under_seeds(|seed| {
         let (lab, mut order) = (Lab::default(), Order::new(seed));
-        let race = race(&mut order);
+        let race = drawn(&mut order);
         let (merge, flights) = (1 + order.below(8), 1 + order.below(2));
         let set_up = |builder| {
             let merge = usize::try_from(merge).unwrap_or(1);
@@ -176,10 +193,29 @@ fn e_027_undo_is_the_exact_reverse_for_every_order() -> Tested {
         })?;
         ended.done()
     })?;
+    Ok(orders.into_inner())
+}
+
+#[test]
+fn e_027_undo_is_the_exact_reverse_for_every_order() -> Tested {
+    let orders = orders_of(race)?;
     assert!(
-        orders.borrow().len() > 10 || std::env::var("SEED").is_ok(),
+        orders.len() > 10 || std::env::var("SEED").is_ok(),
         "the seeds give many orders"
     );
+    Ok(())
+}
+
+#[test]
+fn f_002_undo_of_a_graph_is_the_exact_reverse_for_every_order() -> Tested {
+    let orders = orders_of(diamond)?;
+    for order in &orders {
+        let mut members: Vec<u32> = order.iter().map(|(member, _)| *member).collect();
+        // Between the first and the last come two stages each of b and c, in whatever order.
+        members.get_mut(2..6).unwrap_or_default().sort_unstable();
+        assert_eq!(members, [0, 1, 2, 2, 3, 3, 4], "{order:?}");
+    }
+    assert!(orders.len() > 3 || std::env::var("SEED").is_ok(), "{orders:?}");
     Ok(())
 }
 

@@ -298,6 +298,14 @@ where
                 }
                 *then
             }
+            Act::Mistyped(member, then) => {
+                let id = ProcedureId::new(cx.id().family, member);
+                if let Some(outcome) = cx.outcome(id).await? {
+                    let told = outcome.output::<String>().map_err(|error| error.to_string());
+                    lab.note(format!("{name}{stage} is told {told:?}"));
+                }
+                *then
+            }
             Act::Owners(path, then) => {
                 let owners = lab
                     .owners(&path)
@@ -325,6 +333,10 @@ where
             }
             Act::SubmitWith(plan, children, then) => {
                 cx.submit_with(&Planned(*plan), listed(children)?)?;
+                *then
+            }
+            Act::SubmitEnding(plan, children, output, then) => {
+                cx.submit_ending_with(&Planned(*plan), listed(children)?, &output)?;
                 *then
             }
             Act::AddChild(plan, then) => {
@@ -427,11 +439,13 @@ where
         | Act::Add(..)
         | Act::Seen(..)
         | Act::See(..)
+        | Act::Mistyped(..)
         | Act::Before(..)
         | Act::Owners(..)
         | Act::Submit(..)
         | Act::Signal(..)
         | Act::SubmitWith(..)
+        | Act::SubmitEnding(..)
         | Act::AddChild(..)
         | Act::Told(..)
         | Act::Turns(..)

@@ -67,6 +67,8 @@ pub(crate) enum Act {
     Seen(Box<Act>),
     /// Notes how the siblings stand that come before it, and this member; then does the other.
     Before(u32, Box<Act>),
+    /// Notes what it is told that reads the output of this member as a text; then does the other.
+    Mistyped(u32, Box<Act>),
     /// Notes how the children stand that this stage sees; then does the other.
     See(Box<Act>),
     /// Notes who holds this path, as `a1 sees t of a`; then does the other.
@@ -78,6 +80,9 @@ pub(crate) enum Act {
     Signal(u32, String, Box<Act>),
     /// Submits this family through the context, born with these children; then does the other.
     SubmitWith(Box<Plan>, Vec<Plan>, Box<Act>),
+    /// Submits this family through the context, born with these children, and ending with this output; then does the
+    /// other.
+    SubmitEnding(Box<Plan>, Vec<Plan>, i64, Box<Act>),
     /// Lets others have this many turns first; then does the other.
     Turns(u32, Box<Act>),
     /// Adds this as a child; then does the other.
