@@ -85,6 +85,7 @@ impl Executor {
             key_for: None,
             priority: None,
             trace: None,
+            name: None,
             children: None,
             output: None,
         }

@@ -286,6 +286,14 @@ pub enum SubmitError {
         /// Limit in bytes.
         limit: usize,
     },
+    /// The name is too long.
+    #[error("a name of {characters} characters is over the limit of {limit}; shorten it")]
+    BadName {
+        /// Its characters.
+        characters: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// The journal could not tell whether the key was used before, so nothing was submitted.
     #[error("the key \"{key}\" could not be looked up, so nothing was submitted: {why}; {}", after_unread(.why))]
     KeyUnread {

@@ -71,6 +71,14 @@ impl Submit {
         self
     }
 
+    /// Sets the name that people see in lists, in trees and on the dashboard, at most 200 characters. Names need not be
+    /// unique, and the idempotency key does not stand for them: a repeat keeps the first one's name.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.birth.graph.get_or_insert_default().name = Some(name.into());
+        self
+    }
+
     /// Sets children that are born with the procedure, in the same commit. Its first stage runs when their join policy
     /// is met, and sees their outcomes. The idempotency key stands for them, too.
     #[must_use]

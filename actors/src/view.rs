@@ -35,7 +35,7 @@ pub struct Status {
     pub version: u16,
     /// Its parent; `None` for a root.
     pub parent: Option<ProcedureId>,
-    /// Its name in its parent's list, if it has one.
+    /// Its name, which its parent's list or its submission gave it, if it has one.
     pub name: Option<String>,
     /// The siblings that come before it at its gate, in the order given.
     pub before: Vec<ProcedureId>,

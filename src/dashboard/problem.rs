@@ -297,6 +297,7 @@ impl From<SubmitError> for Problem {
             | SubmitError::TooLarge { .. }
             | SubmitError::BatchTooLarge { .. }
             | SubmitError::BadChildren { .. }
+            | SubmitError::BadName { .. }
             | SubmitError::Codec(_)
             | _ => Self::request(text, "Correct it."),
         }

@@ -20,6 +20,7 @@ pub struct Submission<P: Procedure> {
     pub(super) key_for: Option<Duration>,
     pub(super) priority: Option<i16>,
     pub(super) trace: Option<TraceParent>,
+    pub(super) name: Option<String>,
     pub(super) children: Option<Children>,
     pub(super) output: Option<P::Output>,
 }
@@ -65,6 +66,26 @@ impl<P: Procedure> Submission<P> {
     #[must_use = "a submission does nothing until it is awaited"]
     pub fn trace_parent(mut self, parent: TraceParent) -> Self {
         self.trace = Some(parent);
+        self
+    }
+
+    /// Sets the name that people see in lists, in trees and on the dashboard, at most 200 characters. Names need not be
+    /// unique, and the idempotency key does not stand for them: a repeat keeps the first one's name.
+    ///
+    /// ```
+    /// # #[actix_rt::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use procession::{Executor, Noop};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
+    /// let handle = executor.submit(Noop).named("nightly import").await?;
+    /// assert_eq!(handle.status().await?.name.as_deref(), Some("nightly import"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "a submission does nothing until it is awaited"]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
         self
     }
 
@@ -154,6 +175,9 @@ impl<P: Procedure> Submission<P> {
         }
         if let Some(parent) = self.trace {
             submit = submit.trace_parent(parent);
+        }
+        if let Some(name) = self.name {
+            submit = submit.named(name);
         }
         if let Some(children) = self.children {
             submit = submit.children(children);

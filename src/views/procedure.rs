@@ -18,7 +18,7 @@ pub struct ProcedureView {
     pub root: String,
     /// Its parent; none for a root.
     pub parent: Option<String>,
-    /// Its name in its parent's list, if it has one.
+    /// Its name, which its parent's list or its submission gave it, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The siblings that come before it at its gate, in the order given.

@@ -13,6 +13,7 @@ mod named;
 mod permits;
 mod results;
 mod retention;
+mod root_names;
 mod signal_keys;
 mod signals;
 mod timeouts;

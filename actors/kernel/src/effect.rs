@@ -154,6 +154,8 @@ pub enum Refusal {
     Closed(ProcedureId, EventName),
     /// The key cannot be stored: its size and the limit.
     BadKey(usize, usize),
+    /// The name of a submission is too long: its characters and the limit.
+    BadName(usize, usize),
     /// The payload or the signal is too large: its size and the limit.
     TooLarge(usize, usize),
     /// The batch has too many submissions: its size and the limit.

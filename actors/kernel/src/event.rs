@@ -50,7 +50,7 @@ pub struct Birth {
     pub on_failure: OnFailure,
     /// `true` if it is a family of its own, although a stage creates it.
     pub detached: bool,
-    /// For a child: its place in the graph of its list. Its gate names places of the list.
+    /// For a child: its place in the graph of its list. Its gate names places of the list. For a root: its name.
     pub graph: Option<Box<GraphNode>>,
     /// For a root: the children that it is born with.
     pub brood: Option<Box<Brood>>,

@@ -350,7 +350,8 @@ pub struct Row {
     /// The trace in which it was submitted.
     #[serde(rename = "I", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<TraceParent>>,
-    /// Its place in the graph of its parent's list. It stays when its gate has opened, so that the graph can be shown.
+    /// Its place in the graph of its parent's list; a root has at most a name. It stays when its gate has opened, so that
+    /// the graph can be shown.
     #[serde(rename = "M", default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Box<GraphNode>>,
     /// Size of its value, while that is at least a quarter of the allowed size.

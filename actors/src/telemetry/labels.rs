@@ -96,7 +96,7 @@ pub(super) const RULES: [&str; 18] = [
     "size",
 ];
 
-pub(super) const REFUSALS: [&str; 13] = [
+pub(super) const REFUSALS: [&str; 14] = [
     "busy",
     "unknown_kind",
     "key_conflict",
@@ -110,6 +110,7 @@ pub(super) const REFUSALS: [&str; 13] = [
     "moved",
     "key_unread",
     "bad_children",
+    "bad_name",
 ];
 
 /// Returns the index of a refusal; `None` for errors that the sender detects before sending.
@@ -122,6 +123,7 @@ pub(super) const fn refusal_place(error: &SubmitError) -> Option<usize> {
         SubmitError::TooLarge { .. } => Some(4),
         SubmitError::BatchTooLarge { .. } => Some(5),
         SubmitError::BadChildren { .. } => Some(12),
+        SubmitError::BadName { .. } => Some(13),
         SubmitError::Draining => Some(6),
         SubmitError::JournalFailed(_) => Some(7),
         SubmitError::Stopped => Some(8),

@@ -38,12 +38,7 @@ impl Draft<'_> {
         let mut edges = 0;
         for (place, birth) in attached.enumerate() {
             let Some(node) = &birth.graph else { continue };
-            if let Some(characters) = node
-                .name
-                .as_ref()
-                .map(|name| name.chars().count())
-                .filter(|characters| *characters > CHILD_NAME_MAX)
-            {
+            if let Some(characters) = node.name_over_limit() {
                 return Err(format!(
                     "a name of {characters} characters is over the limit of {CHILD_NAME_MAX}"
                 ));

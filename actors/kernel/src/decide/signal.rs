@@ -378,6 +378,7 @@ pub(super) fn words(refusal: &Refusal) -> String {
         | Refusal::BatchConflict(..)
         | Refusal::Draining
         | Refusal::BadChildren(_)
+        | Refusal::BadName(..)
         | Refusal::NumbersExhausted
         | Refusal::Revised(..) => "it cannot be taken now".to_owned(),
     }

@@ -11,7 +11,7 @@ use crate::id::{Key, ProcedureId, RequestId};
 use crate::latch::{Join, Latch};
 use crate::lifecycle::ProcedureState;
 use crate::record::{KeyEntry, Record};
-use crate::row::Round;
+use crate::row::{CHILD_NAME_MAX, Round};
 use crate::wait::WaitReason;
 
 /// Number of the first child that a root is born with.
@@ -27,6 +27,19 @@ fn round_of(brood: &Brood) -> Round {
         width: brood.width,
         keep_places: brood.keep_places,
     }
+}
+
+/// Checks what a submission says of its root besides the root itself: a name, and no place among siblings.
+fn check_name(birth: &Birth) -> Result<(), Refusal> {
+    let Some(node) = &birth.graph else { return Ok(()) };
+    if let Some(characters) = node.name_over_limit() {
+        return Err(Refusal::BadName(characters, CHILD_NAME_MAX));
+    }
+    if !node.is_only_a_name() {
+        let text = "a root waits for no sibling, and fails no parent; only children are listed with gates";
+        return Err(Refusal::BadChildren(text.to_owned()));
+    }
+    Ok(())
 }
 
 impl Draft<'_> {
@@ -74,6 +87,7 @@ impl Draft<'_> {
                 }
             }
             self.check(&submission.birth)?;
+            check_name(&submission.birth)?;
         }
         Ok(())
     }
@@ -158,6 +172,7 @@ impl Draft<'_> {
         self.record(Record::Payload(id, birth.payload.clone()));
         let mut row = self.born(id, birth);
         row.key = key;
+        row.graph.clone_from(&birth.graph);
         if let Some(brood) = &birth.brood {
             row.state = ProcedureState::Waiting;
             row.wait = Some(WaitReason::Children);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::rest::state_at_rest;
 use crate::family::Family;
 use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
-use crate::row::{Hold, OnFailure, OnTimeout, Row};
+use crate::row::{GraphNode, Hold, OnFailure, OnTimeout, Row};
 use crate::wait::{Question, WaitReason};
 
 const EVENT: u64 = 1;
@@ -35,6 +35,7 @@ const AFTER: u64 = 1 << 16;
 const WINDOW: u64 = 1 << 17;
 const QUESTION: u64 = 1 << 18;
 const KEEPS_PLACE: u64 = 1 << 19;
+const NAME: u64 = 1 << 20;
 
 /// Kinds by number, so that a frozen family need not spell out its own. There are as many as registered kinds.
 #[derive(Clone, Debug, Default)]
@@ -166,6 +167,9 @@ impl Pack {
         if row.history_from > 0 {
             self.number(u64::from(row.history_from));
         }
+        if let Some(name) = row.name() {
+            self.text(name);
+        }
     }
 }
 
@@ -191,6 +195,7 @@ fn flags(row: &Row) -> u64 {
         (PAST_NO_RETURN, row.past_no_return.is_some()),
         (EXPECTED, row.expected.is_some()),
         (WINDOW, row.history_from > 0),
+        (NAME, row.name().is_some()),
         (COMPENSATE, row.on_failure == OnFailure::Compensate),
     ];
     let set = flags.into_iter().filter(|(_, is_set)| *is_set);
@@ -319,6 +324,7 @@ impl<'a> Unpack<'a> {
                 Seq::default()
             },
             history_from: if has(WINDOW) { self.count()? } else { 0 },
+            graph: if has(NAME) { Some(self.name()?) } else { None },
             on_timeout: if has(ON_TIMEOUT_EXECUTE) {
                 OnTimeout::Execute
             } else {
@@ -326,6 +332,14 @@ impl<'a> Unpack<'a> {
             },
             out_of_time: has(OUT_OF_TIME),
             ..Row::new(ProcedureId::root(family), kind, version, stage, submitted)
+        }))
+    }
+
+    fn name(&mut self) -> Option<Box<GraphNode>> {
+        let name = Some(self.text()?.to_owned());
+        Some(Box::new(GraphNode {
+            name,
+            ..GraphNode::default()
         }))
     }
 

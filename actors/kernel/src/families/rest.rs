@@ -127,7 +127,7 @@ fn rests(row: &Row) -> bool {
         && *undo_attempts == 0
         && not_undone.is_empty()
         && closed.is_empty()
-        && graph.is_none()
+        && graph.as_ref().is_none_or(|node| node.is_only_a_name())
         && ended.is_none()
         && due.is_none()
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::id::{Blob, Key, LimitKey, Seq};
 use crate::lifecycle::ProcedureState;
-use crate::row::{Hold, OnFailure, OnTimeout, PayloadSizeNote};
+use crate::row::{GraphNode, Hold, OnFailure, OnTimeout, PayloadSizeNote};
 use crate::wait::{Question, WaitReason};
 
 const NUMBER: u64 = 7;
@@ -31,6 +31,7 @@ type Rare = (
     (Option<u64>, i16, Option<String>, Vec<String>),
     (Option<String>, Option<String>, Option<std::time::Duration>),
     [bool; 7],
+    Option<String>,
 );
 
 fn common() -> impl Strategy<Value = Common> {
@@ -59,13 +60,14 @@ fn rare() -> impl Strategy<Value = Rare> {
             option::of(any::<std::time::Duration>()),
         ),
         any::<[bool; 7]>(),
+        option::of(".{0,9}"),
     )
 }
 
 fn family(common: Common, rare: Rare) -> Family {
     let ((wait, since, submitted), (version, stage, revision), counts, is_other_kind) = common;
     let [visit, history, standing, same_stage, signals] = counts;
-    let ((deadline, priority, key, limits), (next_is_no_return, past, expected), switches) = rare;
+    let ((deadline, priority, key, limits), (next_is_no_return, past, expected), switches, name) = rare;
     let [holds, active, execute, for_life, out_of_time, compensate, is_traced] = switches;
     let mut row = at_rest(wait);
     row.since = Timestamp(since);
@@ -94,6 +96,13 @@ fn family(common: Common, rare: Rare) -> Family {
     } else {
         OnFailure::Keep
     };
+    row.graph = name.map(|name| {
+        let name = Some(name);
+        Box::new(GraphNode {
+            name,
+            ..GraphNode::default()
+        })
+    });
     of(row, history.wrapping_add(1))
 }
 

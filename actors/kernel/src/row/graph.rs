@@ -1,4 +1,4 @@
-//! A child's place in the graph of its list: its name, and the siblings that come before it.
+//! A child's place in the graph of its list: its name, and the siblings that come before it. A root has at most a name.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::{JoinPolicy, Row};
 use crate::wait::WaitReason;
 
-/// Longest name of a child, in characters: enough for a path or a sentence, little enough for every row of a list.
+/// Longest name of a procedure, in characters: enough for a path or a sentence, little enough for every row of a list.
 pub const CHILD_NAME_MAX: usize = 200;
 
-/// What a list says about one child besides the child itself. A child without any of it has none.
+/// What a list says about one child besides the child itself. A child without any of it has none. Of a root a submission
+/// says at most the name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GraphNode {
     /// The name by which people find it.
@@ -38,6 +39,19 @@ pub struct Gate {
     /// A child whose gate can no longer open waits for an operator, instead of ending.
     #[serde(rename = "w", default, skip_serializing_if = "std::ops::Not::not")]
     pub or_wait: bool,
+}
+
+impl GraphNode {
+    /// Returns how many characters the name has if they are too many.
+    pub(crate) fn name_over_limit(&self) -> Option<usize> {
+        let characters = self.name.as_ref()?.chars().count();
+        (characters > CHILD_NAME_MAX).then_some(characters)
+    }
+
+    /// Returns `true` if it says nothing but a name.
+    pub(crate) const fn is_only_a_name(&self) -> bool {
+        self.name.is_some() && self.gate.is_none() && !self.vital
+    }
 }
 
 impl Gate {
@@ -85,7 +99,7 @@ impl Gate {
 }
 
 impl Row {
-    /// Returns its name in its parent's list, if it has one.
+    /// Returns its name, which its parent's list or its submission gave it, if it has one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.graph.as_ref()?.name.as_deref()

@@ -119,6 +119,7 @@ async fn refused(refusal: Refusal, committed: &CommittedReader) -> AskError {
         Refusal::Revised(expected, found, state) => AskError::Revised { expected, found, state },
         Refusal::Draining => AskError::Stopped,
         Refusal::BadChildren(why) => AskError::NotNow(why),
+        Refusal::BadName(characters, limit) => AskError::NotNow(SubmitError::BadName { characters, limit }.to_string()),
         Refusal::NumbersExhausted => AskError::NotNow(SubmitError::NumbersExhausted.to_string()),
         Refusal::UnknownKind(kind) => AskError::NotNow(format!("no procedure of kind \"{kind}\" is registered")),
         Refusal::SignalConflict(key, id, number) => AskError::SignalConflict {

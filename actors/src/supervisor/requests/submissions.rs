@@ -102,8 +102,8 @@ fn submission(submit: Submit) -> Submission {
     }
 }
 
-/// Returns a digest of what a key stands for: kind, version and value, and the children. How the procedure is queued is
-/// left out.
+/// Returns a digest of what a key stands for: kind, version and value, and the children. How the procedure is queued,
+/// and its name, are left out.
 fn digest(birth: &Birth) -> u128 {
     let mut digest = Xxh3::new();
     digest.update(birth.kind.as_str().as_bytes());
@@ -172,6 +172,7 @@ fn refused(refusal: Refusal) -> SubmitError {
         Refusal::TooLarge(size, limit) => SubmitError::TooLarge { size, limit },
         Refusal::BatchTooLarge(size, limit) => SubmitError::BatchTooLarge { size, limit },
         Refusal::BadChildren(why) => SubmitError::BadChildren { why },
+        Refusal::BadName(characters, limit) => SubmitError::BadName { characters, limit },
         Refusal::Draining => SubmitError::Draining,
         Refusal::NumbersExhausted => SubmitError::NumbersExhausted,
         Refusal::NotLive(_)
