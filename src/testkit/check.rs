@@ -82,6 +82,14 @@ type Noted<S> = Box<dyn Fn(&S) -> Effects>;
 /// the order of what happens meanwhile is the machine's. A stage that sleeps by itself
 /// sleeps in truth: let it return [`Step::Sleep`](crate::Step::Sleep). What a stage
 /// spawns and does not await lives on after a crash here, as it would not elsewhere.
+///
+/// **What your functions await.** The functions given to [`submitting`](Self::submitting),
+/// [`given`](Self::given), [`client`](Self::client) and [`afterwards`](Self::afterwards)
+/// await the engine directly. The kit moves the clock to the next deadline whenever
+/// nothing else can run, tries failed undos again, and fails a function that nothing can
+/// end. [`Run::wait`] is not needed there, and does less: it moves the clock even while
+/// user code waits for something outside, and it tries no undo again. [`Run::pass`] and
+/// [`Run::settle`] work as everywhere.
 pub struct Check<S> {
     fresh: Box<dyn Fn() -> Result<(World, S), Trouble>>,
     register: Register<S>,
@@ -298,7 +306,7 @@ impl<S: 'static> Check<S> {
     }
 
     /// Looks at the world after each run, when nothing is under way any more, however
-    /// the procedure ended.
+    /// the procedure ended. What it begins itself it awaits directly.
     ///
     /// ```
     /// # use procession::Noop;

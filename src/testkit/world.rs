@@ -218,7 +218,8 @@ impl Run {
     }
 
     /// Waits for a future; whenever nothing else can run, the clock jumps to
-    /// the next deadline.
+    /// the next deadline. The functions of a [`Check`](super::Check) need it not: they
+    /// await the engine directly.
     ///
     /// # Errors
     ///

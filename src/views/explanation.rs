@@ -37,6 +37,9 @@ pub struct ExplanationView {
     pub links: Vec<LinkView>,
     /// What those wait for who wait for no other one.
     pub ends: Vec<EndView>,
+    /// How many wait behind it at gates; 1,000 also if there are more.
+    #[serde(default)]
+    pub behind: usize,
     /// Deadlocks in which the chains end.
     pub deadlocks: Vec<CycleView>,
     /// There are more links than are shown.
@@ -156,6 +159,7 @@ impl From<&Explanation> for ExplanationView {
             children,
             links: explanation.links.iter().map(LinkView::from).collect(),
             ends: explanation.ends.iter().map(EndView::from).collect(),
+            behind: explanation.waiting_behind,
             deadlocks: explanation.deadlocks.iter().map(CycleView::from).collect(),
             truncated: explanation.truncated,
         }

@@ -35,6 +35,10 @@ pub(crate) enum Act {
     Children(u32),
     /// Has children `fetch`, `build` and `check` after it, and `publish` after both. Each waits for the event `go`.
     Graph,
+    /// Asks this, and ends with the answer as JSON.
+    Ask(String),
+    /// The same children, of which `fetch` asks this.
+    GraphAsks(String),
     /// Holds this lock, and waits for the event `release`.
     Hold(String),
     /// Holds the first lock, and after the event `go` wants the second, too.
@@ -88,9 +92,24 @@ impl Act {
                 })
             }
             (Stage::Work, Self::Graph) => Ok(Step::Spawn {
-                children: graph(&child(Self::Wait("go".to_owned())))?,
+                children: graph(&child(Self::Wait("go".to_owned())), &child(Self::Wait("go".to_owned())))?,
                 then: Stage::Finish,
             }),
+            (Stage::Work, Self::GraphAsks(question)) => Ok(Step::Spawn {
+                children: graph(&child(Self::Ask(question.clone())), &child(Self::Wait("go".to_owned())))?,
+                then: Stage::Finish,
+            }),
+            (Stage::Work, Self::Ask(question)) => Ok(Step::Ask {
+                question: question.clone(),
+                timeout: None,
+                then: Stage::Finish,
+            }),
+            (Stage::Finish, Self::Ask(_)) => {
+                let answer = cx.answer::<serde_json::Value>()?;
+                Ok(Step::Done(
+                    answer.map_or_else(|| "no answer".to_owned(), |answer| answer.to_string()),
+                ))
+            }
             (Stage::Work, Self::Circle(_)) => Ok(Step::Next(Stage::Work)),
             (Stage::Work, Self::Both(..)) | (Stage::Finish, _) => Ok(Step::Done("done".to_owned())),
         }
@@ -115,9 +134,9 @@ impl Act {
     }
 }
 
-fn graph<P: Procedure>(each: &P) -> Result<Children, StageError> {
+fn graph<P: Procedure>(first: &P, each: &P) -> Result<Children, StageError> {
     Ok(Children::new()
-        .child(Child::new(each)?.named("fetch"))
+        .child(Child::new(first)?.named("fetch"))
         .child(Child::new(each)?.named("build").after([0]))
         .child(Child::new(each)?.named("check").after([0]))
         .child(Child::new(each)?.named("publish").after([1, 2])))

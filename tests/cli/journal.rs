@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use procession::messages::SendSignal;
 use procession::{
-    Children, Executor, LockNeed, Procedure, ProcedureId, RetryPolicy, StageContext, StageError, Status, Step,
+    Child, Children, Executor, LockNeed, Procedure, ProcedureId, RetryPolicy, StageContext, StageError, Status, Step,
     Timestamp,
 };
 use procession_actors::testkit::TestClock;
@@ -29,6 +30,8 @@ pub(crate) enum Does {
     Asks(String),
     Locks(String),
     Spawns(Vec<Does>),
+    /// Has these children, each after the one before it.
+    SpawnsInTurn(Vec<Does>),
 }
 
 /// A job, with the lock that it holds all its life.
@@ -101,6 +104,18 @@ impl Procedure for Job {
                 timeout: None,
                 then: Stage::End,
             }),
+            (Stage::Work, Does::SpawnsInTurn(below)) => {
+                let mut children = Children::new();
+                for (place, does) in (0..).zip(below) {
+                    let child = Child::new(&Self { lock: None, does })?;
+                    let before = (place > 0).then(|| place - 1);
+                    children = children.child(if before.is_some() { child.after(before) } else { child });
+                }
+                Ok(Step::Spawn {
+                    children,
+                    then: Stage::End,
+                })
+            }
             (Stage::Work, Does::Spawns(below)) => {
                 let jobs: Vec<Self> = below.into_iter().map(|does| Self { lock: None, does }).collect();
                 Ok(Step::Spawn {
@@ -175,6 +190,24 @@ pub(crate) fn of_each(place: &Path) -> Outcome {
             .submit(None, Does::Retries("no\u{1b}[2J route".into()), "req-6")
             .await?;
         running.submit(None, Does::Ends, "req-7").await?;
+        running.leave().await
+    })
+}
+
+/// A family whose first child asks, with two more behind it at gates; and a procedure that takes no further
+/// signals of a name.
+pub(crate) fn that_asks(place: &Path) -> Outcome {
+    actix_rt::System::new().block_on(async {
+        let running = Running::start(place).await?;
+        let below = vec![Does::Asks("drop t?".into()), Does::Ends, Does::Ends];
+        running.submit(None, Does::SpawnsInTurn(below), "req-1").await?;
+        let waits = running.submit(None, Does::Waits("approval".into()), "req-2").await?;
+        let notes = [("note", 1), ("other", 2), ("note", 3)];
+        for (name, payload) in notes {
+            let signal = SendSignal::new(waits, name, &payload)?;
+            let signal = if payload == 3 { signal.last() } else { signal };
+            running.executor.signal_all(vec![signal]).await?;
+        }
         running.leave().await
     })
 }

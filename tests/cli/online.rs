@@ -3,7 +3,7 @@
 
 use crate::Outcome;
 use crate::golden::{made, must_have_said, steady};
-use crate::journal::{in_a_circle, of_each};
+use crate::journal::{in_a_circle, of_each, that_asks};
 use crate::run::look;
 use crate::site::{Site, Time, all};
 
@@ -91,6 +91,36 @@ fn a_circle_has_its_exit_codes_online() -> Outcome {
             assert_eq!(steadied(&said.out), steadied(&closed), "{arguments}");
         }
     }
+    Ok(())
+}
+
+#[test]
+fn one_that_asks_those_behind_it_and_a_closed_name_are_shown() -> Outcome {
+    let place = made(that_asks)?;
+    let cases = [
+        ("asks_show", "show 1.1", 0),
+        ("asks_why", "why 1.1", 0),
+        ("asks_why_gated", "why 1.2", 0),
+        ("asks_show_gated", "show 1.3", 0),
+        ("asks_ls_decision", "ls reason:decision", 0),
+        ("asks_ls_gate", "ls reason:gate", 0),
+        ("asks_doctor", "doctor", 3),
+        ("asks_closed_name", "show 2.0", 0),
+    ];
+    let mut closed = Vec::new();
+    for (name, arguments, code) in cases {
+        let said = look(arguments, &place.journal)?;
+        must_have_said(&said, name, arguments, code)?;
+        closed.push(said.out);
+    }
+    let site = Site::open(&place.journal, Time::Still, all)?;
+    for ((name, arguments, code), closed) in cases.into_iter().zip(closed) {
+        let said = site.run(arguments)?;
+        must_have_said(&said, &format!("online_{name}"), arguments, code)?;
+        assert_eq!(steadied(&said.out), steadied(&closed), "{arguments}");
+    }
+    let plan = site.run("bypass 1.1 --dry-run")?;
+    assert!(plan.out.contains("lets 1.2 go on"), "{}{}", plan.out, plan.err);
     Ok(())
 }
 

@@ -9,7 +9,9 @@ use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use actix_web::{App, web};
 use procession::dashboard::{Dashboard, DashboardBuilder, Grant, NoAccess};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{Builder, Children, LockNeed, Procedure, ProcedureId, RetryPolicy, StageContext, StageError, Step};
+use procession::{
+    Builder, Child, Children, LockNeed, Procedure, ProcedureId, RetryPolicy, StageContext, StageError, Step,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -35,6 +37,8 @@ pub(crate) enum Job {
     Note(String),
     /// Asks this, and ends with the answer.
     Ask(String),
+    /// Has a child that asks this, and so many more, each after the one before it.
+    AskFirst(String, u32),
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -81,6 +85,16 @@ impl Procedure for Job {
             }
             (_, Self::Fail(why)) => Err(StageError::fail(why)),
             (_, Self::Retry(why)) => Err(StageError::retry(why)),
+            (_, Self::AskFirst(question, more)) => {
+                let first = Child::new(&Self::Ask(question.clone()))?;
+                let rest = (0..*more).map(|before| Ok(Child::new(&Self::End)?.after([before])));
+                let rest = rest.collect::<Result<Vec<Child>, StageError>>()?;
+                let children = rest.into_iter().fold(Children::new().child(first), Children::child);
+                Ok(Step::Spawn {
+                    children,
+                    then: Stage::Finish,
+                })
+            }
             (_, Self::Parent(children)) => {
                 let child = Self::Wait("go".to_owned());
                 let children = Children::of((0..*children).map(|_| &child))?;

@@ -1,5 +1,6 @@
 //! Questions to people, as the API shows them, and how they are answered through it.
 
+use procession::ProcedureId;
 use procession::dashboard::{Grant, Part, Redact};
 use procession::testkit::World;
 use serde_json::{Value, json};
@@ -71,6 +72,31 @@ fn a_question_is_shown_until_it_is_answered() -> Tested {
             (&history["items"][0]["ending"], &history["items"][0]["error"]),
             (&json!("asked"), &json!("drop t?"))
         );
+        Ok(())
+    })
+}
+
+#[test]
+fn those_behind_one_that_asks_are_counted_and_named_as_next() -> Tested {
+    site(async |site| {
+        let root = site.submit(Job::AskFirst("drop t?".to_owned(), 2), "a").await?;
+        let member = |number| ProcedureId::new(root.family, number).to_string();
+        let attention = site.body("attention").await?;
+        let verdict = &attention["verdicts"][0];
+        assert_eq!(
+            (&verdict["procedure"], &verdict["facts"]["behind"]),
+            (&json!(member(1)), &json!("2"))
+        );
+        let told = "asks while 2 wait behind it at gates: drop t?";
+        assert!(text(&verdict["text"]).ends_with(told), "{verdict}");
+        for (number, behind) in [(0, 0), (1, 2), (2, 1), (3, 0)] {
+            let waits = site.body(&format!("procedures/{}/waits", member(number))).await?;
+            assert_eq!(waits["behind"], behind, "{waits}");
+        }
+        let path = format!("procedures/{}/bypass?dry_run=true", member(1));
+        let plan = post(site, &path, &json!({ "confirm": member(1) })).await;
+        assert_eq!(plan.status, 200, "{}", plan.body);
+        assert_eq!(plan.body["plan"]["moves_next"], json!([member(2)]), "{}", plan.body);
         Ok(())
     })
 }

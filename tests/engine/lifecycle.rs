@@ -1,5 +1,5 @@
-//! Life cycle and steps, children, their latch and their gates: scenarios E-001 to E-023, F-001 to F-008,
-//! F-011, F-012, F-014, F-018, F-019, G-073 and G-074.
+//! Life cycle and steps, children, their latch and their gates: scenarios E-001 to E-023, F-001 to F-008, F-011, F-012,
+//! F-014, F-018, F-019 and G-073 to G-075.
 
 mod attempts;
 mod children;

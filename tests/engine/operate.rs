@@ -8,6 +8,7 @@ mod bypass_family;
 mod bypass_tree;
 mod dry_run;
 mod keys;
+mod many_questions;
 mod override_result;
 mod pause;
 mod pause_parked;

@@ -11,6 +11,7 @@
 )]
 
 mod export;
+mod rewritten;
 mod samples;
 mod samples_2;
 mod samples_4;

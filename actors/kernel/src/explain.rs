@@ -4,6 +4,7 @@
 //! Waits in the limiter's queues are known only to the limiter; [`Kernel::asks_as`] names the procedure to ask it
 //! about.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::decide::Draft;
@@ -121,6 +122,30 @@ impl Kernel {
         let of = family.members.iter().skip(round.first as usize);
         let ended = of.take(round.count as usize).filter(|row| row.is_ended()).count();
         Some((u32::try_from(ended).unwrap_or(u32::MAX), round.count))
+    }
+
+    /// Counts the procedures that wait behind this one at gates, directly or behind others that do. Stops at `most`, and
+    /// after as many steps from a member to its dependants as `steps` has left; each step is taken from it.
+    #[must_use]
+    pub fn waiting_behind(&self, id: ProcedureId, most: usize, steps: &mut usize) -> usize {
+        let gates = match self.families.get(&id.family) {
+            Some(family) if !family.gates.is_empty() => &family.gates,
+            Some(_) | None => return 0,
+        };
+        let mut seen = BTreeSet::new();
+        let mut next = vec![id.member];
+        while let Some(member) = next.pop() {
+            for dependant in gates.dependants(member) {
+                if seen.len() >= most || *steps == 0 {
+                    return seen.len();
+                }
+                *steps -= 1;
+                if seen.insert(dependant) {
+                    next.push(dependant);
+                }
+            }
+        }
+        seen.len()
     }
 
     /// Returns the procedure that must move before a holder releases what it holds. That is the holder itself or, if

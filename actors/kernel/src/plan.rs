@@ -44,7 +44,8 @@ pub struct Plan {
     pub stays: Vec<Executed>,
     /// The permits and locks that would be released.
     pub freed: Vec<Freed>,
-    /// Procedures that would be admitted then, first come, first served. The engine fills this in, because its limiter
+    /// Procedures that would move then: first members whose gates open, then members that waited for children or for a
+    /// place in the width. The engine appends those that would be admitted, first come, first served, because its limiter
     /// knows the queues.
     pub moves_next: Vec<ProcedureId>,
     /// Warnings to consider first.
@@ -65,6 +66,12 @@ pub struct PlannedStage<'a> {
 }
 
 impl Plan {
+    /// Cuts the list of procedures that move next to [`PLAN_NAMED`].
+    pub fn cut_moves_next(&mut self) {
+        self.truncated |= self.moves_next.len() > PLAN_NAMED;
+        self.moves_next.truncate(PLAN_NAMED);
+    }
+
     /// Returns the stages of the plan, given the family's history with settled standing. Stages to be undone come
     /// first, in the order of their undos, then the stages that remain.
     #[must_use]

@@ -7,7 +7,7 @@ mod shell;
 
 use procession_kernel::{
     Birth, Blob, Epoch, Event, EventName, HistoryDetail, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, Record,
-    RequestId, RetryPolicy, Row, Rules, StageEnded, StageOutcome, Timestamp,
+    RequestId, RetryPolicy, Row, Rules, StageEnded, StageOutcome, Timestamp, settle_standing,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -35,6 +35,22 @@ fn keeping(history: HistoryDetail) -> Shell {
     shell.kernel = Kernel::new(rules, Epoch(1), 0);
     shell.feed(0, Event::Submitted(RequestId(2), vec![birth().into()]));
     shell
+}
+
+/// Starts an engine whose code keeps this much of the history, on what another one left.
+fn started_with(before: &Shell, history: HistoryDetail) -> Shell {
+    let mut rules = before.kernel.rules().clone();
+    let kind = rules.kinds.get_mut(&Kind::from(KIND));
+    kind.expect("it is registered").history = history;
+    let mut later = Shell {
+        kernel: Kernel::new(rules, Epoch(2), 0),
+        history: Vec::new(),
+    };
+    for (number, family) in before.kernel.families() {
+        assert_eq!(later.kernel.take_in(*number, family.members.clone(), &[]), Ok(()));
+    }
+    later.feed(5, Event::Recovered);
+    later
 }
 
 fn row(shell: &Shell) -> &Row {
@@ -99,20 +115,7 @@ fn a_kind_that_keeps_less_than_before_catches_up_step_by_step() {
     for _ in 0..100 {
         assert_eq!(next(&mut shell), []);
     }
-    let mut rules = shell.kernel.rules().clone();
-    rules
-        .kinds
-        .get_mut(&Kind::from(KIND))
-        .expect("it is registered")
-        .history = HistoryDetail::Newest(10);
-    let mut later = Shell {
-        kernel: Kernel::new(rules, Epoch(2), 0),
-        history: Vec::new(),
-    };
-    for (number, family) in shell.kernel.families() {
-        assert_eq!(later.kernel.take_in(*number, family.members.clone(), &[]), Ok(()));
-    }
-    later.feed(5, Event::Recovered);
+    let mut later = started_with(&shell, HistoryDetail::Newest(10));
     let mut dropped = Vec::new();
     for _ in 0..20 {
         let of_commit = next(&mut later);
@@ -148,22 +151,30 @@ fn once_it_has_children_its_family_keeps_all_further_entries() {
 fn one_with_stages_on_the_stack_keeps_them() {
     let mut before = keeping(HistoryDetail::Full);
     next(&mut before);
-    let mut rules = before.kernel.rules().clone();
-    rules
-        .kinds
-        .get_mut(&Kind::from(KIND))
-        .expect("it is registered")
-        .history = HistoryDetail::Newest(1);
-    let mut later = Shell {
-        kernel: Kernel::new(rules, Epoch(2), 0),
-        history: Vec::new(),
-    };
-    for (number, family) in before.kernel.families() {
-        assert_eq!(later.kernel.take_in(*number, family.members.clone(), &[]), Ok(()));
-    }
-    later.feed(5, Event::Recovered);
+    let mut later = started_with(&before, HistoryDetail::Newest(1));
     assert_eq!(next(&mut later), []);
     assert_eq!((row(&later).history_from, row(&later).standing), (0, 2));
+}
+
+#[test]
+fn a_visit_stands_once_when_its_kind_keeps_all_between_its_attempts() {
+    let busy = || StageOutcome::RetryAfter(std::time::Duration::ZERO, "busy".to_owned());
+    for more_attempts in 0..3 {
+        let mut before = keeping(HistoryDetail::Newest(3));
+        next(&mut before);
+        end(&mut before, ROOT, busy());
+        let mut later = started_with(&before, HistoryDetail::Full);
+        for _ in 0..more_attempts {
+            end(&mut later, ROOT, busy());
+        }
+        next(&mut later);
+        assert_eq!(row(&later).standing, 1, "{more_attempts} attempts fail");
+        settle_standing(&mut later.history);
+        let standing = later.history.iter().filter(|entry| entry.stands).count();
+        assert_eq!(standing, 1, "as the history says");
+        next(&mut later);
+        assert_eq!(row(&later).standing, 2);
+    }
 }
 
 #[test]

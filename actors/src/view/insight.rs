@@ -29,6 +29,9 @@ pub struct Explanation {
     pub links: Vec<Link>,
     /// The ends of the chains: what each procedure waits for that waits for no other procedure.
     pub ends: Vec<ChainEnd>,
+    /// How many members of its family wait behind it at gates, directly or behind others that do; at most 1,000 are
+    /// counted.
+    pub waiting_behind: usize,
     /// The deadlocks in which the chains end.
     pub deadlocks: Vec<Deadlock>,
     /// `true` if there are more links than are shown.

@@ -1,5 +1,5 @@
-//! `parked`: procedures that wait for a timer or an event, then are woken all at
-//! once. What a waiting one costs in memory, and how fast all of them go on.
+//! `parked`: procedures that wait for a timer, an event or a person, then are woken
+//! all at once. What a waiting one costs in memory, and how fast all of them go on.
 //!
 //! Memory is what the whole process has in the machine's, before and after: the
 //! store's own buffers grow with what is journalled, and the allocator rounds up.
@@ -12,9 +12,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt, stream};
 use procession::provider::Clock;
-use procession::{Executor, Procedure, StageContext, StageError, Step, Timestamp};
+use procession::{Executor, ListFilter, OperatorRequest, Procedure, StageContext, StageError, Step, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use clock::ForwardClock;
@@ -27,12 +27,16 @@ use super::{BenchError, STOP_TIME, machine};
 
 /// Submissions under way at once.
 const SUBMITTERS: u32 = 1_024;
+/// Questions that are read, and answered at once.
+const PAGE: usize = 1_000;
 /// How far away the timers are: farther than parking takes.
 const AWAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Results are kept longer than that, so that no eviction falls into a round.
 const KEEP: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// Name of the event.
 const EVENT: &str = "go";
+/// What each asks.
+const QUESTION: &str = "May it go on?";
 
 /// What they wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
@@ -42,6 +46,8 @@ enum On {
     Timers,
     /// An event; one broadcast wakes them.
     Events,
+    /// The answer to a question; each is answered by itself.
+    Questions,
 }
 
 /// Options of `parked`.
@@ -63,9 +69,16 @@ pub(super) struct ParkedArgs {
 /// Waits once, and ends.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Sleeper {
-    /// When it wakes; none if an event wakes it.
-    until: Option<Timestamp>,
+    wait: Wait,
     payload: String,
+}
+
+/// What a procedure waits for.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+enum Wait {
+    Timer(Timestamp),
+    Event,
+    Question,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -85,13 +98,18 @@ impl Procedure for Sleeper {
     }
 
     async fn execute(&mut self, stage: Stage, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        Ok(match (stage, self.until) {
-            (Stage::Park, Some(until)) => Step::Sleep {
+        Ok(match (stage, self.wait) {
+            (Stage::Park, Wait::Timer(until)) => Step::Sleep {
                 until,
                 then: Stage::End,
             },
-            (Stage::Park, None) => Step::Wait {
+            (Stage::Park, Wait::Event) => Step::Wait {
                 event: EVENT.to_owned(),
+                timeout: None,
+                then: Stage::End,
+            },
+            (Stage::Park, Wait::Question) => Step::Ask {
+                question: QUESTION.to_owned(),
                 timeout: None,
                 then: Stage::End,
             },
@@ -145,6 +163,7 @@ pub(super) async fn run(args: ParkedArgs) -> Result<(), BenchError> {
     let on = match args.on {
         On::Timers => "a timer each",
         On::Events => "one event",
+        On::Questions => "an answer each",
     };
     let telling = Telling {
         workload: "parked",
@@ -207,7 +226,11 @@ impl Bench<'_> {
     /// Submits so many, and waits until each is parked and its actor gone.
     async fn park(&self, procedures: u32) -> Result<Parked, BenchError> {
         let sleeper = Sleeper {
-            until: (self.on == On::Timers).then(|| self.clock.now().after(AWAY)),
+            wait: match self.on {
+                On::Timers => Wait::Timer(self.clock.now().after(AWAY)),
+                On::Events => Wait::Event,
+                On::Questions => Wait::Question,
+            },
             payload: self.payload.clone(),
         };
         let resident = machine::resident_bytes();
@@ -238,8 +261,31 @@ impl Bench<'_> {
                     return Err(BenchError::Asleep { woken, procedures });
                 }
             }
+            On::Questions => self.answer_all().await?,
         }
         until(self.executor, |snapshot| snapshot.live_families == 0).await?;
         probe.end(self.executor, f64::from(procedures)).await
+    }
+
+    /// Answers all that ask, page by page.
+    async fn answer_all(&self) -> Result<(), BenchError> {
+        let filter = ListFilter {
+            live_only: true,
+            ..ListFilter::default()
+        };
+        let mut from = None;
+        loop {
+            let page = self.executor.list(filter.clone(), from, PAGE).await?;
+            let answers = page.items.iter().map(|status| {
+                let by = OperatorRequest::new("bench", "it was asked");
+                self.executor.decide(status.id, &true, by)
+            });
+            let mut answered = stream::iter(answers).buffer_unordered(PAGE);
+            while answered.try_next().await?.is_some() {}
+            from = page.next;
+            if from.is_none() {
+                return Ok(());
+            }
+        }
     }
 }

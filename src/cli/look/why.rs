@@ -69,6 +69,12 @@ fn show(explanation: &ExplanationView, is_running: bool) {
         };
         say(format!("  {} waits for no other one; {moves}", end.id));
     }
+    match explanation.behind {
+        0 => {}
+        1 => say(format!("  1 waits behind {} at gates", explanation.id)),
+        1_000.. => say(format!("  1000 or more wait behind {} at gates", explanation.id)),
+        several => say(format!("  {several} wait behind {} at gates", explanation.id)),
+    }
     for CycleView { cycle, remedy, .. } in &explanation.deadlocks {
         let ids: Vec<&str> = cycle.iter().map(|link| link.from.as_str()).collect();
         say(format!("a deadlock: {} wait for each other; {remedy}", ids.join(", ")));

@@ -99,6 +99,7 @@
  * @property {{done: number, total: number}|null} children
  * @property {Link[]} links
  * @property {{id: string, until: string, since: string}[]} ends
+ * @property {number} behind
  * @property {Cycle[]} deadlocks
  * @property {boolean} truncated
  *

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use procession::messages::{Submit, SubmitBatch};
-use procession::testkit::{FaultPlan, Run, Trouble, World};
+use procession::provider::Clock;
+use procession::testkit::{FaultPlan, Run, TestClock, Trouble, World};
 use procession::{
     Builder, CauseKind, Ending, Procedure, ProcedureError, ProcedureId, RetryPolicy, Sequence, StageContext,
     StageError, Step, Steps, Timestamp, WaitReason,
@@ -258,6 +259,101 @@ fn f_012_whatever_crash_follows_it_ends_alike() -> Tested {
         // The start's own, an attempt that fails, its backoff, two stages.
         assert_eq!(enumerate_later(prepare, kinds, drive, check)?, 1 + 4);
     }
+    Ok(())
+}
+
+#[test]
+fn g_075_retries_and_a_yield_leave_the_count_of_cut_offs_as_it_is() -> Tested {
+    let yields = Act::Yield(1, Box::new(Act::Done(7)));
+    let held = Act::Held("go".to_owned(), Box::new(yields));
+    let all = || plan("p", [Act::Repeated(Box::new(Act::Retry(1, Box::new(held.clone()))))]);
+    let (world, lab) = (World::new(), Lab::default());
+    // Two crashes, then a drain whose deadline passes.
+    for (by_drain, calls) in [(false, 2), (false, 3), (true, 4)] {
+        world.run(
+            FaultPlan::none(),
+            |builder| kinds(&lab, builder),
+            async |run| {
+                submit(run, Planned(all()), "p").await?;
+                run.settle().await;
+                run.pass(Duration::from_secs(1)).await;
+                run.until("its stage is out", || lab.count("p1") == calls).await?;
+                if by_drain {
+                    let report = run.wait(run.executor.drain(Duration::from_secs(1))).await??;
+                    assert_eq!((report.finished, report.left), (0, 1));
+                    return Ok(());
+                }
+                crash::<Tested>(run).await
+            },
+        )?;
+    }
+    lab.open("go");
+    live_in(&world, &lab, async |run| {
+        let handle = submit(run, Planned(all()), "p").await?;
+        assert_eq!(run.wait(handle.outcome()).await??, 7);
+        Ok(())
+    })?;
+    let told = [0, 0, 1, 2, 3, 3].map(|times| format!("p1 repeated {times}"));
+    assert_eq!(lab.noted(), told);
+    Ok(())
+}
+
+/// Calls another system, which answers after 10 s, and waits for 3 s in its first attempt.
+#[derive(Serialize, Deserialize)]
+struct Calling;
+
+impl Procedure for Calling {
+    const KIND: &'static str = "calling";
+    type Stage = ();
+    type Env = (Said, TestClock);
+    type Output = String;
+
+    fn first(&self) {}
+
+    async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        let (said, clock) = cx.env().clone();
+        let answers = clock.now().after(Duration::from_secs(10));
+        let call = async move {
+            let _dropped = Dropped(said.clone(), "call");
+            clock.sleep_until(answers).await;
+            said.say("answered".to_owned());
+            "done".to_owned()
+        };
+        let patience = Duration::from_secs(if cx.attempt() == 1 { 3 } else { 11 });
+        Ok(Step::Done(cx.within(patience, call).await?))
+    }
+}
+
+#[test]
+fn g_075_a_call_that_takes_too_long_is_dropped_and_made_again() -> Tested {
+    let (world, said) = (World::new(), Said::default());
+    let env = (said.clone(), world.clock.clone());
+    let drive = async |run: &Run| {
+        let handle = submit(run, Calling, "p").await?;
+        run.settle().await;
+        run.pass(Duration::from_secs(3)).await;
+        run.settle().await;
+        assert_eq!(
+            said.all(),
+            ["call dropped"],
+            "its future is dropped when the time is up"
+        );
+        assert_eq!(run.wait(handle.outcome()).await??, "done");
+        let history = run.executor.history(handle.id()).await?;
+        let [first, second] = &history[..] else {
+            return Err(format!("{history:?}").into());
+        };
+        assert_eq!(
+            (first.ending, first.error.as_deref(), first.ended),
+            (Ending::Retry, Some("timed out after 3 s"), Timestamp(3_000_000))
+        );
+        assert_eq!(second.begun, Timestamp(4_000_000), "after the backoff");
+        assert_eq!(run.now(), Timestamp(14_000_000));
+        Ok(())
+    };
+    let register = |builder: Builder| builder.register::<Calling>(env);
+    world.run(FaultPlan::none(), register, drive)?.done()?;
+    assert_eq!(said.all(), ["call dropped", "answered", "call dropped"]);
     Ok(())
 }
 

@@ -218,6 +218,7 @@ fn f_004_one_verdict_says_that_a_person_must_decide() -> Tested {
             ("sibling", "1.1".to_owned()),
             ("unsuccessful", "1".to_owned()),
             ("cause", "boom".to_owned()),
+            ("behind", "1".to_owned()),
         ];
         assert_eq!(facts, Some(expected));
         let explanation = run.executor.explain(member(3)).await?;
@@ -232,8 +233,10 @@ fn f_004_one_verdict_says_that_a_person_must_decide() -> Tested {
             matches!(until.as_slice(), [WakeSource::Operator(WaitReason::Gate)]),
             "{until:?}"
         );
+        assert_eq!(run.executor.explain(member(2)).await?.waiting_behind, 1);
         let dry = run.executor.retry_now(member(2), ann().dry_run()).await?;
-        assert_eq!(dry.changed, 1);
+        let next = dry.plan.map(|plan| plan.moves_next);
+        assert_eq!((dry.changed, next), (1, Some(vec![member(2)])), "its gate opens");
         assert!(is_at_gate(&state_of(run, 2).await?), "nothing has changed");
         run.executor.retry_now(member(2), ann()).await?;
         run.wait(handle.outcome()).await??;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{
-    AskError, Ending, ListFilter, OperatorRequest, ProcedureId, ProcedureState, Rule, Timestamp, Verdict, WaitReason,
+    AskError, BypassAs, BypassScope, Ending, ListFilter, OperatorRequest, ProcedureId, ProcedureState, Rule, Timestamp,
+    Verdict, WaitReason,
 };
 
 use crate::rollback::helper::{at_rest, enumerate_client, rolled_back, submit};
@@ -253,6 +254,52 @@ fn f_010_an_abort_leaves_no_question() -> Tested {
         Ok(())
     })?;
     assert_eq!((done.commits, lab.line().as_str()), (7, "r1 c1 d1 e1 r1'"));
+    Ok(())
+}
+
+#[test]
+fn f_010_those_at_gates_behind_one_that_asks_are_counted() -> Tested {
+    let lab = Lab::default();
+    live(&lab, async |run| {
+        let asker = plan("a", [Act::Ask("which?".to_owned(), None), Act::DoneAnswer]);
+        let done = |name| child(name, Act::Done(1));
+        let children = vec![asker, done("b").after([0]), done("c").after([1]), done("d")];
+        let spawn = Act::Spawn(children, procession::JoinPolicy::AllFinished, 0);
+        let handle = submit(run, Planned(plan("r", [spawn, Act::Done(3)])), "r").await?;
+        run.settle().await;
+        let member = |number| ProcedureId::new(handle.id().family, number);
+        let verdicts = undecided(run).await?;
+        let [verdict] = &verdicts[..] else {
+            return Err(format!("{verdicts:?}").into());
+        };
+        assert_eq!(
+            (verdict.procedure, verdict.fact("behind")),
+            (Some(member(1)), Some("2"))
+        );
+        let told = "at stage 2 asks while 2 wait behind it at gates: which?";
+        assert!(verdict.text.ends_with(told), "{}", verdict.text);
+        for (number, behind) in [(0, 0), (1, 2), (2, 1), (3, 0)] {
+            let explanation = run.executor.explain(member(number)).await?;
+            assert_eq!(explanation.waiting_behind, behind, "of {number}");
+        }
+
+        // An answer moves the one that asks alone: its next stage has yet to end.
+        let answered = run.executor.decide(member(1), &5_i64, by("dry").dry_run()).await?;
+        let next = answered.plan.map(|plan| plan.moves_next);
+        assert_eq!(next, Some(Vec::new()));
+        let by_end = by("end").dry_run();
+        let ended = run
+            .executor
+            .bypass(member(1), BypassScope::Alone, BypassAs::Success, by_end)
+            .await?;
+        let next = ended.plan.map(|plan| plan.moves_next);
+        assert_eq!(next, Some(vec![member(2)]), "the gate that opens");
+        decides(run, member(1), 5).await?;
+        assert_eq!(run.wait(handle.outcome()).await??, 3);
+        assert_eq!(undecided(run).await?, []);
+        Ok(())
+    })?;
+    assert_eq!(lab.line(), "r1 a1 d1 a2 b1 c1 r2");
     Ok(())
 }
 

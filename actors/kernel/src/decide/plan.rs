@@ -18,6 +18,7 @@ impl Draft<'_> {
             ..Plan::default()
         };
         self.freed_now(&mut plan);
+        plan.moves_next = self.released_members(verb);
         if let Some(target) = verb.target() {
             if let Verb::Bypass(..) = verb {
                 self.stays_bypassed(&mut plan);
@@ -40,7 +41,29 @@ impl Draft<'_> {
         }
         plan.truncated |= plan.freed.len() > PLAN_NAMED;
         plan.freed.truncate(PLAN_NAMED);
+        plan.cut_moves_next();
         plan
+    }
+
+    /// Returns the members that move because of this decision: first those whose gates open, then those that waited
+    /// for children or for a place in the width. The target is listed only if its own gate opens.
+    fn released_members(&self, verb: &Verb) -> Vec<ProcedureId> {
+        let mut opened = Vec::new();
+        let mut others = Vec::new();
+        for (before, after) in self.changes() {
+            let wait = before.and_then(|before| before.wait.as_ref());
+            if after.wait.as_ref() == wait || after.is_ended() || self.is_stopping(after) {
+                continue;
+            }
+            let waited_for_others = matches!(wait, Some(WaitReason::Children | WaitReason::Width));
+            if wait == Some(&WaitReason::Gate) {
+                opened.push(after.id);
+            } else if waited_for_others && verb.target() != Some(after.id) && after.wait != Some(WaitReason::Paused) {
+                others.push(after.id);
+            }
+        }
+        opened.append(&mut others);
+        opened
     }
 
     fn told_to_limiter(&self) -> Vec<AdmissionEffect> {

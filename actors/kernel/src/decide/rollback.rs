@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::draft::Draft;
+use super::stage::attempt_stands;
 use crate::cause::NotUndone;
 use crate::effect::DispatchEffect;
 use crate::family::Scope;
@@ -78,7 +79,11 @@ impl Draft<'_> {
             locks: None,
             note: None,
         })));
-        row.standing += u32::from(stands && row.attempt == 0);
+        match row.attempt {
+            0 => row.standing += u32::from(stands),
+            1.. if stands => attempt_stands(row),
+            1.. => {}
+        }
         row.history = number;
         self.attempts_settled(row);
     }

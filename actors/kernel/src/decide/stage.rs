@@ -254,7 +254,8 @@ impl Draft<'_> {
             (0, true) => row.standing += 1,
             // The visit stood for its failed attempts, and the newest attempt replaces these.
             (1.., false) => row.standing = row.standing.saturating_sub(1),
-            (0, false) | (1.., true) => {}
+            (1.., true) => attempt_stands(row),
+            (0, false) => {}
         }
         row.history = number;
         if let Some(entries) = window {
@@ -632,6 +633,12 @@ const fn is_retry(outcome: &StageOutcome) -> bool {
         outcome,
         StageOutcome::Retry(_) | StageOutcome::RetryAfter(..) | StageOutcome::Panicked(_)
     )
+}
+
+/// Counts a later attempt of a visit on the rollback stack. The failed attempts before it were counted, unless the kind
+/// kept only the newest entries then: nothing of such a procedure stood.
+pub(super) fn attempt_stands(row: &mut Row) {
+    row.standing = row.standing.max(1);
 }
 
 /// Returns `true` if value, writes, submissions and signals of the stage are part of its commit.

@@ -290,13 +290,17 @@ fn a_store_of_format_1_becomes_one_of_this_format_with_its_first_commit() -> Out
         block_on(store.get(Space::Audit, b"1".to_vec()))?,
         Some(b"entry".to_vec())
     );
-    // The error of a release that reads up to format 1.
-    let refused = open::admit_format(place.path(), 2, 1).err().ok_or("it was admitted")?;
-    let text = refused.to_string();
-    assert!(
-        text.contains("format 2") && text.contains("reads up to 1") && text.contains("the release that wrote it"),
-        "{text}"
-    );
+    // The errors of a release that reads up to format 1, and of the one before this format.
+    for (found, known) in [(2, 1), (FORMAT, FORMAT - 1)] {
+        let refused = open::admit_format(place.path(), found, known);
+        let text = refused.err().ok_or("it was admitted")?.to_string();
+        let told = [
+            format!("format {found}"),
+            format!("reads up to {known}"),
+            "the release that wrote it".to_owned(),
+        ];
+        assert!(told.iter().all(|told| text.contains(told)), "{text}");
+    }
     assert!(open::admit_format(place.path(), 1, 2).is_ok());
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Dry runs: the changes that the limiter would receive, and the procedures that would move next.
 
+use std::collections::BTreeSet;
+
 use procession_kernel::{AdmissionEffect, Freed, Plan, ProcedureId};
 
 use super::Admission;
@@ -40,12 +42,15 @@ impl<A> Admission<A> {
     /// Completes a plan with the limiter's answer.
     pub(in crate::supervisor) fn complete_plan(&self, simulated: Option<Simulated>, plan: &mut Plan) {
         let Some(Simulated { released, served }) = simulated else {
-            let text = "the procedures that move next are not listed: too many hold or wait for something";
+            let text = "the procedures that are admitted next are not listed: too many hold or wait for something";
             plan.warnings.push(text.to_owned());
             return;
         };
         let procedure = |claim| self.claims.procedure(claim);
-        plan.moves_next = served.into_iter().filter_map(|claim| procedure(claim.id)).collect();
+        let mut listed: BTreeSet<ProcedureId> = plan.moves_next.iter().copied().collect();
+        let admitted = served.into_iter().filter_map(|claim| procedure(claim.id));
+        plan.moves_next.extend(admitted.filter(|id| listed.insert(*id)));
+        plan.cut_moves_next();
         // The kernel knows nothing of a quarantined family.
         for (claim, needs) in released {
             let id = procedure(claim).filter(|id| !needs.is_empty() && !plan.freed.iter().any(|freed| freed.id == *id));

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use super::diagnosis_input::DiagnosisInput;
 use super::queue_reading::Explained;
+use super::undecided::{BehindCounter, STEPS};
 use crate::error::AskError;
 use crate::journal::codec;
 use crate::read::CommittedReader;
@@ -142,6 +143,7 @@ impl DiagnosisInput<'_> {
             particulars,
             ends: self.ends(id, &links),
             links,
+            waiting_behind: BehindCounter::new(self.kernel, STEPS).count(id),
             deadlocks: graph.deadlocks(),
             truncated,
         })
@@ -270,6 +272,7 @@ pub(crate) async fn stored(committed: &CommittedReader, id: ProcedureId) -> Resu
         particulars: None,
         links: Vec::new(),
         ends: Vec::new(),
+        waiting_behind: 0,
         deadlocks: Vec::new(),
         truncated: false,
     };

@@ -9,7 +9,7 @@ use procession_kernel::{
 };
 
 use super::diagnosis_input::DiagnosisInput;
-use super::undecided::undecided;
+use super::undecided::{BehindCounter, STEPS_OF_GATE, behind_fact, behind_text, undecided};
 use super::{EngineState, Health};
 use crate::journal::codec;
 use crate::supervisor::dispatch::failed_reads::ReadTrouble;
@@ -338,8 +338,11 @@ impl DiagnosisInput<'_> {
         if let Some(cause) = &blamed.cause {
             facts.push(("cause", cause.text.clone()));
         }
+        let behind = BehindCounter::new(self.kernel, STEPS_OF_GATE).count(row.id);
+        facts.extend(behind_fact(behind));
         let text = format!(
-            "waits for a person to decide: {} before it did not succeed, so it cannot begin by itself",
+            "waits for a person to decide{}: {} before it did not succeed, so it cannot begin by itself",
+            behind_text(behind),
             blamed.id
         );
         Some(of_row(Rule::Undecided, row, facts, &text))

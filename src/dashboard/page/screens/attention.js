@@ -86,6 +86,7 @@ const idOf = (verdict) => verdict.deadlock?.victim ?? verdict.procedure;
 /** Where more is told. @param {import('../types.js').Verdict} verdict */
 function pathOf(verdict) {
   const id = idOf(verdict);
+  if (!id && verdict.rule === 'undecided') return listOf('reason:decision');
   return !id ? 'engine' : verdict.deadlock ? `waits?id=${id}` : pageOf(id);
 }
 
@@ -93,7 +94,7 @@ function pathOf(verdict) {
 function Offers({ verdict }) {
   const id = idOf(verdict);
   const path = pathOf(verdict);
-  if (!id) return html`<a class="button" href=${path}>Engine</a>`;
+  if (!id) return html`<a class="button" href=${path}>${verdict.rule === 'undecided' ? 'All that ask' : 'Engine'}</a>`;
   const kind = verdict.facts.kind;
   return html`
     ${verdict.rule === 'retry_storm' && kind && html`<${PauseKind} kind=${kind} />`}

@@ -8,7 +8,7 @@ import { Ago, At, Copy, Hour, Id, Linked, Shape, Shown, State } from '../parts.j
 import { setQuery } from '../router.js';
 import { harm, keyOf, RULES, shown, standing, why } from '../states.js';
 import { tabsOf } from '../tabs.js';
-import { count, local, sentence } from '../words.js';
+import { count, local, sentence, several } from '../words.js';
 
 /** @typedef {import('../types.js').Row} Row */
 
@@ -92,6 +92,7 @@ function Sentence({ row, waits, body }) {
       <p class="why">
         <${Linked} text=${sentence(local(what, at))} self=${row.id} />${children && `: ${children.done} of ${children.total} done`}${permit && `: ${permit.used}${permit.limit === null ? '' : ` of ${permit.limit}`} are out`}${named(', held by', holders)}${place && html`, place ${place.place} of ${place.of}`}${named(children ? ', not yet' : ', behind', before)}${more && `; ${more}`}${body.paused_by.map((/** @type {any} */ by) => html`; <${Linked} text=${by.what} self=${row.id} /> was paused by ${by.who ?? 'an operator'}${by.why && `: “${by.why}”`}`)}.
         ${!row.ended && ends.map((end) => html` <${Id} id=${end.id} /> moves when ${local(end.until, at)}. `)}
+        ${!row.ended && waits && waits.behind > 0 && html`${several(waits.behind, 'procedure waits', 'procedures wait')}${waits.behind >= 1_000 && ' or more'} behind it at gates. `}
         ${!row.ended && waits && (waits.links.length > 0) && html`<a class="more" href=${`waits?id=${row.id}`}>Show waits</a>`}
       </p>
       <p class="next">Next: ${local(row.next, at).replace(/^nothing: /, 'nothing, ')}.</p>
