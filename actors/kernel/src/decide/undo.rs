@@ -174,8 +174,15 @@ impl Draft<'_> {
             // Older attempts of that visit are below this entry, and go with it.
             let row = self.row(id).filter(|row| row.visit == top.visit);
             let older = row.map(|row| row.attempts_kept.clone()).unwrap_or_default();
-            for number in older.into_iter().chain([top.number]).collect::<BTreeSet<u32>>() {
-                self.record(Record::HistoryDropped(top.family, number));
+            let mut dropped: BTreeSet<u32> = older.into_iter().chain([top.number]).collect();
+            if top.locks.is_some() {
+                // It says under which locks the entries below it ran. Without it a start would take those of an entry
+                // above it that the rollback has passed over.
+                dropped.remove(&top.number);
+                self.record(Record::History(Box::new(top)));
+            }
+            for number in dropped {
+                self.record(Record::HistoryDropped(scope.family, number));
             }
             self.change(id, |row| row.attempts_kept.clear());
         } else {
