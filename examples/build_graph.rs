@@ -12,8 +12,8 @@
 //! begins in the commit in which the last of these succeeds. Here no tool on the machine can draw the pictures, so the
 //! package waits. It would wait as well after a crash, for days: all of it is on disk.
 //!
-//! A program lets it go on with `Executor::retry_now`, as below. On the dashboard the build's tab *Graph* shows who waits
-//! for whom, and the button *Retry now* of the package does the same; so does `procession retry`.
+//! A program lets it go on with `Executor::retry_now`, as below. With `--page` the example serves a dashboard, and leaves
+//! that to you: the tab *Graph* of the build shows who waits for whom, and the package has the button *Retry now*.
 #![expect(clippy::print_stdout, reason = "an example talks")]
 
 use std::error::Error;
@@ -134,12 +134,39 @@ async fn waiting(executor: &Executor) -> Result<Option<(ProcedureId, String)>, B
     Ok(undecided.find_map(|verdict| Some((verdict.procedure?, verdict.text))))
 }
 
-/// Does what a person would: draws the pictures elsewhere, puts them where they belong, and lets the target begin.
-async fn repair(executor: &Executor, directory: &Path, target: ProcedureId) -> Result<(), Box<dyn Error>> {
-    fs::write(directory.join("pictures"), "pictures, drawn by ann\n")?;
+/// Does what a person would: draws the pictures elsewhere, and puts them where they belong.
+fn draw(directory: &Path) -> std::io::Result<()> {
+    fs::write(directory.join("pictures"), "pictures, drawn by ann\n")
+}
+
+/// Lets a target begin, although it waits for one that has failed.
+async fn let_begin(executor: &Executor, target: ProcedureId) -> Result<(), Box<dyn Error>> {
     let by = OperatorRequest::new("ann", "the pictures were drawn elsewhere");
     executor.retry_now(target, by).await?;
     Ok(())
+}
+
+/// Serves a dashboard on this machine, where a person lets the target begin.
+#[cfg(feature = "dashboard")]
+async fn serve_page(executor: &Executor) -> Result<(), Box<dyn Error>> {
+    use actix_web::{App, HttpRequest, HttpServer, web};
+    use procession::dashboard::{Dashboard, Grant};
+
+    let may_do_all = |_: &HttpRequest| Grant::All { who: "you".to_owned() };
+    let dashboard = Dashboard::builder(executor).access(may_do_all).start().await?;
+    let scope = move || web::scope("/builds").configure(dashboard.routes());
+    let server = HttpServer::new(move || App::new().service(scope()));
+    let server = server.workers(1).bind(("127.0.0.1", 0))?;
+    for address in server.addrs() {
+        println!("open http://{address}/builds/ and press Retry now at the package");
+    }
+    actix_rt::spawn(server.run());
+    Ok(())
+}
+
+#[cfg(not(feature = "dashboard"))]
+async fn serve_page(_: &Executor) -> Result<(), Box<dyn Error>> {
+    Err("the page needs the feature dashboard".into())
 }
 
 #[actix_rt::main]
@@ -160,7 +187,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
     };
     println!("{why}");
-    repair(&executor, directory.path(), target).await?;
+    draw(directory.path())?;
+    if std::env::args().any(|word| word == "--page") {
+        serve_page(&executor).await?;
+    } else {
+        let_begin(&executor, target).await?;
+    }
 
     let id = build.id();
     println!("{} of {} targets were made by the build:", build.await?, TARGETS.len());
@@ -202,9 +234,10 @@ mod tests {
             while !has_ended().await {
                 match waiting(&run.executor).await.map_err(text)? {
                     // It may have been let go on before the last crash.
-                    Some((target, _)) => repair(&run.executor, directory.path(), target)
-                        .await
-                        .unwrap_or_default(),
+                    Some((target, _)) => {
+                        draw(directory.path())?;
+                        let_begin(&run.executor, target).await.unwrap_or_default();
+                    }
                     None => tokio::task::yield_now().await,
                 }
             }
