@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::try_join_all;
 use procession::testkit::{Fault, FaultPlan, MemoryDisk, MemoryStore};
-use procession::{AskError, Builder, Executor};
+use procession::{AskError, Builder, Executor, ProcedureState};
 
 use crate::Outcome;
 use crate::census::{Census, alone, in_system};
@@ -124,6 +124,10 @@ fn an_idle_engine_learns_by_its_renewals_that_it_was_fenced() -> Outcome {
         let first = Arc::new(MemoryStore::open_shared(&disk, plan())?);
         let overtaken = builder(&first).start().await?;
         let parked = overtaken.submit(Parked).await?.id();
+        // Its first stage is a commit of its own; from then on the engine has nothing to commit.
+        while overtaken.status(parked).await?.state != ProcedureState::Waiting {
+            actix_rt::task::yield_now().await;
+        }
         let waiter = {
             let overtaken = overtaken.clone();
             actix_rt::spawn(async move { overtaken.outcome(parked).await.map(|_| ()) })
