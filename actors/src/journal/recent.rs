@@ -8,6 +8,7 @@
 //! This module does not depend on a store: records are of any byte type that the store reads and writes without a
 //! copy.
 
+mod groups;
 mod index;
 mod record;
 

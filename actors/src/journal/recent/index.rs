@@ -1,11 +1,11 @@
 //! The index of recent commits: which record holds the newest version of each key, and where.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use super::Bytes;
+use super::groups::Groups;
 use super::record::{BatchRecord, DELETED};
 use crate::journal::keys::Space;
 
@@ -43,6 +43,9 @@ pub(in crate::journal) struct ShortKey {
     length: u8,
 }
 
+/// What tells apart keys that begin with the same eight bytes: the other eight, as a number, and the key's length.
+pub(super) type Tail = (u64, u8);
+
 impl Ord for ShortKey {
     fn cmp(&self, other: &Self) -> Ordering {
         self.order().cmp(&other.order())
@@ -69,6 +72,22 @@ impl ShortKey {
     /// Compares the bytes as one number.
     const fn order(self) -> (u128, u8) {
         (u128::from_be_bytes(self.bytes), self.length)
+    }
+
+    /// Returns the first eight bytes as a number, and the tail. In this order they sort as the key does.
+    pub(super) const fn split(self) -> (u64, Tail) {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = self.bytes;
+        let head = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+        (head, (u64::from_be_bytes([i, j, k, l, m, n, o, p]), self.length))
+    }
+
+    pub(super) const fn joined(head: u64, (rest, length): Tail) -> Self {
+        let [a, b, c, d, e, f, g, h] = head.to_be_bytes();
+        let [i, j, k, l, m, n, o, p] = rest.to_be_bytes();
+        Self {
+            bytes: [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p],
+            length,
+        }
     }
 
     pub(in crate::journal) const fn length(self) -> u8 {
@@ -135,7 +154,7 @@ pub(in crate::journal) struct Table<B> {
     /// Keys of the records in the keyspace `recent`.
     numbers: Vec<u64>,
     bytes: usize,
-    parts: [BTreeMap<ShortKey, ValueSpan>; PARTS.len()],
+    parts: [Groups<ValueSpan>; PARTS.len()],
 }
 
 impl<B> Default for Table<B> {
@@ -174,8 +193,8 @@ impl<B: Bytes> Table<B> {
 
     /// Returns the newest value of each key of a part, in key order; `None` marks a deleted key.
     pub(in crate::journal) fn entries(&self, part: usize) -> impl Iterator<Item = (ShortKey, Option<&[u8]>)> {
-        let entries = self.parts.get(part).into_iter().flatten();
-        entries.map(|(short, span)| (*short, self.value(*span)))
+        let entries = self.parts.get(part).into_iter().flat_map(Groups::iter);
+        entries.map(|(short, span)| (short, self.value(*span)))
     }
 
     fn value(&self, span: ValueSpan) -> Option<&[u8]> {
@@ -187,7 +206,7 @@ impl<B: Bytes> Table<B> {
 
     /// Returns `None` if the key is not here, and `Some(None)` if it is deleted.
     fn get(&self, part: u8, short: ShortKey) -> Option<Option<&[u8]>> {
-        let span = self.parts.get(usize::from(part))?.get(&short)?;
+        let span = self.parts.get(usize::from(part))?.get(short)?;
         Some(self.value(*span))
     }
 
@@ -200,7 +219,7 @@ impl<B: Bytes> Table<B> {
         entries
             .into_iter()
             .flatten()
-            .map(|(short, span)| (*short, self.value(*span)))
+            .map(|(short, span)| (short, self.value(*span)))
     }
 }
 

@@ -73,9 +73,8 @@ impl<B: Bytes> Encoder<B> {
         if self.bytes.is_empty() {
             self.bytes.push(VERSION);
         }
-        self.bytes.push(part);
-        self.bytes.push(short.length());
-        self.bytes.extend_from_slice(&length.to_le_bytes());
+        let [a, b, c, d] = length.to_le_bytes();
+        self.bytes.extend_from_slice(&[part, short.length(), a, b, c, d]);
         self.bytes.extend_from_slice(short.key());
         let at = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
         self.bytes.extend_from_slice(value.unwrap_or_default());
