@@ -7,6 +7,8 @@ mod submission;
 pub use builder::Builder;
 pub use submission::Submission;
 
+use std::fmt;
+use std::future::Future;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,6 +43,16 @@ use crate::handle::Handle;
 pub struct Executor {
     /// In one place: each copy of an address takes memory of its own, and every submission and every handle has an executor.
     engine: Arc<Engine>,
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executor")
+            .field("kinds", &self.engine.kinds().count())
+            .field("durable", &self.engine.durable())
+            .field("is_stopping", &self.engine.is_stopping())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Executor {
@@ -117,17 +129,20 @@ impl Executor {
     /// # Errors
     ///
     /// [`SubmitError`], also if one of them alone cannot be accepted. Nothing of the batch is stored then.
-    pub async fn submit_batch<P: Procedure>(
+    pub fn submit_batch<P: Procedure>(
         &self,
         batch: impl IntoIterator<Item = Submission<P>>,
-    ) -> Result<Vec<Handle<P>>, SubmitError> {
-        let mut submits = Vec::new();
-        for submission in batch {
-            submits.push(submission.into_message().await?);
+    ) -> impl Future<Output = Result<Vec<Handle<P>>, SubmitError>> + Send {
+        let encoded: Vec<_> = batch.into_iter().map(Submission::encode).collect();
+        async move {
+            let mut submits = Vec::with_capacity(encoded.len());
+            for submission in encoded {
+                submits.push(submission.checked().await?);
+            }
+            let sent = self.engine.ask(SubmitBatch(submits)).await;
+            let ids = sent.map_err(|_| self.engine.unsubmitted())??;
+            Ok(ids.into_iter().map(|id| self.handle(id)).collect())
         }
-        let sent = self.engine.ask(SubmitBatch(submits)).await;
-        let ids = sent.map_err(|_| self.engine.unsubmitted())??;
-        Ok(ids.into_iter().map(|id| self.handle(id)).collect())
     }
 
     /// Gives the handle of a procedure that was submitted before.

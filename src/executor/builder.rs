@@ -1,5 +1,6 @@
 //! How an engine is set up: a place for the journal, kinds, limits, bounds.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,18 @@ pub struct Builder {
     checkpoint_bytes: usize,
     registry: Registry,
     settings: Settings,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("directory", &self.directory)
+            .field("own_store", &self.store.is_some())
+            .field("sync", &self.sync)
+            .field("placement", &self.settings.placement)
+            .field("limits", &self.settings.limits)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Builder {

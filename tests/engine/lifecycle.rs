@@ -18,6 +18,7 @@ mod kinds;
 pub(crate) mod kit;
 mod panic;
 mod retry;
+mod send;
 mod signals;
 mod spawn_bounds;
 mod steps;
