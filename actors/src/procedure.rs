@@ -10,7 +10,8 @@ use serde::de::DeserializeOwned;
 
 use crate::context::StageContext;
 use crate::hooks::{Finished, Submitted};
-use crate::step::{ChildOutcome, JoinVerdict, StageError, Step};
+use crate::stage_error::StageError;
+use crate::step::{ChildOutcome, JoinVerdict, Step};
 use crate::thresholds::KindThresholds;
 use crate::upgrade::{Old, UpgradeError};
 
@@ -204,7 +205,7 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// Returns how long one call of a stage may take; `None` is unbounded. It is asked before each call.
     ///
     /// When the time is up by the engine's clock, the engine drops the stage's future, and the attempt ends as a
-    /// [`StageError::Retry`] with the cause `timed out after 3 s`. Code is stopped where it awaits: a body that holds
+    /// [`StageError::TimedOut`] with the cause `timed out after 3 s`, and is tried again. Code is stopped where it awaits: a body that holds
     /// its thread is not, and work on other threads goes on. [`CallContext::within`](crate::CallContext::within) limits
     /// a part of a stage, [`timeout`](Self::timeout) the whole procedure.
     ///

@@ -22,7 +22,8 @@ use crate::hooks::{HookCall, HookPoint};
 use crate::journal::codec;
 use crate::kind_settings::KindSettings;
 use crate::procedure::Procedure;
-use crate::step::{ChildOutcome, JoinVerdict, StageError, Step, stage_needs};
+use crate::stage_error::StageError;
+use crate::step::{ChildOutcome, JoinVerdict, Step, stage_needs};
 use crate::thresholds::{KindThresholds, Measures, Thresholds};
 use crate::time_limit::within;
 use crate::upgrade::Old;
@@ -353,6 +354,7 @@ impl<P: Procedure> Typed<P> {
             Ok(Ok(step)) => self.step_taken(step, &mut next_needs),
             Ok(Err(StageError::Retry(text))) => StageOutcome::Retry(text),
             Ok(Err(StageError::RetryAfter(delay, text))) => StageOutcome::RetryAfter(delay, text),
+            Ok(Err(StageError::TimedOut(text))) => StageOutcome::TimedOut(text),
             Ok(Err(StageError::Fail(text))) => StageOutcome::Fail(text),
             Err(panic) => StageOutcome::Panicked(panic_text(&*panic)),
         };
@@ -361,6 +363,7 @@ impl<P: Procedure> Typed<P> {
             StageOutcome::Yield
                 | StageOutcome::Retry(_)
                 | StageOutcome::RetryAfter(..)
+                | StageOutcome::TimedOut(_)
                 | StageOutcome::Fail(_)
                 | StageOutcome::Panicked(_)
         );

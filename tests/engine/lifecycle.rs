@@ -6,6 +6,7 @@ mod children;
 mod children_rounds;
 mod custom_gates;
 mod detached;
+mod errors;
 mod failing_children;
 mod fan_out;
 mod graphs;

@@ -38,6 +38,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
         "procedure",
         "child",
         "step",
+        "stage_error",
         "signal",
         "context",
         "upgrade",

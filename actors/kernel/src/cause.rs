@@ -32,6 +32,9 @@ pub enum CauseKind {
     /// A child's gate could no longer open, so the child was never called.
     #[serde(rename = "g")]
     GateShut,
+    /// The last attempt of a stage exceeded a time limit of the stage, or of a part of it.
+    #[serde(rename = "l")]
+    StageTimedOut,
 }
 
 /// Cause of a failure: its kind, its text, and the procedure in which it began.
