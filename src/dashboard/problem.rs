@@ -241,7 +241,7 @@ impl From<AskError> for Problem {
             }
             AskError::BatchTooLarge { .. } => Self::request(text, "Send fewer at once."),
             AskError::BadKey { .. } => Self::request(text, "Give a key, or leave it out."),
-            AskError::NotNow(_) => Self::new(
+            AskError::NotNow { .. } => Self::new(
                 StatusCode::CONFLICT,
                 "not_now",
                 text,
