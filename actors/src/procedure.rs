@@ -183,7 +183,32 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// locks.
     ///
     /// Paths are hierarchical, such as `ns/table/region`. An exclusive lock excludes everything at and under its
-    /// path, but descendants may enter paths that their ancestors hold.
+    /// path, but descendants may enter paths that their ancestors hold. Make the path of names from outside with
+    /// [`LockPath::of`](procession_kernel::LockPath::of):
+    ///
+    /// ```
+    /// # use procession_actors::{Procedure, StageContext, StageError, Step};
+    /// # use procession_kernel::{LockNeed, LockPath};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Order { customer: String }
+    /// # impl Procedure for Order {
+    /// #     const KIND: &'static str = "order";
+    /// #     type Stage = ();
+    /// #     type Env = ();
+    /// #     type Output = ();
+    /// #     fn first(&self) {}
+    /// #     async fn execute(&mut self, _: (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    /// #         Ok(Step::Done(()))
+    /// #     }
+    /// fn locks(&self, _: &()) -> Vec<LockNeed> {
+    ///     vec![LockNeed::exclusive(LockPath::of(["customer", &self.customer]))]
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// A submission whose first stage asks for a path with an empty part is refused. A stage after which such a path is
+    /// asked for fails permanently.
     fn locks(&self, stage: &Self::Stage) -> Vec<LockNeed> {
         let _ = stage;
         Vec::new()

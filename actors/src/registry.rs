@@ -401,7 +401,8 @@ impl<P: Procedure> Typed<P> {
     fn step_taken(&self, step: Step<P>, next_needs: &mut NextStageNeeds) -> StageOutcome {
         if let (Some(next), Some(value)) = (step.next_stage(), &self.value) {
             match guarded("locks", || stage_needs(value, next)) {
-                Ok(known) => *next_needs = known,
+                Ok(Ok(known)) => *next_needs = known,
+                Ok(Err(why)) => return StageOutcome::Fail(why),
                 Err(why) => return StageOutcome::Panicked(why),
             }
         }

@@ -310,7 +310,10 @@ fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
         hold: P::HOLD,
         permits: ChildPermits::Exempt,
         locks_for_life: P::HOLD_LOCKS,
-        next_needs: stage_needs(procedure, &first),
+        next_needs: stage_needs(procedure, &first).map_err(|why| CodecError {
+            what: "the procedure cannot be submitted",
+            why,
+        })?,
         timeout: procedure.timeout(),
         on_timeout: procedure.on_timeout(),
         admission: Admission::default(),
@@ -322,17 +325,27 @@ fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
 }
 
 /// Asks a procedure what the kernel must know about a stage before it runs.
-pub(crate) fn stage_needs<P: Procedure>(procedure: &P, stage: &P::Stage) -> NextStageNeeds {
+///
+/// # Errors
+///
+/// The reason why the stage can never run, as a sentence.
+pub(crate) fn stage_needs<P: Procedure>(procedure: &P, stage: &P::Stage) -> Result<NextStageNeeds, String> {
     let mut locks = procedure.locks(stage);
+    if let Some(wrong) = locks.iter().find(|need| need.path.has_empty_part()) {
+        let path = wrong.path.as_str().replace('\0', "(empty)");
+        return Err(format!(
+            "stage {stage:?} asks for the lock \"{path}\", and a part of that path is empty; check the value before you submit it"
+        ));
+    }
     locks.sort_unstable();
     locks.dedup();
     let name = || format!("{stage:?}");
-    NextStageNeeds {
+    Ok(NextStageNeeds {
         locks,
         next_is_no_return: (!procedure.rollback_supported(stage)).then(name),
         name: P::REPEAT_LIMIT.map(|_| name()),
         expected: procedure.expected(stage),
-    }
+    })
 }
 
 /// The answer of [`Procedure::join`] and of [`Procedure::gate`].

@@ -10,7 +10,7 @@ use actix_web::{App, web};
 use procession::dashboard::{Dashboard, DashboardBuilder, Grant, NoAccess};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{
-    Builder, Child, Children, LockNeed, Procedure, ProcedureId, RetryPolicy, StageContext, StageError, Step,
+    Builder, Child, Children, LockNeed, LockPath, Procedure, ProcedureId, RetryPolicy, StageContext, StageError, Step,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -115,7 +115,7 @@ impl Procedure for Job {
 
     fn locks(&self, _: &Stage) -> Vec<LockNeed> {
         match self {
-            Self::Hold(path) => vec![LockNeed::exclusive(path.as_str())],
+            Self::Hold(path) => vec![LockNeed::exclusive(LockPath::parse(path))],
             _ => Vec::new(),
         }
     }

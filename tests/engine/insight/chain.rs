@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
 use procession::{
-    AskError, Children, ListFilter, LockNeed, Particulars, Procedure, ProcedureId, ProcedureState, QueuePosition,
-    StageContext, StageError, Step, Timestamp, WaitReason, WaitingFor, WakeSource,
+    AskError, Children, ListFilter, LockNeed, LockPath, Particulars, Procedure, ProcedureId, ProcedureState,
+    QueuePosition, StageContext, StageError, Step, Timestamp, WaitReason, WaitingFor, WakeSource,
 };
 use serde::{Deserialize, Serialize};
 
@@ -107,7 +107,7 @@ fn e_075_explain_tells_what_is_lacked_now_and_not_what_was_told_once() -> Tested
         let c = submit(run, Planned(plan("c", [Act::Done(1)]).locks(both)), "c").await?;
         let lacks = async |path: &str, holder| -> Tested {
             let explained = run.executor.explain(c).await?;
-            let (need, holders) = (LockNeed::exclusive(path), vec![holder]);
+            let (need, holders) = (LockNeed::exclusive(LockPath::parse(path)), vec![holder]);
             assert_eq!(explained.particulars, Some(Particulars::Lock { need, holders }));
             assert_eq!(explained.reason, format!("waits for the lock {path}"));
             Ok(())
