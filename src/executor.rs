@@ -288,7 +288,8 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`AskError::Finished`] if the procedure has ended, [`AskError::Unknown`] if it is not known.
+    /// [`AskError::Finished`] if the procedure has ended, [`AskError::Unknown`] if it is not known;
+    /// [`AskError::NotAccepted`] if its kind does not [accept](Procedure::accepts) the signal.
     pub async fn signal<T: Serialize>(
         &self,
         id: ProcedureId,
@@ -300,6 +301,7 @@ impl Executor {
         if let Some(key) = key {
             signal = signal.key(key);
         }
+        self.engine.admit_signals(std::slice::from_ref(&signal)).await?;
         self.ask(signal).await
     }
 
@@ -309,6 +311,7 @@ impl Executor {
     ///
     /// [`AskError`] if one of them is refused, or if they are more than 10,000; none of them is sent then.
     pub async fn signal_all(&self, signals: Vec<SendSignal>) -> Result<Vec<u32>, AskError> {
+        self.engine.admit_signals(&signals).await?;
         self.ask(SendSignals(signals)).await
     }
 

@@ -96,10 +96,11 @@ pub use procession_actors::view::{
     UserCall, Values, Verdict, WorkerStatus,
 };
 pub use procession_actors::{
-    AskError, CallContext, Child, ChildOutcome, Children, CodecError, Elapsed, ExportedEntry, ExportedProcedure,
-    ExportedStage, FamilyExport, Fence, Finished, GLOBAL_LIMIT, ImportError, JoinVerdict, KindSettings, KindThresholds,
-    Old, OrStageError, Procedure, ReadError, Signal, StageContext, StageError, StartError, Step, StoreError,
-    SubmitBound, SubmitError, Submitted, Supervisor, Thresholds, Token, Transient, UpgradeError,
+    Accepts, AskError, CallContext, Child, ChildOutcome, Children, CodecError, Elapsed, ExportedEntry,
+    ExportedProcedure, ExportedStage, FamilyExport, Fence, Finished, GLOBAL_LIMIT, ImportError, JoinVerdict,
+    KindSettings, KindThresholds, Old, OrStageError, Procedure, ReadError, Signal, SignalOffer, StageContext,
+    StageError, StartError, Step, StoreError, SubmitBound, SubmitError, Submitted, Supervisor, Thresholds, Token,
+    Transient, UpgradeError,
 };
 pub use procession_kernel::{
     AbortAnswer, Act, AuditEntry, BypassAs, BypassScope, Cause, CauseKind, Changed, ChildPermits, Deadlock, Ending,

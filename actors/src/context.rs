@@ -16,6 +16,7 @@ use procession_kernel::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::accepts::SignalRules;
 use crate::clock::Clock;
 use crate::error::{CodecError, ReadError};
 use crate::journal::keys::OUTPUT;
@@ -144,6 +145,7 @@ pub(crate) struct Host {
     pub(crate) reader: Reader,
     /// The engine's bound of values and outputs, in bytes.
     pub(crate) max_payload: usize,
+    pub(crate) signal_rules: SignalRules,
     #[cfg(feature = "testkit")]
     pub(crate) interceptor: Option<Arc<dyn crate::fault_injection::seen::StageInterceptor>>,
 }
@@ -701,7 +703,7 @@ impl<'a> CallContext<'a> {
     /// That commit also wakes the receiver.
     ///
     /// The attempt fails if the receiver has ended, is unknown, takes no more signals of this name, or has as many as
-    /// it may have. Nothing of the attempt is stored then. A rollback does not take signals back.
+    /// it may have, and if its kind does not [accept](Procedure::accepts) the signal. Nothing of the attempt is stored then. A rollback does not take signals back.
     ///
     /// # Errors
     ///

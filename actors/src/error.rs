@@ -401,6 +401,17 @@ pub enum AskError {
         /// The name of the event.
         name: String,
     },
+    /// The receiver's kind does not take this signal: see [`Procedure::accepts`](crate::Procedure::accepts). It was not
+    /// kept.
+    #[error("{id} does not take the signal \"{name}\": {why}; nothing was sent, so correct it and send it again")]
+    NotAccepted {
+        /// The receiver.
+        id: ProcedureId,
+        /// The name of the event.
+        name: String,
+        /// What the kind says.
+        why: String,
+    },
     /// The sender's key stands for another signal, with another name or payload.
     #[error(
         "the key \"{key}\" was used for another signal, number {number} to {id}; use a new key, or send the same signal"

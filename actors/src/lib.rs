@@ -2,6 +2,7 @@
 //!
 //! Users import `procession`. This package is for authors of stores and of tests.
 
+mod accepts;
 mod actor_loop;
 mod child;
 pub mod clock;
@@ -40,6 +41,7 @@ pub mod view;
 mod worker;
 mod worker_inbox;
 
+pub use accepts::{Accepts, SignalOffer};
 pub use child::Child;
 pub use context::{CallContext, Fence, Signal, StageContext, Token};
 pub use engine::{Engine, Placement, Settings};

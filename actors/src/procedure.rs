@@ -8,6 +8,7 @@ use procession_kernel::{HistoryDetail, Hold, Kind, LimitKey, LockNeed, OnTimeout
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::accepts::Accepts;
 use crate::context::StageContext;
 use crate::hooks::{Finished, Submitted};
 use crate::stage_error::StageError;
@@ -363,6 +364,43 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     fn check(&self, env: &Self::Env) -> Result<(), String> {
         let _ = env;
         Ok(())
+    }
+
+    /// Returns which signals procedures of this kind take. It is asked once, at the registration. Default: all.
+    ///
+    /// Its rules are asked of each signal before it is kept, whether it comes from the executor, a dashboard, the command
+    /// line or a stage. A signal that is refused leaves no trace: its sender is answered with
+    /// [`AskError::NotAccepted`](crate::AskError::NotAccepted), and a stage that sends it has failed its attempt. Without
+    /// a rule, a payload of another type reaches the stage that waits for it, and fails each of its attempts.
+    ///
+    /// They run on the thread of the sender, and must decide at once. They are not asked of broadcasts, which are for
+    /// waiters of any kind, nor of a bare [`SendSignal`](crate::messages::SendSignal) to the supervisor.
+    ///
+    /// ```
+    /// # use procession_actors::{Accepts, Procedure, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Order;
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Approval { by: String }
+    ///
+    /// impl Procedure for Order {
+    /// #   const KIND: &'static str = "order";
+    /// #   type Stage = ();
+    /// #   type Env = ();
+    /// #   type Output = ();
+    /// #   fn first(&self) {}
+    /// #   async fn execute(&mut self, _: (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    /// #       Ok(Step::Done(()))
+    /// #   }
+    ///     fn accepts(_: &()) -> Accepts {
+    ///         Accepts::only().event::<Approval>("approved")
+    ///     }
+    /// }
+    /// ```
+    fn accepts(env: &Self::Env) -> Accepts {
+        let _ = env;
+        Accepts::anything()
     }
 
     /// Returns the limit from which this procedure takes one permit, in addition to its kind's own.

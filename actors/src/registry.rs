@@ -14,6 +14,7 @@ use procession_kernel::{
     StageOutcome, Timestamp, UserWrite,
 };
 
+use crate::accepts::{Accepts, SignalRules};
 use crate::context::{Call, Host, StageContext};
 use crate::error::{CodecError, StartError};
 use crate::fault_injection::Calling;
@@ -93,6 +94,7 @@ struct Registered {
     env: Box<dyn Any + Send + Sync>,
     metric_hook: Option<MetricHook>,
     recovery_hooks: bool,
+    accepts: Arc<Accepts>,
 }
 
 /// How many kinds may be registered, the engine's own among them. Each has metrics, figures and rules of its own, and
@@ -139,6 +141,7 @@ impl Registry {
             signal_keys: P::SIGNAL_KEYS,
         };
         let (own, revived) = (env.clone(), kind.clone());
+        let accepts = P::accepts(&env);
         let hook_env = P::METRIC_HOOKS.then(|| env.clone());
         let metric_hook = hook_env.map(|env| -> MetricHook {
             Box::new(move |call| match call {
@@ -156,6 +159,7 @@ impl Registry {
             env: Box::new(own),
             metric_hook,
             recovery_hooks: P::RECOVERY_HOOKS,
+            accepts: Arc::new(accepts),
         };
         if self.kinds.insert(kind.clone(), registered).is_some() {
             self.twice = Some(kind);
@@ -198,6 +202,12 @@ impl Registry {
 
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &Kind> {
         self.kinds.keys()
+    }
+
+    /// Returns what kinds say of signals before they are kept.
+    pub(crate) fn signal_rules(&self) -> SignalRules {
+        let kinds = self.kinds.iter();
+        SignalRules::new(kinds.map(|(kind, registered)| (kind, &registered.accepts)))
     }
 
     pub(crate) fn has_metric_hooks(&self, kind: &Kind) -> bool {
@@ -348,8 +358,20 @@ impl<P: Procedure> Typed<P> {
         let (children, signals) = (std::mem::take(&mut cx.children), std::mem::take(&mut cx.signals));
         let (note, nothing_to_undo) = (cx.note.take(), cx.nothing_to_undo);
         drop(cx);
+        let refused = match &result {
+            Ok(Ok(_)) if !signals.is_empty() => {
+                let sent: Vec<&SentSignal> = signals.iter().collect();
+                host.signal_rules.admit(&host.reader, &sent).await.err()
+            }
+            Ok(_) | Err(_) => None,
+        };
         let mut next_needs = NextStageNeeds::default();
         let keep_places = matches!(&result, Ok(Ok(Step::Spawn { children, .. })) if children.keep_places);
+        let result = match refused {
+            // The receiver's code may be another after the next start, so this counts as a failed attempt.
+            Some(why) => Ok(Err(StageError::Retry(why.to_string()))),
+            None => result,
+        };
         let outcome = match result {
             Ok(Ok(step)) => self.step_taken(step, &mut next_needs),
             Ok(Err(StageError::Retry(text))) => StageOutcome::Retry(text),

@@ -10,7 +10,8 @@ use actix_web::{App, web};
 use procession::dashboard::{Dashboard, DashboardBuilder, Grant, NoAccess};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{
-    Builder, Child, Children, LockNeed, LockPath, Procedure, ProcedureId, RetryPolicy, StageContext, StageError, Step,
+    Accepts, Builder, Child, Children, LockNeed, LockPath, Procedure, ProcedureId, RetryPolicy, StageContext,
+    StageError, Step,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -111,6 +112,13 @@ impl Procedure for Job {
             attempts: 50,
             ..RetryPolicy::default()
         }
+    }
+
+    fn accepts((): &()) -> Accepts {
+        Accepts::anything().event_if("typed", |name: &String| match name.as_str() {
+            "" => Err("a name is missing".to_owned()),
+            _ => Ok(()),
+        })
     }
 
     fn locks(&self, _: &Stage) -> Vec<LockNeed> {

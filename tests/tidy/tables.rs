@@ -36,6 +36,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
     &["journal"],
     &[
         "procedure",
+        "accepts",
         "child",
         "step",
         "stage_error",
