@@ -482,8 +482,9 @@ impl Executor {
         self.engine.reader().scan_user(space, prefix.as_ref()).await
     }
 
-    /// Stops the engine in order: no new stages, running ones finish, what is
-    /// left goes on at the next start with no attempt used up. When it returns, every thread of the
+    /// Stops the engine in order: no new stages, running ones finish until the deadline, and everything that has not
+    /// ended goes on at the next start with no attempt used up. The report counts stages that finished and that were cut
+    /// off, and apart from these the families that have not ended: most of them wait and run no stage. When it returns, every thread of the
     /// engine has ended and the journal is free. It waits some seconds for that at most; then
     /// [`shutdown`](Self::shutdown) says what is left, user code that holds its thread for example.
     ///

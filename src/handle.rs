@@ -14,6 +14,9 @@ use procession_kernel::{Cause, Mark, NotUndone, ProcedureId, ProcedureState};
 use crate::executor::Executor;
 
 /// Watches one procedure. Await it for the output. Its futures are `Send`.
+///
+/// The output is kept for 15 minutes after the end, and can be asked for any number of times until then. The builder's
+/// [`retention`](crate::Builder::retention) and [`Procedure::keep_after_end`] say otherwise.
 pub struct Handle<P: Procedure> {
     pub(crate) executor: Executor,
     pub(crate) id: ProcedureId,

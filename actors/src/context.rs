@@ -30,8 +30,8 @@ use crate::value;
 
 pub use stage::StageContext;
 
-/// Identifies one stage of one procedure in one store: equal for every run of that stage, and different for any
-/// other. Pass it to callees that deduplicate.
+/// Identifies one stage of one procedure in one store: equal for every run of that stage and of its undo, and different
+/// for any other stage. Pass it to callees that deduplicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Token {
     /// The store's own number, drawn when the store was created.
@@ -313,7 +313,39 @@ impl<'a> CallContext<'a> {
         Arc::clone(&self.host.clock)
     }
 
-    /// Returns the token of this stage.
+    /// Returns the token of this stage. In an undo it is the token of the stage that is undone, so a callee to which the
+    /// stage has passed it can find what that stage did:
+    ///
+    /// ```
+    /// # use procession_actors::{Procedure, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// # struct Bank;
+    /// # impl Bank {
+    /// #     async fn charge(&self, _: String, _: u32) -> Result<(), std::io::Error> { Ok(()) }
+    /// #     async fn refund(&self, _: String) -> Result<(), std::io::Error> { Ok(()) }
+    /// # }
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Pay { amount: u32 }
+    /// # impl Procedure for Pay {
+    /// #     const KIND: &'static str = "pay";
+    /// #     type Stage = ();
+    /// #     type Env = std::sync::Arc<Bank>;
+    /// #     type Output = ();
+    /// #     fn first(&self) {}
+    /// async fn execute(&mut self, _: (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    ///     cx.env().charge(cx.token().to_string(), self.amount).await?;
+    ///     Ok(Step::Done(()))
+    /// }
+    ///
+    /// async fn rollback(&mut self, _: (), cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+    ///     cx.env().refund(cx.token().to_string()).await?;
+    ///     Ok(())
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// An undo that itself calls something that deduplicates needs a name of its own for that call, such as the token
+    /// with `undo` behind it.
     #[must_use]
     pub fn token(&self) -> Token {
         self.call.token()

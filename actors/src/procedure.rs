@@ -287,12 +287,15 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         async {}
     }
 
-    /// Returns how long results of this kind are kept after the end; `None` is the engine's default.
+    /// Returns how long results of this kind are kept after the end: outputs, causes, histories, and idempotency keys unless
+    /// these were submitted with a time of their own. Then they are gone, and the procedure is unknown. `None` is the
+    /// engine's default, which is 15 minutes (the builder's `retention`).
     fn keep_after_end() -> Option<Duration> {
         None
     }
 
-    /// Returns how long results are kept after they were acknowledged; `None` is the engine's default.
+    /// Returns how long results are kept after they were acknowledged, if that is sooner. `None` is the engine's default,
+    /// which is 5 minutes.
     fn keep_after_acknowledgement() -> Option<Duration> {
         None
     }

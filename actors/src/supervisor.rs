@@ -1954,7 +1954,7 @@ impl Supervisor {
         if !self.status.decides() {
             return;
         }
-        let Some(report) = self.lifecycle.drain_report(&self.kernel) else {
+        let Some(report) = self.lifecycle.drain_report(&self.kernel, self.quarantine.len()) else {
             return;
         };
         // Regardless of how many requests wait: a drain is never refused.

@@ -513,13 +513,20 @@ impl ShutdownReport {
     }
 }
 
-/// What a drain finished and what it left.
+/// What a drain finished, and what goes on later. The next start continues all of it, on this machine or another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DrainReport {
     /// Stages and undos that were running when it began, and have reported.
-    pub finished: usize,
-    /// Stages and undos that have not reported; the next start runs them again.
-    pub left: usize,
+    pub finished_calls: usize,
+    /// Stages and undos that were cut off, because they had not reported by the deadline. The next start runs them again,
+    /// with no attempt used up.
+    pub cut_off_calls: usize,
+    /// Families that have not ended: they wait, sleep or have stages to run. Each goes on at the next start from its last
+    /// committed stage. Families of calls that were cut off are among them.
+    pub unfinished_families: usize,
+    /// Families that are quarantined. Each goes on at a start that can load it.
+    pub quarantined_families: usize,
 }
 
 /// One committed change.

@@ -173,8 +173,10 @@ impl Builder {
         self
     }
 
-    /// Keeps results this long after the end, and after they were acknowledged.
-    /// Default 15 and 5 minutes, as HBase does; whichever comes first counts.
+    /// Keeps results this long after the end, and after they were acknowledged. Default 15 and 5 minutes, as HBase does;
+    /// whichever comes first counts. What has gone is unknown to every question: its output, its cause, its history, and
+    /// its idempotency key, unless [`key_for`](super::Submission::key_for) keeps that longer. A kind may say otherwise:
+    /// [`Procedure::keep_after_end`]. Copy what must outlast this into user data, in a stage.
     #[must_use]
     pub fn retention(mut self, after_end: Duration, after_acknowledgement: Duration) -> Self {
         self.settings.keep_after_end = after_end;

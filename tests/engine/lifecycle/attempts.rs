@@ -194,7 +194,7 @@ fn lives_until_out(world: &World, lab: &Lab, by_drain: bool) -> Tested {
             run.until("its stage is out", || lab.count("p1") > calls).await?;
             if by_drain {
                 let report = run.wait(run.executor.drain(Duration::from_secs(1))).await??;
-                assert_eq!((report.finished, report.left), (0, 1));
+                assert_eq!((report.finished_calls, report.cut_off_calls), (0, 1));
                 return Ok(());
             }
             crash::<Tested>(run).await
@@ -280,7 +280,7 @@ fn g_075_retries_and_a_yield_leave_the_count_of_cut_offs_as_it_is() -> Tested {
                 run.until("its stage is out", || lab.count("p1") == calls).await?;
                 if by_drain {
                     let report = run.wait(run.executor.drain(Duration::from_secs(1))).await??;
-                    assert_eq!((report.finished, report.left), (0, 1));
+                    assert_eq!((report.finished_calls, report.cut_off_calls), (0, 1));
                     return Ok(());
                 }
                 crash::<Tested>(run).await
