@@ -26,6 +26,19 @@ use crate::upgrade::{Old, UpgradeError};
 /// [`CallContext::token`](crate::CallContext::token) and [`CallContext::fence`](crate::CallContext::fence) help callees
 /// with that. What a stage writes through its context is part of its commit, and happens exactly once.
 ///
+/// **Nothing has a time limit unless you give it one.** A call that never answers holds its stage for ever:
+///
+/// | what takes too long | limit | what happens then |
+/// |---|---|---|
+/// | a call within a stage | [`CallContext::within`](crate::CallContext::within) | an error that the stage may handle; with `?` it is tried again |
+/// | a stage | [`stage_timeout`](Self::stage_timeout) | its future is dropped, and it is tried again |
+/// | an undo | [`undo_timeout`](Self::undo_timeout) | its future is dropped, and it is tried again |
+/// | a wait for an event or an answer | `timeout` of [`Step::Wait`] and [`Step::Ask`] | the next stage runs, and [`timed_out`](crate::CallContext::timed_out) is true |
+/// | the whole procedure | [`timeout`](Self::timeout) | it fails, or is told: [`on_timeout`](Self::on_timeout) |
+/// | nothing is cut off, but tell me | [`expected`](Self::expected) | a verdict, `overrun` |
+///
+/// Attempts are bounded by [`retry`](Self::retry) and [`retry_undo`](Self::retry_undo).
+///
 /// ```
 /// use procession_actors::{Procedure, StageContext, StageError, Step};
 /// use serde::{Deserialize, Serialize};
@@ -134,7 +147,7 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// [`StageError::Retry`] runs the stage again after a backoff;
+    /// [`StageError::Retry`] runs the stage again after a backoff, and so does [`StageError::TimedOut`];
     /// [`StageError::RetryAfter`] runs it again after a delay of the code's choice;
     /// [`StageError::Fail`] fails the procedure and rolls it back.
     fn execute(
@@ -222,7 +235,8 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         true
     }
 
-    /// Returns how long a stage is expected to take; a longer run is reported.
+    /// Returns how long a stage is expected to take; a longer run is reported as the verdict `overrun`, and goes on. To
+    /// end it, see [`stage_timeout`](Self::stage_timeout).
     fn expected(&self, stage: &Self::Stage) -> Option<Duration> {
         let _ = stage;
         None
@@ -231,7 +245,7 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// Returns how long one call of a stage may take; `None` is unbounded. It is asked before each call.
     ///
     /// When the time is up by the engine's clock, the engine drops the stage's future, and the attempt ends as a
-    /// [`StageError::TimedOut`] with the cause `timed out after 3 s`, and is tried again. Code is stopped where it awaits: a body that holds
+    /// [`StageError::TimedOut`] with a cause that begins with `timed out after 3 s`, and is tried again. Code is stopped where it awaits: a body that holds
     /// its thread is not, and work on other threads goes on. [`CallContext::within`](crate::CallContext::within) limits
     /// a part of a stage, [`timeout`](Self::timeout) the whole procedure.
     ///
@@ -416,7 +430,8 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         0
     }
 
-    /// Returns the total time that the procedure may take from its submission; `None` is unbounded.
+    /// Returns the total time that the procedure may take from its submission, sleeps, waits and backoffs included; `None`
+    /// is unbounded. [`on_timeout`](Self::on_timeout) says what happens then.
     fn timeout(&self) -> Option<Duration> {
         None
     }

@@ -349,7 +349,7 @@ impl<P: Procedure> Typed<P> {
         let calling = Calling::new(host, call, &kind, &stage, false);
         let body = AssertUnwindSafe(async {
             match value.stage_timeout(&stage) {
-                Some(time) => limited(host, time, value.execute(stage, &mut cx)).await,
+                Some(time) => limited(host, time, "stage", value.execute(stage, &mut cx)).await,
                 None => value.execute(stage, &mut cx).await,
             }
         });
@@ -459,7 +459,7 @@ impl<P: Procedure> Typed<P> {
         let calling = Calling::new(host, call, &kind, &stage, true);
         let body = AssertUnwindSafe(async {
             match value.undo_timeout(&stage) {
-                Some(time) => limited(host, time, value.rollback(stage, &mut cx)).await,
+                Some(time) => limited(host, time, "undo", value.rollback(stage, &mut cx)).await,
                 None => value.rollback(stage, &mut cx).await,
             }
         });
@@ -587,10 +587,15 @@ fn ruling(ruled: Result<Result<JoinVerdict, String>, CodecError>, unmeetable: &s
 async fn limited<T>(
     host: &Host,
     time: Duration,
+    what: &'static str,
     call: impl Future<Output = Result<T, StageError>>,
 ) -> Result<T, StageError> {
     let ended = within(Arc::clone(&host.clock), time, call).await;
-    ended.unwrap_or_else(|elapsed| Err(elapsed.into()))
+    ended.unwrap_or_else(|elapsed| {
+        Err(StageError::TimedOut(format!(
+            "{elapsed}, the limit of this {what} (`{what}_timeout`); raise it if the {what} needs longer"
+        )))
+    })
 }
 
 fn step_outcome<P: Procedure>(step: Step<P>) -> Result<StageOutcome, CodecError> {

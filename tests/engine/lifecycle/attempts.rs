@@ -460,7 +460,12 @@ fn a_stage_is_dropped_when_its_time_is_up_and_tried_again() -> Tested {
             .map(|entry| (entry.ending, entry.error.as_deref()))
             .collect();
         let expected = [
-            (Ending::Retry, Some("timed out after 1.5 s")),
+            (
+                Ending::Retry,
+                Some(
+                    "timed out after 1.5 s, the limit of this stage (`stage_timeout`); raise it if the stage needs longer",
+                ),
+            ),
             (Ending::Next, None),
             (Ending::Done, None),
         ];
@@ -485,7 +490,10 @@ fn an_undo_is_dropped_when_its_time_is_up_and_tried_again() -> Tested {
         let history = run.executor.history(handle.id()).await?;
         let failed = history.iter().find(|entry| entry.ending == Ending::UndoFailed);
         let text = failed.and_then(|entry| entry.error.as_deref());
-        assert_eq!(text, Some("timed out after 4 s"));
+        assert_eq!(
+            text,
+            Some("timed out after 4 s, the limit of this undo (`undo_timeout`); raise it if the undo needs longer")
+        );
         assert_eq!(run.now(), Timestamp(2_500_000 + 5_000_000));
         Ok(())
     };
@@ -522,7 +530,10 @@ fn a_step_of_a_sequence_has_its_time() -> Tested {
         run.wait(handle.outcome()).await?.err().ok_or("it ended well")?;
         let history = run.executor.history(handle.id()).await?;
         let errors: Vec<&str> = history.iter().filter_map(|entry| entry.error.as_deref()).collect();
-        assert_eq!(errors, ["timed out after 3 s", "no", "timed out after 2 s"]);
+        let stage =
+            "timed out after 3 s, the limit of this stage (`stage_timeout`); raise it if the stage needs longer";
+        let undo = "timed out after 2 s, the limit of this undo (`undo_timeout`); raise it if the undo needs longer";
+        assert_eq!(errors, [stage, "no", undo]);
         assert_eq!(run.now(), Timestamp(7_000_000));
         Ok(())
     };
