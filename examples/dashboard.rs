@@ -120,10 +120,7 @@ impl<K: Kind> Procedure for Flow<K> {
 
     fn retry() -> RetryPolicy {
         let policy = RetryPolicy::default().attempts(1_000);
-        RetryPolicy {
-            max: Duration::from_secs(20),
-            ..policy
-        }
+        policy.max(Duration::from_secs(20))
     }
 
     /// Clients see the table from here on: there is no way back.

@@ -132,6 +132,7 @@ fn output<P: Procedure>(outcome: Outcome) -> Result<P::Output, ProcedureError> {
             let none = match outcome.mark {
                 Some(Mark::Bypassed) => ProcedureError::Bypassed,
                 Some(Mark::Overridden) | None => ProcedureError::NoOutput,
+                Some(_) => ProcedureError::NoOutput,
             };
             outcome.output::<P::Output>()?.ok_or(none)
         }

@@ -303,6 +303,7 @@ impl std::fmt::Debug for Steps {
 /// Steps of a [`Sequence`] that nothing is registered for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no step is registered with the name \"{}\"", .names.join("\", \""))]
+#[non_exhaustive]
 pub struct UnknownSteps {
     /// Their names, in the order of the list.
     pub names: Vec<String>,

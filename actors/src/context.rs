@@ -33,6 +33,7 @@ pub use stage::StageContext;
 /// Identifies one stage of one procedure in one store: equal for every run of that stage and of its undo, and different
 /// for any other stage. Pass it to callees that deduplicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Token {
     /// The store's own number, drawn when the store was created.
     pub store: u64,
@@ -50,6 +51,7 @@ impl fmt::Display for Token {
 
 /// Grows from run to run, across restarts too. Pass it to callees that refuse outdated requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub struct Fence {
     /// The engine's epoch.
     pub epoch: Epoch,

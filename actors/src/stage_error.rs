@@ -43,6 +43,7 @@ use crate::time_limit::Elapsed;
 /// and types that hold any error, such as `Box<dyn Error>` and `anyhow::Error`. For all others, and to decide otherwise
 /// at one place, [`OrStageError`] adds `.or_fail()`, `.or_retry()` and `.or_retry_after(delay)` to `Result`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StageError {
     /// Try again after the kind's backoff.
     Retry(String),

@@ -16,6 +16,7 @@ use crate::journal::codec;
 use crate::procedure::Procedure;
 
 /// What a stage asks for next. The value, the step and everything the stage wrote through its context are one commit.
+#[non_exhaustive]
 pub enum Step<P: Procedure> {
     /// Run this stage next, behind everything that already waits for the worker.
     Next(P::Stage),
@@ -350,6 +351,7 @@ pub(crate) fn stage_needs<P: Procedure>(procedure: &P, stage: &P::Stage) -> Resu
 
 /// The answer of [`Procedure::join`] and of [`Procedure::gate`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum JoinVerdict {
     /// The parent may continue; the child may begin.
     Met,

@@ -13,6 +13,7 @@ use crate::clock::Clock;
 /// Passed up with `?` it becomes [`StageError::TimedOut`](crate::StageError::TimedOut), and the stage is tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("timed out after {} s", .after.as_secs_f64())]
+#[non_exhaustive]
 pub struct Elapsed {
     /// The time that the future had.
     pub after: Duration,

@@ -207,6 +207,7 @@ impl Outcome {
 
 /// One lock, with its holders and, in the order of service, its waiters.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LockView {
     /// The lock's path.
     pub path: LockPath,
@@ -278,6 +279,7 @@ impl ListFilter {
 
 /// One page of a list.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Page {
     /// The procedures, by id.
     pub items: Vec<Status>,
@@ -327,6 +329,7 @@ pub struct HistoryPage {
 
 /// The sizes of a procedure's values, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sizes {
     /// The size of the payload, as submitted or as last stored.
     pub payload: Option<usize>,
@@ -359,6 +362,7 @@ pub struct ArchivedFamily {
 
 /// What the start found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Recovered {
     /// Live families that were loaded.
     pub families: usize,
@@ -531,6 +535,7 @@ pub struct DrainReport {
 
 /// One committed change.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Change {
     /// The engine's epoch; together with `seq` it identifies the change.
     pub epoch: Epoch,

@@ -81,7 +81,7 @@ impl Builder {
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("journal");
     /// # actix_rt::System::new().block_on(async {
-    /// let patient = KindSettings { retry: Some(RetryPolicy::default().attempts(10)), ..KindSettings::default() };
+    /// let patient = KindSettings::default().retry(RetryPolicy::default().attempts(10));
     /// let executor = Executor::builder(path)
     ///     .register_as::<Export>("export.small", KindSettings::default(), ())
     ///     .register_as::<Export>("export.large", patient, ())

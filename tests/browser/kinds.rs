@@ -181,17 +181,11 @@ macro_rules! kind {
             }
 
             fn retry() -> RetryPolicy {
-                RetryPolicy {
-                    attempts: 1_000,
-                    ..RetryPolicy::default()
-                }
+                RetryPolicy::default().attempts(1_000)
             }
 
             fn retry_undo() -> RetryPolicy {
-                RetryPolicy {
-                    attempts: 2,
-                    ..RetryPolicy::default()
-                }
+                RetryPolicy::default().attempts(2)
             }
         }
     };

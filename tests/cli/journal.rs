@@ -60,10 +60,7 @@ impl Procedure for Job {
     }
 
     fn retry() -> RetryPolicy {
-        RetryPolicy {
-            attempts: 3,
-            ..RetryPolicy::default()
-        }
+        RetryPolicy::default().attempts(3)
     }
 
     fn locks(&self, stage: &Stage) -> Vec<LockNeed> {

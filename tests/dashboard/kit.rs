@@ -108,10 +108,7 @@ impl Procedure for Job {
     }
 
     fn retry() -> RetryPolicy {
-        RetryPolicy {
-            attempts: 50,
-            ..RetryPolicy::default()
-        }
+        RetryPolicy::default().attempts(50)
     }
 
     fn accepts((): &()) -> Accepts {

@@ -109,6 +109,7 @@ pub struct Ended {
 
 /// What an operator's request did, or would do in a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Operated {
     /// Number of its audit entry; `None` for a dry run, and if nothing changed.
     pub number: Option<u64>,

@@ -84,11 +84,7 @@ async fn drive(run: &Run, lab: &Lab, families: usize) -> Tested {
 fn limits(lab: &Lab, builder: Builder) -> Builder {
     let set_up = set_up(lab, builder).limit("active", 3);
     // Who waits in a long line for its permit is passed by many who need its locks alone: that is load.
-    set_up.thresholds(Thresholds {
-        overtaken: u32::MAX,
-        free: Duration::ZERO,
-        ..Thresholds::default()
-    })
+    set_up.thresholds(Thresholds::default().overtaken(u32::MAX).free(Duration::ZERO))
 }
 
 #[test]
