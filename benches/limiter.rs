@@ -6,7 +6,7 @@
 //! 0.5 us, and as long with 100,000 waiting as with 10.
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use procession_kernel::{Admissions, Claim, ClaimId, Grant, LimitKey, LockNeed, Needs, Request};
+use procession_kernel::{Admissions, Claim, ClaimId, Grant, LimitKey, LockNeed, LockPath, Needs, Request};
 
 const WAITING: [u64; 4] = [10, 1_000, 10_000, 100_000];
 /// Paths of the case with many locks.
@@ -85,7 +85,7 @@ fn one_lock(_: u64) -> Needs {
 fn many_locks(number: u64) -> Needs {
     Needs {
         limits: Vec::new(),
-        locks: vec![LockNeed::exclusive(format!("bench/{number}"))],
+        locks: vec![LockNeed::exclusive(LockPath::parse(format!("bench/{number}")))],
     }
 }
 
@@ -100,7 +100,7 @@ fn both(number: u64) -> Needs {
 fn free(number: u64) -> Needs {
     Needs {
         limits: vec![LimitKey::from("free")],
-        locks: vec![LockNeed::exclusive(format!("free/{number}"))],
+        locks: vec![LockNeed::exclusive(LockPath::parse(format!("free/{number}")))],
     }
 }
 

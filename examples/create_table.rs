@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use procession::{
-    Executor, Handle, LockNeed, Procedure, RetryPolicy, StageContext, StageError, Status, Step, WaitReason,
+    Executor, Handle, LockNeed, LockPath, Procedure, RetryPolicy, StageContext, StageError, Status, Step, WaitReason,
 };
 use serde::{Deserialize, Serialize};
 
@@ -84,7 +84,7 @@ impl Procedure for CreateTable {
     }
 
     fn locks(&self, _: &Stage) -> Vec<LockNeed> {
-        vec![LockNeed::exclusive(format!("table/{}", self.table))]
+        vec![LockNeed::exclusive(LockPath::of(["table", &self.table]))]
     }
 
     /// Clients see the table from `UpdateDescCache` on, so from there it only goes
@@ -185,7 +185,11 @@ impl Procedure for AssignRegion {
 
     /// Below its parent's lock, which it enters as a child; strangers wait.
     fn locks(&self, (): &()) -> Vec<LockNeed> {
-        vec![LockNeed::exclusive(format!("table/{}/{}", self.table, self.region))]
+        vec![LockNeed::exclusive(LockPath::of([
+            "table",
+            &self.table,
+            &self.region.to_string(),
+        ]))]
     }
 
     async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {

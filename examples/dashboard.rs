@@ -18,8 +18,8 @@ use std::time::Duration;
 use actix_web::{App, HttpRequest, HttpServer, web};
 use procession::dashboard::{Dashboard, Grant};
 use procession::{
-    Children, Executor, LockNeed, OperatorRequest, Pause, Procedure, RetryPolicy, StageContext, StageError, Step,
-    SubmitError,
+    Children, Executor, LockNeed, LockPath, OperatorRequest, Pause, Procedure, RetryPolicy, StageContext, StageError,
+    Step, SubmitError,
 };
 use serde::{Deserialize, Serialize};
 
@@ -112,7 +112,7 @@ impl<K: Kind> Procedure for Flow<K> {
     fn locks(&self, name: &String) -> Vec<LockNeed> {
         let begun = self.0.iter().take(self.place(name) + 1);
         let lock = |(_, act): &(String, Act)| match act {
-            Act::Lock(path) => Some(LockNeed::exclusive(path.as_str())),
+            Act::Lock(path) => Some(LockNeed::exclusive(LockPath::parse(path))),
             _ => None,
         };
         begun.filter_map(lock).collect()
@@ -120,10 +120,7 @@ impl<K: Kind> Procedure for Flow<K> {
 
     fn retry() -> RetryPolicy {
         let policy = RetryPolicy::default().attempts(1_000);
-        RetryPolicy {
-            max: Duration::from_secs(20),
-            ..policy
-        }
+        policy.max(Duration::from_secs(20))
     }
 
     /// Clients see the table from here on: there is no way back.

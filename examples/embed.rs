@@ -243,8 +243,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     server.await?;
     let report = executor.drain(Duration::from_secs(10)).await?;
     println!(
-        "drained: {} finished, {} go on at the next start",
-        report.finished, report.left
+        "drained: {} stages finished, {} were cut off; {} orders go on at the next start",
+        report.finished_calls, report.cut_off_calls, report.unfinished_families
     );
     Ok(())
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use procession::testkit::{Check, Checked, Effects, Finding};
-use procession::{LockNeed, Procedure, StageContext, StageError, Step};
+use procession::{LockNeed, LockPath, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 /// What the host gives to all stages: a directory, and a provider to call.
@@ -62,7 +62,7 @@ impl Procedure for Provision {
     }
 
     fn locks(&self, _: &Stage) -> Vec<LockNeed> {
-        vec![LockNeed::exclusive(format!("service/{}", self.service))]
+        vec![LockNeed::exclusive(LockPath::of(["service", &self.service]))]
     }
 
     async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {

@@ -279,10 +279,7 @@ impl Procedure for Bulk {
 
     /// An engine that is busy is asked again for as long as it takes a person to look.
     fn retry() -> RetryPolicy {
-        RetryPolicy {
-            attempts: 100,
-            ..RetryPolicy::default()
-        }
+        RetryPolicy::default().attempts(100)
     }
 }
 

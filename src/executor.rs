@@ -7,6 +7,8 @@ mod submission;
 pub use builder::Builder;
 pub use submission::Submission;
 
+use std::fmt;
+use std::future::Future;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,6 +43,16 @@ use crate::handle::Handle;
 pub struct Executor {
     /// In one place: each copy of an address takes memory of its own, and every submission and every handle has an executor.
     engine: Arc<Engine>,
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executor")
+            .field("kinds", &self.engine.kinds().count())
+            .field("durable", &self.engine.durable())
+            .field("is_stopping", &self.engine.is_stopping())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Executor {
@@ -117,17 +129,20 @@ impl Executor {
     /// # Errors
     ///
     /// [`SubmitError`], also if one of them alone cannot be accepted. Nothing of the batch is stored then.
-    pub async fn submit_batch<P: Procedure>(
+    pub fn submit_batch<P: Procedure>(
         &self,
         batch: impl IntoIterator<Item = Submission<P>>,
-    ) -> Result<Vec<Handle<P>>, SubmitError> {
-        let mut submits = Vec::new();
-        for submission in batch {
-            submits.push(submission.into_message().await?);
+    ) -> impl Future<Output = Result<Vec<Handle<P>>, SubmitError>> + Send {
+        let encoded: Vec<_> = batch.into_iter().map(Submission::encode).collect();
+        async move {
+            let mut submits = Vec::with_capacity(encoded.len());
+            for submission in encoded {
+                submits.push(submission.checked().await?);
+            }
+            let sent = self.engine.ask(SubmitBatch(submits)).await;
+            let ids = sent.map_err(|_| self.engine.unsubmitted())??;
+            Ok(ids.into_iter().map(|id| self.handle(id)).collect())
         }
-        let sent = self.engine.ask(SubmitBatch(submits)).await;
-        let ids = sent.map_err(|_| self.engine.unsubmitted())??;
-        Ok(ids.into_iter().map(|id| self.handle(id)).collect())
     }
 
     /// Gives the handle of a procedure that was submitted before.
@@ -273,7 +288,8 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`AskError::Finished`] if the procedure has ended, [`AskError::Unknown`] if it is not known.
+    /// [`AskError::Finished`] if the procedure has ended, [`AskError::Unknown`] if it is not known;
+    /// [`AskError::NotAccepted`] if its kind does not [accept](Procedure::accepts) the signal.
     pub async fn signal<T: Serialize>(
         &self,
         id: ProcedureId,
@@ -285,6 +301,7 @@ impl Executor {
         if let Some(key) = key {
             signal = signal.key(key);
         }
+        self.engine.admit_signals(std::slice::from_ref(&signal)).await?;
         self.ask(signal).await
     }
 
@@ -294,6 +311,7 @@ impl Executor {
     ///
     /// [`AskError`] if one of them is refused, or if they are more than 10,000; none of them is sent then.
     pub async fn signal_all(&self, signals: Vec<SendSignal>) -> Result<Vec<u32>, AskError> {
+        self.engine.admit_signals(&signals).await?;
         self.ask(SendSignals(signals)).await
     }
 
@@ -464,8 +482,9 @@ impl Executor {
         self.engine.reader().scan_user(space, prefix.as_ref()).await
     }
 
-    /// Stops the engine in order: no new stages, running ones finish, what is
-    /// left goes on at the next start with no attempt used up. When it returns, every thread of the
+    /// Stops the engine in order: no new stages, running ones finish until the deadline, and everything that has not
+    /// ended goes on at the next start with no attempt used up. The report counts stages that finished and that were cut
+    /// off, and apart from these the families that have not ended: most of them wait and run no stage. When it returns, every thread of the
     /// engine has ended and the journal is free. It waits some seconds for that at most; then
     /// [`shutdown`](Self::shutdown) says what is left, user code that holds its thread for example.
     ///

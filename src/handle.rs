@@ -1,5 +1,6 @@
 //! What `submit` returns: a watcher of one procedure. Dropping it cancels nothing.
 
+use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::{Pin, pin};
@@ -12,7 +13,10 @@ use procession_kernel::{Cause, Mark, NotUndone, ProcedureId, ProcedureState};
 
 use crate::executor::Executor;
 
-/// Watches one procedure. Await it for the output.
+/// Watches one procedure. Await it for the output. Its futures are `Send`.
+///
+/// The output is kept for 15 minutes after the end, and can be asked for any number of times until then. The builder's
+/// [`retention`](crate::Builder::retention) and [`Procedure::keep_after_end`] say otherwise.
 pub struct Handle<P: Procedure> {
     pub(crate) executor: Executor,
     pub(crate) id: ProcedureId,
@@ -26,6 +30,15 @@ impl<P: Procedure> Clone for Handle<P> {
             id: self.id,
             procedure: PhantomData,
         }
+    }
+}
+
+impl<P: Procedure> fmt::Debug for Handle<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle")
+            .field("id", &format_args!("{}", self.id))
+            .field("kind", &P::KIND)
+            .finish_non_exhaustive()
     }
 }
 
@@ -119,6 +132,7 @@ fn output<P: Procedure>(outcome: Outcome) -> Result<P::Output, ProcedureError> {
             let none = match outcome.mark {
                 Some(Mark::Bypassed) => ProcedureError::Bypassed,
                 Some(Mark::Overridden) | None => ProcedureError::NoOutput,
+                Some(_) => ProcedureError::NoOutput,
             };
             outcome.output::<P::Output>()?.ok_or(none)
         }
@@ -127,7 +141,7 @@ fn output<P: Procedure>(outcome: Outcome) -> Result<P::Output, ProcedureError> {
 
 impl<P: Procedure> IntoFuture for Handle<P> {
     type Output = Result<P::Output, ProcedureError>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output>>>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move { self.outcome().await })

@@ -96,17 +96,18 @@ pub use procession_actors::view::{
     UserCall, Values, Verdict, WorkerStatus,
 };
 pub use procession_actors::{
-    AskError, CallContext, Child, ChildOutcome, Children, CodecError, Elapsed, ExportedEntry, ExportedProcedure,
-    ExportedStage, FamilyExport, Fence, Finished, GLOBAL_LIMIT, ImportError, JoinVerdict, KindSettings, KindThresholds,
-    Old, Procedure, ReadError, Signal, StageContext, StageError, StartError, Step, StoreError, SubmitBound,
-    SubmitError, Submitted, Supervisor, Thresholds, Token, UpgradeError,
+    Accepts, AskError, CallContext, Child, ChildOutcome, Children, CodecError, Elapsed, ExportedEntry,
+    ExportedProcedure, ExportedStage, FamilyExport, Fence, Finished, GLOBAL_LIMIT, ImportError, JoinVerdict,
+    KindSettings, KindThresholds, Old, OrStageError, Procedure, ReadError, Signal, SignalOffer, StageContext,
+    StageError, StartError, Step, StoreError, SubmitBound, SubmitError, Submitted, Supervisor, Thresholds, Token,
+    Transient, UpgradeError,
 };
 pub use procession_kernel::{
     AbortAnswer, Act, AuditEntry, BypassAs, BypassScope, Cause, CauseKind, Changed, ChildPermits, Deadlock, Ending,
     Epoch, HistoryDetail, HistoryEntry, Hold, JoinPolicy, Key, Kind, LimitKey, LimitUse, Link, LockMode, LockNeed,
-    LockPath, MAX_OVERTAKES, Mark, NotUndone, OnFailure, OnTimeout, Operated, OperatorRequest, ParseTraceParentError,
-    Pause, Plan, ProcedureId, ProcedureState, RetryPolicy, RevealScope, Seq, StateSnapshot, Timestamp, TraceParent,
-    UnknownVerb, Verb, VerbName, WaitReason, WaitingFor, WakeSource, fingerprint,
+    LockPath, MAX_OVERTAKES, Mark, NotNow, NotUndone, OnFailure, OnTimeout, Operated, OperatorRequest,
+    ParseTraceParentError, Pause, Plan, ProcedureId, ProcedureState, RetryPolicy, RevealScope, Seq, StateSnapshot,
+    Timestamp, TraceParent, UnknownVerb, Verb, VerbName, WaitReason, WaitingFor, WakeSource, fingerprint,
 };
 pub use sequence::{Sequence, SequenceStage, StepContext, Steps, UnknownSteps};
 

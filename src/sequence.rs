@@ -253,7 +253,7 @@ impl Steps {
     }
 
     /// Limits how long one call of a step may take. When the time is up by the engine's clock, the call is dropped, and
-    /// the step is tried again with the cause `timed out after 3 s`; see
+    /// the step is tried again with a cause that begins with `timed out after 3 s`; see
     /// [`Procedure::stage_timeout`](crate::Procedure::stage_timeout).
     #[must_use]
     pub fn timeout(mut self, name: &str, time: Duration) -> Self {
@@ -303,6 +303,7 @@ impl std::fmt::Debug for Steps {
 /// Steps of a [`Sequence`] that nothing is registered for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no step is registered with the name \"{}\"", .names.join("\", \""))]
+#[non_exhaustive]
 pub struct UnknownSteps {
     /// Their names, in the order of the list.
     pub names: Vec<String>,

@@ -16,6 +16,7 @@ use procession_kernel::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::accepts::SignalRules;
 use crate::clock::Clock;
 use crate::error::{CodecError, ReadError};
 use crate::journal::keys::OUTPUT;
@@ -29,9 +30,10 @@ use crate::value;
 
 pub use stage::StageContext;
 
-/// Identifies one stage of one procedure in one store: equal for every run of that stage, and different for any
-/// other. Pass it to callees that deduplicate.
+/// Identifies one stage of one procedure in one store: equal for every run of that stage and of its undo, and different
+/// for any other stage. Pass it to callees that deduplicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Token {
     /// The store's own number, drawn when the store was created.
     pub store: u64,
@@ -49,6 +51,7 @@ impl fmt::Display for Token {
 
 /// Grows from run to run, across restarts too. Pass it to callees that refuse outdated requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub struct Fence {
     /// The engine's epoch.
     pub epoch: Epoch,
@@ -144,6 +147,7 @@ pub(crate) struct Host {
     pub(crate) reader: Reader,
     /// The engine's bound of values and outputs, in bytes.
     pub(crate) max_payload: usize,
+    pub(crate) signal_rules: SignalRules,
     #[cfg(feature = "testkit")]
     pub(crate) interceptor: Option<Arc<dyn crate::fault_injection::seen::StageInterceptor>>,
 }
@@ -311,7 +315,39 @@ impl<'a> CallContext<'a> {
         Arc::clone(&self.host.clock)
     }
 
-    /// Returns the token of this stage.
+    /// Returns the token of this stage. In an undo it is the token of the stage that is undone, so a callee to which the
+    /// stage has passed it can find what that stage did:
+    ///
+    /// ```
+    /// # use procession_actors::{Procedure, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// # struct Bank;
+    /// # impl Bank {
+    /// #     async fn charge(&self, _: String, _: u32) -> Result<(), std::io::Error> { Ok(()) }
+    /// #     async fn refund(&self, _: String) -> Result<(), std::io::Error> { Ok(()) }
+    /// # }
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Pay { amount: u32 }
+    /// # impl Procedure for Pay {
+    /// #     const KIND: &'static str = "pay";
+    /// #     type Stage = ();
+    /// #     type Env = std::sync::Arc<Bank>;
+    /// #     type Output = ();
+    /// #     fn first(&self) {}
+    /// async fn execute(&mut self, _: (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    ///     cx.env().charge(cx.token().to_string(), self.amount).await?;
+    ///     Ok(Step::Done(()))
+    /// }
+    ///
+    /// async fn rollback(&mut self, _: (), cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+    ///     cx.env().refund(cx.token().to_string()).await?;
+    ///     Ok(())
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// An undo that itself calls something that deduplicates needs a name of its own for that call, such as the token
+    /// with `undo` behind it.
     #[must_use]
     pub fn token(&self) -> Token {
         self.call.token()
@@ -701,7 +737,7 @@ impl<'a> CallContext<'a> {
     /// That commit also wakes the receiver.
     ///
     /// The attempt fails if the receiver has ended, is unknown, takes no more signals of this name, or has as many as
-    /// it may have. Nothing of the attempt is stored then. A rollback does not take signals back.
+    /// it may have, and if its kind does not [accept](Procedure::accepts) the signal. Nothing of the attempt is stored then. A rollback does not take signals back.
     ///
     /// # Errors
     ///

@@ -8,8 +8,9 @@ use std::time::Duration;
 use actix::dev::ToEnvelope;
 use actix::prelude::*;
 use futures::FutureExt;
-use procession_kernel::{Admissions, Blob, Bounds, Kernel, Kind, LimitKey, Rules, Seq};
+use procession_kernel::{Admissions, Blob, Bounds, Kernel, Kind, LimitKey, Rules, SentSignal, Seq, Verb};
 
+use crate::accepts::SignalRules;
 use crate::actor_loop::{start_ending, start_restarting};
 use crate::clock::{Clock, SystemClock};
 use crate::context::Host;
@@ -20,6 +21,7 @@ use crate::procedure::Procedure;
 use crate::queues::{CountedAddr, CountedMessage, Ordered};
 use crate::read::{CommittedReader, Quarantined};
 use crate::registry::Registry;
+use crate::signal::SendSignal;
 use crate::supervisor::dispatch::workers::Workers;
 use crate::supervisor::failure::{Broken, Failure};
 use crate::supervisor::lifecycle::Open;
@@ -127,6 +129,7 @@ impl Default for Settings {
 pub struct Engine {
     supervisor: Addr<Supervisor>,
     registry: Arc<Registry>,
+    signal_rules: SignalRules,
     reader: Reader,
     clock: Arc<dyn Clock>,
     depths: Depths,
@@ -212,6 +215,7 @@ impl Engine {
         started.started();
         Ok(Self {
             supervisor,
+            signal_rules: registry.signal_rules(),
             registry,
             reader,
             clock,
@@ -289,6 +293,35 @@ impl Engine {
         self.registry
             .check(procedure)
             .map_err(|why| SubmitError::Unsupported { why })
+    }
+
+    /// Asks the kinds of the receivers whether they take these signals, before they are sent.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotAccepted`] for the first signal that is refused; [`AskError::Read`] if its receiver cannot be read.
+    pub async fn admit_signals(&self, signals: &[SendSignal]) -> Result<(), AskError> {
+        let signals: Vec<&SentSignal> = signals.iter().map(|SendSignal(signal)| signal).collect();
+        self.signal_rules.admit(&self.reader, &signals).await
+    }
+
+    /// Asks the kind of the receiver, if the verb is a signal, as [`admit_signals`](Self::admit_signals) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`admit_signals`](Self::admit_signals).
+    pub async fn admit_verb(&self, verb: &Verb) -> Result<(), AskError> {
+        let Verb::Signal(to, name, payload) = verb else {
+            return Ok(());
+        };
+        let signal = SentSignal {
+            to: *to,
+            name: name.clone(),
+            payload: payload.clone(),
+            key: None,
+            last: false,
+        };
+        self.signal_rules.admit(&self.reader, &[&signal]).await
     }
 
     /// Checks that an encoded output has the kind's own type, before it replaces another output. If the kind is not
@@ -401,6 +434,7 @@ fn place(
         clock: Arc::clone(&settings.clock),
         reader,
         max_payload: loaded.kernel.rules().bounds.payload,
+        signal_rules: registry.signal_rules(),
         #[cfg(feature = "testkit")]
         interceptor: settings.interceptor.clone(),
     });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Epoch, Key, Kind, LockNeed, ProcedureId, ProcedureState, Seq};
+use procession_kernel::{Epoch, Key, Kind, LockNeed, NotNow, ProcedureId, ProcedureState, Seq};
 
 /// A value that cannot be encoded, or bytes that are not of the requested type.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -401,6 +401,17 @@ pub enum AskError {
         /// The name of the event.
         name: String,
     },
+    /// The receiver's kind does not take this signal: see [`Procedure::accepts`](crate::Procedure::accepts). It was not
+    /// kept.
+    #[error("{id} does not take the signal \"{name}\": {why}; nothing was sent, so correct it and send it again")]
+    NotAccepted {
+        /// The receiver.
+        id: ProcedureId,
+        /// The name of the event.
+        name: String,
+        /// What the kind says.
+        why: String,
+    },
     /// The sender's key stands for another signal, with another name or payload.
     #[error(
         "the key \"{key}\" was used for another signal, number {number} to {id}; use a new key, or send the same signal"
@@ -421,9 +432,14 @@ pub enum AskError {
         /// Limit in bytes.
         limit: usize,
     },
-    /// The procedure's state does not allow the request.
-    #[error("{0}")]
-    NotNow(String),
+    /// The state of the procedure, or of the engine, does not allow the request.
+    #[error("{text}")]
+    NotNow {
+        /// The reason, to match on.
+        kind: NotNow,
+        /// The reason for people, with what to do.
+        text: String,
+    },
     /// The procedure has changed since the caller read it.
     #[error("the procedure now has revision {found} instead of {expected}, and is in the state {state}; read it again")]
     Revised {

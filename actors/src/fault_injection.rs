@@ -6,7 +6,7 @@ use std::any::Any;
 use procession_kernel::Kind;
 
 use crate::context::{Call, Host};
-use crate::step::StageError;
+use crate::stage_error::StageError;
 
 /// The result of a call of user code, or its panic.
 type CallResult<T> = Result<Result<T, StageError>, Box<dyn Any + Send>>;

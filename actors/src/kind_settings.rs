@@ -16,14 +16,13 @@ use crate::thresholds::KindThresholds;
 /// use procession_kernel::RetryPolicy;
 /// use std::time::Duration;
 ///
-/// let nightly = KindSettings {
-///     retry: Some(RetryPolicy::default().attempts(10)),
-///     keep_after_end: Some(Duration::from_hours(24)),
-///     ..KindSettings::default()
-/// };
+/// let nightly = KindSettings::default()
+///     .retry(RetryPolicy::default().attempts(10))
+///     .keep_after_end(Duration::from_hours(24));
 /// assert_eq!(nightly.retry_undo, None);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KindSettings {
     /// How often a stage is tried, and the backoff between attempts:
     /// [`Procedure::retry`](crate::Procedure::retry).
@@ -40,4 +39,41 @@ pub struct KindSettings {
     /// The thresholds of the kind's verdicts, all of them:
     /// [`Procedure::thresholds`](crate::Procedure::thresholds).
     pub thresholds: Option<KindThresholds>,
+}
+
+impl KindSettings {
+    /// Sets [`retry`](Self#structfield.retry).
+    #[must_use]
+    pub const fn retry(mut self, retry: RetryPolicy) -> Self {
+        self.retry = Some(retry);
+        self
+    }
+
+    /// Sets [`retry_undo`](Self#structfield.retry_undo).
+    #[must_use]
+    pub const fn retry_undo(mut self, retry_undo: RetryPolicy) -> Self {
+        self.retry_undo = Some(retry_undo);
+        self
+    }
+
+    /// Sets [`keep_after_end`](Self#structfield.keep_after_end).
+    #[must_use]
+    pub const fn keep_after_end(mut self, keep_after_end: Duration) -> Self {
+        self.keep_after_end = Some(keep_after_end);
+        self
+    }
+
+    /// Sets [`keep_after_acknowledgement`](Self#structfield.keep_after_acknowledgement).
+    #[must_use]
+    pub const fn keep_after_acknowledgement(mut self, keep_after_acknowledgement: Duration) -> Self {
+        self.keep_after_acknowledgement = Some(keep_after_acknowledgement);
+        self
+    }
+
+    /// Sets [`thresholds`](Self#structfield.thresholds).
+    #[must_use]
+    pub const fn thresholds(mut self, thresholds: KindThresholds) -> Self {
+        self.thresholds = Some(thresholds);
+        self
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! Users import `procession`. This package is for authors of stores and of tests.
 
+mod accepts;
 mod actor_loop;
 mod child;
 pub mod clock;
@@ -24,6 +25,7 @@ mod queues;
 mod read;
 mod registry;
 mod signal;
+mod stage_error;
 mod step;
 mod supervisor;
 mod sync;
@@ -39,6 +41,7 @@ pub mod view;
 mod worker;
 mod worker_inbox;
 
+pub use accepts::{Accepts, SignalOffer};
 pub use child::Child;
 pub use context::{CallContext, Fence, Signal, StageContext, Token};
 pub use engine::{Engine, Placement, Settings};
@@ -51,7 +54,8 @@ pub use procedure::Procedure;
 pub use queues::CountedMessage;
 pub use read::CommittedReader;
 pub use registry::Registry;
-pub use step::{ChildOutcome, Children, JoinVerdict, StageError, Step};
+pub use stage_error::{OrStageError, StageError, Transient};
+pub use step::{ChildOutcome, Children, JoinVerdict, Step};
 pub use supervisor::Supervisor;
 pub use supervisor::admission::claims::GLOBAL_LIMIT;
 pub use telemetry::StreamTelemetry;

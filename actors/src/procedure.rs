@@ -8,9 +8,11 @@ use procession_kernel::{HistoryDetail, Hold, Kind, LimitKey, LockNeed, OnTimeout
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::accepts::Accepts;
 use crate::context::StageContext;
 use crate::hooks::{Finished, Submitted};
-use crate::step::{ChildOutcome, JoinVerdict, StageError, Step};
+use crate::stage_error::StageError;
+use crate::step::{ChildOutcome, JoinVerdict, Step};
 use crate::thresholds::KindThresholds;
 use crate::upgrade::{Old, UpgradeError};
 
@@ -23,6 +25,19 @@ use crate::upgrade::{Old, UpgradeError};
 /// restart, with the same value. A stage's effects outside the engine must therefore be repeatable;
 /// [`CallContext::token`](crate::CallContext::token) and [`CallContext::fence`](crate::CallContext::fence) help callees
 /// with that. What a stage writes through its context is part of its commit, and happens exactly once.
+///
+/// **Nothing has a time limit unless you give it one.** A call that never answers holds its stage for ever:
+///
+/// | what takes too long | limit | what happens then |
+/// |---|---|---|
+/// | a call within a stage | [`CallContext::within`](crate::CallContext::within) | an error that the stage may handle; with `?` it is tried again |
+/// | a stage | [`stage_timeout`](Self::stage_timeout) | its future is dropped, and it is tried again |
+/// | an undo | [`undo_timeout`](Self::undo_timeout) | its future is dropped, and it is tried again |
+/// | a wait for an event or an answer | `timeout` of [`Step::Wait`] and [`Step::Ask`] | the next stage runs, and [`timed_out`](crate::CallContext::timed_out) is true |
+/// | the whole procedure | [`timeout`](Self::timeout) | it fails, or is told: [`on_timeout`](Self::on_timeout) |
+/// | nothing is cut off, but tell me | [`expected`](Self::expected) | a verdict, `overrun` |
+///
+/// Attempts are bounded by [`retry`](Self::retry) and [`retry_undo`](Self::retry_undo).
 ///
 /// ```
 /// use procession_actors::{Procedure, StageContext, StageError, Step};
@@ -132,7 +147,7 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// [`StageError::Retry`] runs the stage again after a backoff;
+    /// [`StageError::Retry`] runs the stage again after a backoff, and so does [`StageError::TimedOut`];
     /// [`StageError::RetryAfter`] runs it again after a delay of the code's choice;
     /// [`StageError::Fail`] fails the procedure and rolls it back.
     fn execute(
@@ -182,7 +197,32 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// locks.
     ///
     /// Paths are hierarchical, such as `ns/table/region`. An exclusive lock excludes everything at and under its
-    /// path, but descendants may enter paths that their ancestors hold.
+    /// path, but descendants may enter paths that their ancestors hold. Make the path of names from outside with
+    /// [`LockPath::of`](procession_kernel::LockPath::of):
+    ///
+    /// ```
+    /// # use procession_actors::{Procedure, StageContext, StageError, Step};
+    /// # use procession_kernel::{LockNeed, LockPath};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Order { customer: String }
+    /// # impl Procedure for Order {
+    /// #     const KIND: &'static str = "order";
+    /// #     type Stage = ();
+    /// #     type Env = ();
+    /// #     type Output = ();
+    /// #     fn first(&self) {}
+    /// #     async fn execute(&mut self, _: (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    /// #         Ok(Step::Done(()))
+    /// #     }
+    /// fn locks(&self, _: &()) -> Vec<LockNeed> {
+    ///     vec![LockNeed::exclusive(LockPath::of(["customer", &self.customer]))]
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// A submission whose first stage asks for a path with an empty part is refused. A stage after which such a path is
+    /// asked for fails permanently.
     fn locks(&self, stage: &Self::Stage) -> Vec<LockNeed> {
         let _ = stage;
         Vec::new()
@@ -195,7 +235,8 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         true
     }
 
-    /// Returns how long a stage is expected to take; a longer run is reported.
+    /// Returns how long a stage is expected to take; a longer run is reported as the verdict `overrun`, and goes on. To
+    /// end it, see [`stage_timeout`](Self::stage_timeout).
     fn expected(&self, stage: &Self::Stage) -> Option<Duration> {
         let _ = stage;
         None
@@ -204,7 +245,7 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// Returns how long one call of a stage may take; `None` is unbounded. It is asked before each call.
     ///
     /// When the time is up by the engine's clock, the engine drops the stage's future, and the attempt ends as a
-    /// [`StageError::Retry`] with the cause `timed out after 3 s`. Code is stopped where it awaits: a body that holds
+    /// [`StageError::TimedOut`] with a cause that begins with `timed out after 3 s`, and is tried again. Code is stopped where it awaits: a body that holds
     /// its thread is not, and work on other threads goes on. [`CallContext::within`](crate::CallContext::within) limits
     /// a part of a stage, [`timeout`](Self::timeout) the whole procedure.
     ///
@@ -260,12 +301,15 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         async {}
     }
 
-    /// Returns how long results of this kind are kept after the end; `None` is the engine's default.
+    /// Returns how long results of this kind are kept after the end: outputs, causes, histories, and idempotency keys unless
+    /// these were submitted with a time of their own. Then they are gone, and the procedure is unknown. `None` is the
+    /// engine's default, which is 15 minutes (the builder's `retention`).
     fn keep_after_end() -> Option<Duration> {
         None
     }
 
-    /// Returns how long results are kept after they were acknowledged; `None` is the engine's default.
+    /// Returns how long results are kept after they were acknowledged, if that is sooner. `None` is the engine's default,
+    /// which is 5 minutes.
     fn keep_after_acknowledgement() -> Option<Duration> {
         None
     }
@@ -339,6 +383,43 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         Ok(())
     }
 
+    /// Returns which signals procedures of this kind take. It is asked once, at the registration. Default: all.
+    ///
+    /// Its rules are asked of each signal before it is kept, whether it comes from the executor, a dashboard, the command
+    /// line or a stage. A signal that is refused leaves no trace: its sender is answered with
+    /// [`AskError::NotAccepted`](crate::AskError::NotAccepted), and a stage that sends it has failed its attempt. Without
+    /// a rule, a payload of another type reaches the stage that waits for it, and fails each of its attempts.
+    ///
+    /// They run on the thread of the sender, and must decide at once. They are not asked of broadcasts, which are for
+    /// waiters of any kind, nor of a bare [`SendSignal`](crate::messages::SendSignal) to the supervisor.
+    ///
+    /// ```
+    /// # use procession_actors::{Accepts, Procedure, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Order;
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Approval { by: String }
+    ///
+    /// impl Procedure for Order {
+    /// #   const KIND: &'static str = "order";
+    /// #   type Stage = ();
+    /// #   type Env = ();
+    /// #   type Output = ();
+    /// #   fn first(&self) {}
+    /// #   async fn execute(&mut self, _: (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    /// #       Ok(Step::Done(()))
+    /// #   }
+    ///     fn accepts(_: &()) -> Accepts {
+    ///         Accepts::only().event::<Approval>("approved")
+    ///     }
+    /// }
+    /// ```
+    fn accepts(env: &Self::Env) -> Accepts {
+        let _ = env;
+        Accepts::anything()
+    }
+
     /// Returns the limit from which this procedure takes one permit, in addition to its kind's own.
     fn limit(&self) -> Option<LimitKey> {
         None
@@ -349,7 +430,8 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         0
     }
 
-    /// Returns the total time that the procedure may take from its submission; `None` is unbounded.
+    /// Returns the total time that the procedure may take from its submission, sleeps, waits and backoffs included; `None`
+    /// is unbounded. [`on_timeout`](Self::on_timeout) says what happens then.
     fn timeout(&self) -> Option<Duration> {
         None
     }

@@ -14,7 +14,8 @@ use crate::context::{Call, Host};
 use crate::journal::codec;
 use crate::queues::BatchedInbox;
 use crate::registry::{Registry, Running};
-use crate::step::{ChildOutcome, StageError};
+use crate::stage_error::StageError;
+use crate::step::ChildOutcome;
 use crate::telemetry::{self, Marks};
 use crate::worker::{CallSlotGuard, Heartbeat, watched};
 
@@ -259,7 +260,7 @@ const fn outcome(outcome: &StageOutcome) -> &'static str {
         StageOutcome::Wait(..) => "wait",
         StageOutcome::Ask(..) => "ask",
         StageOutcome::Yield => "yield",
-        StageOutcome::Retry(_) | StageOutcome::RetryAfter(..) => "retry",
+        StageOutcome::Retry(_) | StageOutcome::RetryAfter(..) | StageOutcome::TimedOut(_) => "retry",
         StageOutcome::Fail(_) | StageOutcome::GiveUp(_) | StageOutcome::Refused(_) => "failed",
         StageOutcome::Panicked(_) => "panicked",
     }

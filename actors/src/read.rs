@@ -11,7 +11,7 @@ mod signals;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use procession_kernel::{AuditEntry, Blob, HistoryEntry, ProcedureId, Row};
+use procession_kernel::{AuditEntry, Blob, HistoryEntry, NotNow, ProcedureId, Row};
 
 use crate::error::{AskError, ReadError};
 use crate::export::FamilyExport;
@@ -274,7 +274,10 @@ impl CommittedReader {
             },
             Ok(Some(_)) => match self.why_quarantined(id.family) {
                 Some(why) => quarantined(id.family, why),
-                None => AskError::NotNow(format!("the family of {id} is quarantined; see why with a snapshot")),
+                None => AskError::NotNow {
+                    kind: NotNow::Quarantined,
+                    text: format!("the family of {id} is quarantined; see why with a snapshot"),
+                },
             },
             Ok(None) => AskError::Unknown(id),
             Err(error) => error,
@@ -301,7 +304,8 @@ impl CommittedReader {
 }
 
 fn quarantined(family: u64, why: &str) -> AskError {
-    AskError::NotNow(format!(
-        "the family {family} is quarantined: {why}; start a binary that can load it, or discharge it"
-    ))
+    AskError::NotNow {
+        kind: NotNow::Quarantined,
+        text: format!("the family {family} is quarantined: {why}; start a binary that can load it, or discharge it"),
+    }
 }

@@ -14,6 +14,7 @@ use procession_kernel::{
     StageOutcome, Timestamp, UserWrite,
 };
 
+use crate::accepts::{Accepts, SignalRules};
 use crate::context::{Call, Host, StageContext};
 use crate::error::{CodecError, StartError};
 use crate::fault_injection::Calling;
@@ -22,7 +23,8 @@ use crate::hooks::{HookCall, HookPoint};
 use crate::journal::codec;
 use crate::kind_settings::KindSettings;
 use crate::procedure::Procedure;
-use crate::step::{ChildOutcome, JoinVerdict, StageError, Step, stage_needs};
+use crate::stage_error::StageError;
+use crate::step::{ChildOutcome, JoinVerdict, Step, stage_needs};
 use crate::thresholds::{KindThresholds, Measures, Thresholds};
 use crate::time_limit::within;
 use crate::upgrade::Old;
@@ -92,6 +94,7 @@ struct Registered {
     env: Box<dyn Any + Send + Sync>,
     metric_hook: Option<MetricHook>,
     recovery_hooks: bool,
+    accepts: Arc<Accepts>,
 }
 
 /// How many kinds may be registered, the engine's own among them. Each has metrics, figures and rules of its own, and
@@ -138,6 +141,7 @@ impl Registry {
             signal_keys: P::SIGNAL_KEYS,
         };
         let (own, revived) = (env.clone(), kind.clone());
+        let accepts = P::accepts(&env);
         let hook_env = P::METRIC_HOOKS.then(|| env.clone());
         let metric_hook = hook_env.map(|env| -> MetricHook {
             Box::new(move |call| match call {
@@ -155,6 +159,7 @@ impl Registry {
             env: Box::new(own),
             metric_hook,
             recovery_hooks: P::RECOVERY_HOOKS,
+            accepts: Arc::new(accepts),
         };
         if self.kinds.insert(kind.clone(), registered).is_some() {
             self.twice = Some(kind);
@@ -197,6 +202,12 @@ impl Registry {
 
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &Kind> {
         self.kinds.keys()
+    }
+
+    /// Returns what kinds say of signals before they are kept.
+    pub(crate) fn signal_rules(&self) -> SignalRules {
+        let kinds = self.kinds.iter();
+        SignalRules::new(kinds.map(|(kind, registered)| (kind, &registered.accepts)))
     }
 
     pub(crate) fn has_metric_hooks(&self, kind: &Kind) -> bool {
@@ -338,7 +349,7 @@ impl<P: Procedure> Typed<P> {
         let calling = Calling::new(host, call, &kind, &stage, false);
         let body = AssertUnwindSafe(async {
             match value.stage_timeout(&stage) {
-                Some(time) => limited(host, time, value.execute(stage, &mut cx)).await,
+                Some(time) => limited(host, time, "stage", value.execute(stage, &mut cx)).await,
                 None => value.execute(stage, &mut cx).await,
             }
         });
@@ -347,12 +358,25 @@ impl<P: Procedure> Typed<P> {
         let (children, signals) = (std::mem::take(&mut cx.children), std::mem::take(&mut cx.signals));
         let (note, nothing_to_undo) = (cx.note.take(), cx.nothing_to_undo);
         drop(cx);
+        let refused = match &result {
+            Ok(Ok(_)) if !signals.is_empty() => {
+                let sent: Vec<&SentSignal> = signals.iter().collect();
+                host.signal_rules.admit(&host.reader, &sent).await.err()
+            }
+            Ok(_) | Err(_) => None,
+        };
         let mut next_needs = NextStageNeeds::default();
         let keep_places = matches!(&result, Ok(Ok(Step::Spawn { children, .. })) if children.keep_places);
+        let result = match refused {
+            // The receiver's code may be another after the next start, so this counts as a failed attempt.
+            Some(why) => Ok(Err(StageError::Retry(why.to_string()))),
+            None => result,
+        };
         let outcome = match result {
             Ok(Ok(step)) => self.step_taken(step, &mut next_needs),
             Ok(Err(StageError::Retry(text))) => StageOutcome::Retry(text),
             Ok(Err(StageError::RetryAfter(delay, text))) => StageOutcome::RetryAfter(delay, text),
+            Ok(Err(StageError::TimedOut(text))) => StageOutcome::TimedOut(text),
             Ok(Err(StageError::Fail(text))) => StageOutcome::Fail(text),
             Err(panic) => StageOutcome::Panicked(panic_text(&*panic)),
         };
@@ -361,6 +385,7 @@ impl<P: Procedure> Typed<P> {
             StageOutcome::Yield
                 | StageOutcome::Retry(_)
                 | StageOutcome::RetryAfter(..)
+                | StageOutcome::TimedOut(_)
                 | StageOutcome::Fail(_)
                 | StageOutcome::Panicked(_)
         );
@@ -398,7 +423,8 @@ impl<P: Procedure> Typed<P> {
     fn step_taken(&self, step: Step<P>, next_needs: &mut NextStageNeeds) -> StageOutcome {
         if let (Some(next), Some(value)) = (step.next_stage(), &self.value) {
             match guarded("locks", || stage_needs(value, next)) {
-                Ok(known) => *next_needs = known,
+                Ok(Ok(known)) => *next_needs = known,
+                Ok(Err(why)) => return StageOutcome::Fail(why),
                 Err(why) => return StageOutcome::Panicked(why),
             }
         }
@@ -433,7 +459,7 @@ impl<P: Procedure> Typed<P> {
         let calling = Calling::new(host, call, &kind, &stage, true);
         let body = AssertUnwindSafe(async {
             match value.undo_timeout(&stage) {
-                Some(time) => limited(host, time, value.rollback(stage, &mut cx)).await,
+                Some(time) => limited(host, time, "undo", value.rollback(stage, &mut cx)).await,
                 None => value.rollback(stage, &mut cx).await,
             }
         });
@@ -561,10 +587,15 @@ fn ruling(ruled: Result<Result<JoinVerdict, String>, CodecError>, unmeetable: &s
 async fn limited<T>(
     host: &Host,
     time: Duration,
+    what: &'static str,
     call: impl Future<Output = Result<T, StageError>>,
 ) -> Result<T, StageError> {
     let ended = within(Arc::clone(&host.clock), time, call).await;
-    ended.unwrap_or_else(|elapsed| Err(elapsed.into()))
+    ended.unwrap_or_else(|elapsed| {
+        Err(StageError::TimedOut(format!(
+            "{elapsed}, the limit of this {what} (`{what}_timeout`); raise it if the {what} needs longer"
+        )))
+    })
 }
 
 fn step_outcome<P: Procedure>(step: Step<P>) -> Result<StageOutcome, CodecError> {

@@ -16,6 +16,7 @@ use crate::journal::codec;
 use crate::procedure::Procedure;
 
 /// What a stage asks for next. The value, the step and everything the stage wrote through its context are one commit.
+#[non_exhaustive]
 pub enum Step<P: Procedure> {
     /// Run this stage next, behind everything that already waits for the worker.
     Next(P::Stage),
@@ -63,10 +64,10 @@ pub enum Step<P: Procedure> {
     /// families that it submitted are part of the commit, as with any other step. The rollback then begins with the
     /// undo of this stage, which sees all of it.
     ///
-    /// [`StageError::Fail`] discards these instead; return it if the stage has done nothing worth keeping.
+    /// [`StageError::Fail`](crate::StageError::Fail) discards these instead; return it if the stage has done nothing worth keeping.
     ///
     /// A stage that has added children must not return it: the failure is then one over a bound, and names what to
-    /// return. Past the point of no return it is the same as [`StageError::Fail`]: nothing is kept, and the stage runs
+    /// return. Past the point of no return it is the same as [`StageError::Fail`](crate::StageError::Fail): nothing is kept, and the stage runs
     /// again.
     ///
     /// ```
@@ -148,83 +149,6 @@ impl<P: Procedure> fmt::Debug for Step<P> {
             Self::Fail(cause) => f.debug_tuple("Fail").field(cause).finish(),
             Self::Yield => f.write_str("Yield"),
         }
-    }
-}
-
-/// Why a stage or an undo did not succeed.
-///
-/// An error passed up with `?` becomes [`StageError::Retry`], since failures outside the engine usually pass and
-/// attempts are bounded. Return `Fail` explicitly for failures that do not pass.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StageError {
-    /// Try again after the kind's backoff.
-    Retry(String),
-    /// Try again after this delay, instead of the kind's backoff: for callees that say when to ask again. It counts as
-    /// an attempt, as `Retry` does, and fails the procedure once the kind's attempts are used up.
-    ///
-    /// The delay has no jitter, survives restarts, and is at most 24 hours; a longer one counts as 24 hours. A zero
-    /// delay runs the stage again at once, behind everything that already waits; it is part of the same commit. Past
-    /// the point of no return, once the attempts are used up, the delay is at least the kind's longest backoff.
-    RetryAfter(Duration, String),
-    /// Fail permanently, and roll back.
-    Fail(String),
-}
-
-impl StageError {
-    /// Creates an error that asks for another attempt.
-    pub fn retry(cause: impl fmt::Display) -> Self {
-        Self::Retry(cause.to_string())
-    }
-
-    /// Creates an error that asks for another attempt after this delay. See [`StageError::RetryAfter`].
-    ///
-    /// ```
-    /// # use procession_actors::StageError;
-    /// # use std::time::Duration;
-    /// fn check(status: u16, retry_after: Option<u64>) -> Result<(), StageError> {
-    ///     match (status, retry_after) {
-    ///         (200, _) => Ok(()),
-    ///         (503, Some(seconds)) => Err(StageError::retry_after(Duration::from_secs(seconds), "the service is busy")),
-    ///         _ => Err(StageError::retry(format!("the service answered {status}"))),
-    ///     }
-    /// }
-    /// assert_eq!(check(503, Some(7)).unwrap_err().text(), "the service is busy");
-    /// ```
-    pub fn retry_after(delay: Duration, cause: impl fmt::Display) -> Self {
-        Self::RetryAfter(delay, cause.to_string())
-    }
-
-    /// Creates an error that fails permanently.
-    pub fn fail(cause: impl fmt::Display) -> Self {
-        Self::Fail(cause.to_string())
-    }
-
-    /// Returns the text of the error.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        match self {
-            Self::Retry(text) | Self::RetryAfter(_, text) | Self::Fail(text) => text,
-        }
-    }
-
-    pub(crate) fn into_text(self) -> String {
-        match self {
-            Self::Retry(text) | Self::RetryAfter(_, text) | Self::Fail(text) => text,
-        }
-    }
-
-    /// Returns the delay that the error asks for, if it asks for one.
-    pub(crate) const fn delay(&self) -> Option<Duration> {
-        match self {
-            Self::RetryAfter(delay, _) => Some(*delay),
-            Self::Retry(_) | Self::Fail(_) => None,
-        }
-    }
-}
-
-impl<E: std::error::Error> From<E> for StageError {
-    fn from(error: E) -> Self {
-        Self::Retry(error.to_string())
     }
 }
 
@@ -387,7 +311,10 @@ fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
         hold: P::HOLD,
         permits: ChildPermits::Exempt,
         locks_for_life: P::HOLD_LOCKS,
-        next_needs: stage_needs(procedure, &first),
+        next_needs: stage_needs(procedure, &first).map_err(|why| CodecError {
+            what: "the procedure cannot be submitted",
+            why,
+        })?,
         timeout: procedure.timeout(),
         on_timeout: procedure.on_timeout(),
         admission: Admission::default(),
@@ -399,21 +326,32 @@ fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
 }
 
 /// Asks a procedure what the kernel must know about a stage before it runs.
-pub(crate) fn stage_needs<P: Procedure>(procedure: &P, stage: &P::Stage) -> NextStageNeeds {
+///
+/// # Errors
+///
+/// The reason why the stage can never run, as a sentence.
+pub(crate) fn stage_needs<P: Procedure>(procedure: &P, stage: &P::Stage) -> Result<NextStageNeeds, String> {
     let mut locks = procedure.locks(stage);
+    if let Some(wrong) = locks.iter().find(|need| need.path.has_empty_part()) {
+        let path = wrong.path.as_str().replace('\0', "(empty)");
+        return Err(format!(
+            "stage {stage:?} asks for the lock \"{path}\", and a part of that path is empty; check the value before you submit it"
+        ));
+    }
     locks.sort_unstable();
     locks.dedup();
     let name = || format!("{stage:?}");
-    NextStageNeeds {
+    Ok(NextStageNeeds {
         locks,
         next_is_no_return: (!procedure.rollback_supported(stage)).then(name),
         name: P::REPEAT_LIMIT.map(|_| name()),
         expected: procedure.expected(stage),
-    }
+    })
 }
 
 /// The answer of [`Procedure::join`] and of [`Procedure::gate`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum JoinVerdict {
     /// The parent may continue; the child may begin.
     Met,

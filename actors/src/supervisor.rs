@@ -44,8 +44,8 @@ use actix::prelude::*;
 use futures::FutureExt;
 use procession_kernel::{
     AuditEntry, Claim, Commit, Decision, Effect, Ended, Event, EventName, EvictedFamily, Grant, HistoryEntry, Kernel,
-    Kind, LifecycleEffect, LimitKey, LimitUse, Missing, Operated, OperatorRequest, ProcedureId, Receipt, RequestEffect,
-    RequestId, Row, StageEnded, StoredTarget, Timestamp, Verb,
+    Kind, LifecycleEffect, LimitKey, LimitUse, Missing, NotNow, Operated, OperatorRequest, ProcedureId, Receipt,
+    RequestEffect, RequestId, Row, StageEnded, StoredTarget, Timestamp, Verb,
 };
 use tokio::sync::oneshot;
 
@@ -806,7 +806,8 @@ impl Supervisor {
             settled.await?;
             if is_full {
                 let text = format!("there are {SUBSCRIBERS} subscribers, which is the limit; end a subscription first");
-                return Err(AskError::NotNow(text));
+                let kind = NotNow::Full;
+                return Err(AskError::NotNow { kind, text });
             }
             Ok(())
         });
@@ -1953,7 +1954,7 @@ impl Supervisor {
         if !self.status.decides() {
             return;
         }
-        let Some(report) = self.lifecycle.drain_report(&self.kernel) else {
+        let Some(report) = self.lifecycle.drain_report(&self.kernel, self.quarantine.len()) else {
             return;
         };
         // Regardless of how many requests wait: a drain is never refused.

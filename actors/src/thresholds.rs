@@ -7,6 +7,7 @@ use procession_kernel::{Kind, SAME_STAGE_FROZEN, STAGES_FROZEN};
 
 /// When a condition is reported as a verdict. A kind may have its own: see [`KindThresholds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Thresholds {
     /// Consecutive failed attempts of a stage or an undo with the same error, numbers aside (see
     /// [`fingerprint`](procession_kernel::fingerprint)). Default 5: with the default backoff it has failed for a
@@ -56,6 +57,69 @@ impl Default for Thresholds {
 }
 
 impl Thresholds {
+    /// Sets [`retries`](Self#structfield.retries).
+    #[must_use]
+    pub const fn retries(mut self, retries: u32) -> Self {
+        self.retries = retries;
+        self
+    }
+
+    /// Sets [`same_stage`](Self#structfield.same_stage).
+    #[must_use]
+    pub const fn same_stage(mut self, same_stage: u32) -> Self {
+        self.same_stage = same_stage;
+        self
+    }
+
+    /// Sets [`overtaken`](Self#structfield.overtaken).
+    #[must_use]
+    pub const fn overtaken(mut self, overtaken: u32) -> Self {
+        self.overtaken = overtaken;
+        self
+    }
+
+    /// Sets [`free`](Self#structfield.free).
+    #[must_use]
+    pub const fn free(mut self, free: Duration) -> Self {
+        self.free = free;
+        self
+    }
+
+    /// Sets [`store`](Self#structfield.store).
+    #[must_use]
+    pub const fn store(mut self, store: Duration) -> Self {
+        self.store = store;
+        self
+    }
+
+    /// Sets [`unusual`](Self#structfield.unusual).
+    #[must_use]
+    pub const fn unusual(mut self, unusual: Duration) -> Self {
+        self.unusual = unusual;
+        self
+    }
+
+    /// Sets [`stages`](Self#structfield.stages).
+    #[must_use]
+    pub const fn stages(mut self, stages: u32) -> Self {
+        self.stages = stages;
+        self
+    }
+
+    /// Sets [`size_percent`](Self#structfield.size_percent).
+    #[must_use]
+    pub const fn size_percent(mut self, size_percent: u32) -> Self {
+        self.size_percent = size_percent;
+        self
+    }
+
+    /// Sets [`disk_free`](Self#structfield.disk_free).
+    #[must_use]
+    pub const fn disk_free(mut self, disk_free: u64) -> Self {
+        self.disk_free = disk_free;
+        self
+    }
+
     /// Returns `true` if a procedure that only waits, and has not failed, may be reported. There are many such
     /// procedures, and each must be examined for this alone.
     const fn may_tell_of_frozen(&self) -> bool {
@@ -70,10 +134,11 @@ impl Thresholds {
 /// use procession_actors::KindThresholds;
 ///
 /// // It polls every second whether a machine is up, for up to an hour.
-/// let polls = KindThresholds { same_stage: Some(3_600), ..KindThresholds::default() };
+/// let polls = KindThresholds::default().same_stage(3_600);
 /// assert_eq!(polls.retries, None);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KindThresholds {
     /// Consecutive failed attempts with the same error.
     pub retries: Option<u32>,
@@ -91,6 +156,48 @@ pub struct KindThresholds {
 }
 
 impl KindThresholds {
+    /// Sets [`retries`](Self#structfield.retries).
+    #[must_use]
+    pub const fn retries(mut self, retries: u32) -> Self {
+        self.retries = Some(retries);
+        self
+    }
+
+    /// Sets [`same_stage`](Self#structfield.same_stage).
+    #[must_use]
+    pub const fn same_stage(mut self, same_stage: u32) -> Self {
+        self.same_stage = Some(same_stage);
+        self
+    }
+
+    /// Sets [`overtaken`](Self#structfield.overtaken).
+    #[must_use]
+    pub const fn overtaken(mut self, overtaken: u32) -> Self {
+        self.overtaken = Some(overtaken);
+        self
+    }
+
+    /// Sets [`unusual`](Self#structfield.unusual).
+    #[must_use]
+    pub const fn unusual(mut self, unusual: Duration) -> Self {
+        self.unusual = Some(unusual);
+        self
+    }
+
+    /// Sets [`stages`](Self#structfield.stages).
+    #[must_use]
+    pub const fn stages(mut self, stages: u32) -> Self {
+        self.stages = Some(stages);
+        self
+    }
+
+    /// Sets [`size_percent`](Self#structfield.size_percent).
+    #[must_use]
+    pub const fn size_percent(mut self, size_percent: u32) -> Self {
+        self.size_percent = Some(size_percent);
+        self
+    }
+
     const fn over(&self, engine: &Thresholds) -> Thresholds {
         const fn number(own: Option<u32>, engine: u32) -> u32 {
             match own {

@@ -10,9 +10,10 @@ use crate::clock::Clock;
 
 /// The error of a future that did not end in its time. It reads `timed out after 3 s`.
 ///
-/// Passed up with `?` it becomes [`StageError::Retry`](crate::StageError::Retry), as every error does.
+/// Passed up with `?` it becomes [`StageError::TimedOut`](crate::StageError::TimedOut), and the stage is tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("timed out after {} s", .after.as_secs_f64())]
+#[non_exhaustive]
 pub struct Elapsed {
     /// The time that the future had.
     pub after: Duration,

@@ -207,6 +207,7 @@ impl Outcome {
 
 /// One lock, with its holders and, in the order of service, its waiters.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LockView {
     /// The lock's path.
     pub path: LockPath,
@@ -278,6 +279,7 @@ impl ListFilter {
 
 /// One page of a list.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Page {
     /// The procedures, by id.
     pub items: Vec<Status>,
@@ -327,6 +329,7 @@ pub struct HistoryPage {
 
 /// The sizes of a procedure's values, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sizes {
     /// The size of the payload, as submitted or as last stored.
     pub payload: Option<usize>,
@@ -359,6 +362,7 @@ pub struct ArchivedFamily {
 
 /// What the start found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Recovered {
     /// Live families that were loaded.
     pub families: usize,
@@ -513,17 +517,25 @@ impl ShutdownReport {
     }
 }
 
-/// What a drain finished and what it left.
+/// What a drain finished, and what goes on later. The next start continues all of it, on this machine or another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DrainReport {
     /// Stages and undos that were running when it began, and have reported.
-    pub finished: usize,
-    /// Stages and undos that have not reported; the next start runs them again.
-    pub left: usize,
+    pub finished_calls: usize,
+    /// Stages and undos that were cut off, because they had not reported by the deadline. The next start runs them again,
+    /// with no attempt used up.
+    pub cut_off_calls: usize,
+    /// Families that have not ended: they wait, sleep or have stages to run. Each goes on at the next start from its last
+    /// committed stage. Families of calls that were cut off are among them.
+    pub unfinished_families: usize,
+    /// Families that are quarantined. Each goes on at a start that can load it.
+    pub quarantined_families: usize,
 }
 
 /// One committed change.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Change {
     /// The engine's epoch; together with `seq` it identifies the change.
     pub epoch: Epoch,

@@ -253,6 +253,7 @@ fn met(abort: &AbortAnswer) -> Value {
         AbortAnswer::WillRollBack => ("will_roll_back", None),
         AbortAnswer::AlreadyRollingBack => ("already_rolling_back", None),
         AbortAnswer::TooLate(why) => ("too_late", Some(why)),
+        _ => ("other", None),
     };
     json!({ "outcome": outcome, "why": why })
 }

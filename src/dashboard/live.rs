@@ -163,7 +163,9 @@ impl Live {
         let clock = self.executor.engine().clock();
         let late = clock.sleep_until(clock.now().after(PATIENCE));
         match select(Box::pin(self.executor.mailbox(id)), late).await {
-            Either::Left((Err(AskError::Finished { .. } | AskError::NotNow(_) | AskError::Unknown(_)), _)) => Ok(None),
+            Either::Left((Err(AskError::Finished { .. } | AskError::NotNow { .. } | AskError::Unknown(_)), _)) => {
+                Ok(None)
+            }
             Either::Left((answer, _)) => answer.map(Some),
             Either::Right(_) => Err(AskError::NotYet),
         }

@@ -239,9 +239,10 @@ impl From<AskError> for Problem {
             AskError::Closed { .. } => {
                 Self::new(StatusCode::CONFLICT, "not_now", text, "Use another name for the event.")
             }
+            AskError::NotAccepted { .. } => Self::request(text, "Send what the procedure's kind takes."),
             AskError::BatchTooLarge { .. } => Self::request(text, "Send fewer at once."),
             AskError::BadKey { .. } => Self::request(text, "Give a key, or leave it out."),
-            AskError::NotNow(_) => Self::new(
+            AskError::NotNow { .. } => Self::new(
                 StatusCode::CONFLICT,
                 "not_now",
                 text,

@@ -160,7 +160,7 @@ pub async fn resume_poisoned(executor: &Executor) -> Result<(), DemoError> {
                 .await
             {
                 // It has gone on, or its family rolls back: since it was listed, or because of another's resumption.
-                Ok(_) | Err(AskError::NotNow(_) | AskError::Finished { .. } | AskError::Unknown(_)) => {}
+                Ok(_) | Err(AskError::NotNow { .. } | AskError::Finished { .. } | AskError::Unknown(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }

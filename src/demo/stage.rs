@@ -44,12 +44,12 @@ impl Target {
 
 /// Names the lock of a table with all that is in it.
 pub(crate) fn table_lock(table: &str) -> LockNeed {
-    LockNeed::exclusive(format!("table/{table}"))
+    LockNeed::exclusive(procession::LockPath::of(["table", table]))
 }
 
 /// Names the lock of a tablet; it shares the table with those of the others.
 pub(crate) fn tablet_lock(table: &str, id: &str) -> LockNeed {
-    LockNeed::exclusive(format!("table/{table}/{id}"))
+    LockNeed::exclusive(procession::LockPath::of(["table", table, id]))
 }
 
 /// How stages of the demo are tried: a few times in quick succession, since only

@@ -1,5 +1,6 @@
 //! How an engine is set up: a place for the journal, kinds, limits, bounds.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,18 @@ pub struct Builder {
     checkpoint_bytes: usize,
     registry: Registry,
     settings: Settings,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("directory", &self.directory)
+            .field("own_store", &self.store.is_some())
+            .field("sync", &self.sync)
+            .field("placement", &self.settings.placement)
+            .field("limits", &self.settings.limits)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Builder {
@@ -68,7 +81,7 @@ impl Builder {
     /// # let directory = tempfile::tempdir()?;
     /// # let path = directory.path().join("journal");
     /// # actix_rt::System::new().block_on(async {
-    /// let patient = KindSettings { retry: Some(RetryPolicy::default().attempts(10)), ..KindSettings::default() };
+    /// let patient = KindSettings::default().retry(RetryPolicy::default().attempts(10));
     /// let executor = Executor::builder(path)
     ///     .register_as::<Export>("export.small", KindSettings::default(), ())
     ///     .register_as::<Export>("export.large", patient, ())
@@ -160,8 +173,10 @@ impl Builder {
         self
     }
 
-    /// Keeps results this long after the end, and after they were acknowledged.
-    /// Default 15 and 5 minutes, as HBase does; whichever comes first counts.
+    /// Keeps results this long after the end, and after they were acknowledged. Default 15 and 5 minutes, as HBase does;
+    /// whichever comes first counts. What has gone is unknown to every question: its output, its cause, its history, and
+    /// its idempotency key, unless [`key_for`](super::Submission::key_for) keeps that longer. A kind may say otherwise:
+    /// [`Procedure::keep_after_end`]. Copy what must outlast this into user data, in a stage.
     #[must_use]
     pub fn retention(mut self, after_end: Duration, after_acknowledgement: Duration) -> Self {
         self.settings.keep_after_end = after_end;

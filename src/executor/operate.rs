@@ -18,6 +18,7 @@ impl Executor {
     ///
     /// [`AskError`] if the request is refused, or the engine has stopped or its journal has failed.
     pub async fn operate(&self, request: Operate) -> Result<Operated, AskError> {
+        self.engine.admit_verb(&request.verb).await?;
         self.ask(request).await
     }
 
@@ -210,7 +211,8 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`AskError::Finished`] if the procedure has ended, [`AskError::Unknown`] if it is not known.
+    /// [`AskError::Finished`] if the procedure has ended, [`AskError::Unknown`] if it is not known;
+    /// [`AskError::NotAccepted`] if its kind does not accept the signal.
     pub async fn signal_by<T: Serialize>(
         &self,
         id: ProcedureId,

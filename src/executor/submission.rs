@@ -1,18 +1,36 @@
 //! `Submission`: what is said of a procedure before it is sent.
 
+use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use procession_actors::journal::Space;
 use procession_actors::messages::Submit;
-use procession_actors::{Children, Procedure, SubmitError};
+use procession_actors::{Children, Engine, Procedure, SubmitError};
 use procession_kernel::TraceParent;
 
 use super::Executor;
 use crate::handle::Handle;
 
 /// A submission that is not sent yet; await it.
+///
+/// Its future is `Send`, whatever the type of the procedure: the value is encoded where `await` is written, and what
+/// waits for the answer holds bytes.
+///
+/// ```
+/// # use procession::{Executor, Noop};
+/// # #[actix_rt::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
+/// let submitter = executor.clone();
+/// let handle = tokio::spawn(async move { submitter.submit(Noop).await }).await??;
+/// tokio::spawn(handle.into_future()).await??;
+/// # Ok(())
+/// # }
+/// ```
 pub struct Submission<P: Procedure> {
     pub(super) executor: Executor,
     pub(super) procedure: P,
@@ -121,20 +139,6 @@ impl<P: Procedure> Submission<P> {
         self
     }
 
-    /// Returns `true` if the key was used before. Such a submission is answered with the id of the first one, even if
-    /// its procedure cannot run here any more. A failed read tells neither, so it is an error of its own.
-    async fn is_repeat(&self) -> Result<bool, SubmitError> {
-        let Some(key) = &self.key else { return Ok(false) };
-        let known = self.executor.engine.reader().get(Space::Keys, key.as_bytes().to_vec());
-        match known.await {
-            Ok(entry) => Ok(entry.is_some()),
-            Err(why) => Err(SubmitError::KeyUnread {
-                key: key.clone(),
-                why: why.into(),
-            }),
-        }
-    }
-
     /// Checks that the procedure can run in this process, and returns the message that submits it: for senders that
     /// talk to the [supervisor](Executor::supervisor) themselves, or build a
     /// [`SubmitBatch`](crate::messages::SubmitBatch) of several kinds. [`Submit::new`] makes the same message and does
@@ -157,12 +161,21 @@ impl<P: Procedure> Submission<P> {
     ///
     /// [`SubmitError::Unsupported`] with what [`check`](Procedure::check) says, unless the key was used before;
     /// [`SubmitError::KeyUnread`] if that could not be read; [`SubmitError::Codec`] if the value cannot be encoded.
-    pub async fn into_message(self) -> Result<Submit, SubmitError> {
-        if let Err(unfit) = self.executor.engine.check(&self.procedure)
-            && !self.is_repeat().await?
-        {
-            return Err(unfit);
+    pub fn into_message(self) -> impl Future<Output = Result<Submit, SubmitError>> + Send {
+        self.encode().checked()
+    }
+
+    /// Asks and encodes the value. What is left needs neither the type nor its threads.
+    pub(super) fn encode(self) -> Encoded {
+        Encoded {
+            unfit: self.executor.engine.check(&self.procedure).err(),
+            key: self.key.clone(),
+            engine: Arc::clone(&self.executor.engine),
+            message: self.message(),
         }
+    }
+
+    fn message(self) -> Result<Submit, SubmitError> {
         let mut submit = Submit::new(&self.procedure)?;
         if let Some(key) = self.key {
             submit = match self.key_for {
@@ -187,21 +200,67 @@ impl<P: Procedure> Submission<P> {
         }
         Ok(submit)
     }
+}
 
-    async fn send(self) -> Result<Handle<P>, SubmitError> {
-        let executor = self.executor.clone();
-        let submit = self.into_message().await?;
-        let sent = executor.engine.ask(submit).await;
-        let id = sent.map_err(|_| executor.engine.unsubmitted())??;
-        Ok(executor.handle(id))
+/// A submission without its type: the message, and what the check said of the value.
+pub(super) struct Encoded {
+    engine: Arc<Engine>,
+    key: Option<String>,
+    unfit: Option<SubmitError>,
+    message: Result<Submit, SubmitError>,
+}
+
+impl Encoded {
+    /// Returns the message, unless the value cannot run here and its key is new.
+    pub(super) async fn checked(self) -> Result<Submit, SubmitError> {
+        if let Some(unfit) = &self.unfit
+            && !self.is_repeat().await?
+        {
+            return Err(unfit.clone());
+        }
+        self.message
+    }
+
+    /// Returns `true` if the key was used before. Such a submission is answered with the id of the first one, even if
+    /// its procedure cannot run here any more. A failed read tells neither, so it is an error of its own.
+    async fn is_repeat(&self) -> Result<bool, SubmitError> {
+        let Some(key) = &self.key else { return Ok(false) };
+        let known = self.engine.reader().get(Space::Keys, key.as_bytes().to_vec());
+        match known.await {
+            Ok(entry) => Ok(entry.is_some()),
+            Err(why) => Err(SubmitError::KeyUnread {
+                key: key.clone(),
+                why: why.into(),
+            }),
+        }
     }
 }
 
 impl<P: Procedure> IntoFuture for Submission<P> {
     type Output = Result<Handle<P>, SubmitError>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output>>>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.send())
+        let executor = self.executor.clone();
+        let encoded = self.encode();
+        Box::pin(async move {
+            let submit = encoded.checked().await?;
+            let sent = executor.engine.ask(submit).await;
+            let id = sent.map_err(|_| executor.engine.unsubmitted())??;
+            Ok(executor.handle(id))
+        })
+    }
+}
+
+/// Shows what is said of the procedure. Its value is user data, and is not shown.
+impl<P: Procedure> fmt::Debug for Submission<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Submission")
+            .field("kind", &P::KIND)
+            .field("key", &self.key)
+            .field("name", &self.name)
+            .field("priority", &self.priority)
+            .field("children", &self.children.as_ref().map(Children::len))
+            .finish_non_exhaustive()
     }
 }

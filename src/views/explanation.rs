@@ -188,6 +188,7 @@ fn until(until: &WakeSource<String>) -> String {
         | WakeSource::Operator(_)
         | WakeSource::Start
         | WakeSource::Nothing) => other.to_string(),
+        _ => until.to_string(),
     }
 }
 

@@ -148,6 +148,7 @@ pub const fn ending_word(ending: Ending) -> &'static str {
         Ending::Undone => "undone",
         Ending::UndoFailed => "undo_failed",
         Ending::UndoSkipped => "undo_skipped",
+        _ => "other",
     }
 }
 
@@ -157,5 +158,6 @@ pub const fn mark_word(mark: Mark) -> &'static str {
     match mark {
         Mark::Bypassed => "bypassed",
         Mark::Overridden => "overridden",
+        _ => "marked",
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use procession::{Builder, Child, Children, LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::{
+    Builder, Child, Children, LockNeed, LockPath, Procedure, RetryPolicy, StageContext, StageError, Step,
+};
 use serde::{Deserialize, Serialize};
 
 /// What undos of [`Act::Stuck`] trip over was repaired.
@@ -126,9 +128,11 @@ impl Act {
 
     fn locks(&self, stage: Stage) -> Vec<LockNeed> {
         match (stage, self) {
-            (_, Self::Hold(path)) => vec![LockNeed::exclusive(path.as_str())],
-            (Stage::Prepare, Self::Both(first, _)) => vec![LockNeed::exclusive(first.as_str())],
-            (_, Self::Both(first, second)) => [first, second].map(|path| LockNeed::exclusive(path.as_str())).into(),
+            (_, Self::Hold(path)) => vec![LockNeed::exclusive(LockPath::parse(path))],
+            (Stage::Prepare, Self::Both(first, _)) => vec![LockNeed::exclusive(LockPath::parse(first))],
+            (_, Self::Both(first, second)) => [first, second]
+                .map(|path| LockNeed::exclusive(LockPath::parse(path)))
+                .into(),
             _ => Vec::new(),
         }
     }
@@ -177,17 +181,11 @@ macro_rules! kind {
             }
 
             fn retry() -> RetryPolicy {
-                RetryPolicy {
-                    attempts: 1_000,
-                    ..RetryPolicy::default()
-                }
+                RetryPolicy::default().attempts(1_000)
             }
 
             fn retry_undo() -> RetryPolicy {
-                RetryPolicy {
-                    attempts: 2,
-                    ..RetryPolicy::default()
-                }
+                RetryPolicy::default().attempts(2)
             }
         }
     };

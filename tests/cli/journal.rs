@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use procession::messages::SendSignal;
 use procession::{
-    Child, Children, Executor, LockNeed, Procedure, ProcedureId, RetryPolicy, StageContext, StageError, Status, Step,
-    Timestamp,
+    Child, Children, Executor, LockNeed, LockPath, Procedure, ProcedureId, RetryPolicy, StageContext, StageError,
+    Status, Step, Timestamp,
 };
 use procession_actors::testkit::TestClock;
 use serde::{Deserialize, Serialize};
@@ -60,20 +60,17 @@ impl Procedure for Job {
     }
 
     fn retry() -> RetryPolicy {
-        RetryPolicy {
-            attempts: 3,
-            ..RetryPolicy::default()
-        }
+        RetryPolicy::default().attempts(3)
     }
 
     fn locks(&self, stage: &Stage) -> Vec<LockNeed> {
         let mut locks: Vec<LockNeed> = self
             .lock
             .iter()
-            .map(|path| LockNeed::exclusive(path.as_str()))
+            .map(|path| LockNeed::exclusive(LockPath::parse(path)))
             .collect();
         if let (Stage::End, Does::Locks(path)) = (stage, &self.does) {
-            locks.push(LockNeed::exclusive(path.as_str()));
+            locks.push(LockNeed::exclusive(LockPath::parse(path)));
         }
         locks
     }

@@ -10,7 +10,8 @@ use actix_web::{App, web};
 use procession::dashboard::{Dashboard, DashboardBuilder, Grant, NoAccess};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{
-    Builder, Child, Children, LockNeed, Procedure, ProcedureId, RetryPolicy, StageContext, StageError, Step,
+    Accepts, Builder, Child, Children, LockNeed, LockPath, Procedure, ProcedureId, RetryPolicy, StageContext,
+    StageError, Step,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -107,15 +108,19 @@ impl Procedure for Job {
     }
 
     fn retry() -> RetryPolicy {
-        RetryPolicy {
-            attempts: 50,
-            ..RetryPolicy::default()
-        }
+        RetryPolicy::default().attempts(50)
+    }
+
+    fn accepts((): &()) -> Accepts {
+        Accepts::anything().event_if("typed", |name: &String| match name.as_str() {
+            "" => Err("a name is missing".to_owned()),
+            _ => Ok(()),
+        })
     }
 
     fn locks(&self, _: &Stage) -> Vec<LockNeed> {
         match self {
-            Self::Hold(path) => vec![LockNeed::exclusive(path.as_str())],
+            Self::Hold(path) => vec![LockNeed::exclusive(LockPath::parse(path))],
             _ => Vec::new(),
         }
     }

@@ -161,6 +161,34 @@ fn a_signal_is_sent_once_and_wakes() -> Tested {
 }
 
 #[test]
+fn a_signal_that_its_kind_does_not_take_is_refused() -> Tested {
+    site(async |site| {
+        let id = waiting(site).await?;
+        let path = format!("procedures/{id}/signal");
+        for (payload, why) in [(json!(""), "a name is missing"), (Value::Null, "invalid type")] {
+            let signal = json!({ "name": "typed", "payload": payload });
+            for path in [format!("{path}?dry_run=true"), path.clone()] {
+                let refused = post(site, &path, &signal).await;
+                assert_eq!(
+                    (refused.status.as_u16(), &refused.body["kind"]),
+                    (400, &json!("request"))
+                );
+                let text = text(&refused.body["detail"]);
+                assert!(
+                    text.starts_with(&format!("{id} does not take the signal \"typed\": ")),
+                    "{text}"
+                );
+                assert!(text.contains(why), "{text}");
+            }
+        }
+        assert!(site.run.executor.mailbox(id).await?.kept.is_empty());
+        let taken = post(site, &path, &json!({ "name": "typed", "payload": "ann" })).await;
+        assert_eq!(taken.status, 200);
+        Ok(())
+    })
+}
+
+#[test]
 fn a_result_that_was_acknowledged_goes_sooner() -> Tested {
     site(async |site| {
         let waits = waiting(site).await?;

@@ -1,5 +1,6 @@
 //! Limits, timers, signals, keys, results and ids: scenarios E-060 to E-091, E-109 to E-111.
 
+mod accepts;
 mod batches;
 mod broods;
 mod clock_set_back;

@@ -7,6 +7,7 @@ mod kit;
 mod mixture;
 mod order;
 mod parked;
+mod parts;
 mod paths;
 mod recovery;
 mod undo;

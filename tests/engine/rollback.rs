@@ -10,4 +10,5 @@ mod order;
 mod rollback_failed;
 mod siblings;
 mod stages;
+mod token;
 mod undo;

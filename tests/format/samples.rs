@@ -66,10 +66,7 @@ fn full() -> Row {
         priority: -3,
         cause: Some(Cause::new(CauseKind::Failed, "no space", ID)),
         undo_attempts: 1,
-        not_undone: vec![NotUndone {
-            member: 2,
-            stage: blob("s"),
-        }],
+        not_undone: vec![NotUndone::new(2, blob("s"))],
         signals: 12,
         key: Some(Key::from("req-42")),
         deadline: Some(Timestamp(60_000_000)),

@@ -166,19 +166,19 @@ pub(crate) fn audit() -> AuditEntry {
         why: "it hangs".to_owned(),
         words: "bypass 42.3 as success".to_owned(),
         target: Some(ID),
-        changes: vec![Changed {
-            id: ID,
-            before: StateSnapshot {
+        changes: vec![Changed::new(
+            ID,
+            StateSnapshot {
                 state: ProcedureState::Runnable,
                 wait: None,
                 in_flight: true,
             },
-            after: StateSnapshot {
+            StateSnapshot {
                 state: ProcedureState::Success,
                 wait: Some(WaitReason::Paused),
                 in_flight: false,
             },
-        }],
+        )],
         changed: 1,
         key: Some(Key::from("act-1")),
         digest: None,

@@ -127,6 +127,16 @@ pub(crate) fn windows() -> Vec<Sample> {
     vec![row("windowed".to_owned(), windowed)]
 }
 
+/// A row that failed by its last time-out.
+pub(crate) fn timed_out() -> Vec<Sample> {
+    let failed = Row {
+        state: ProcedureState::RolledBack,
+        cause: Some(Cause::new(CauseKind::StageTimedOut, "timed out after 3 s", ID)),
+        ..plain()
+    };
+    vec![row("timed-out".to_owned(), failed)]
+}
+
 /// Questions to a person: asked, ended with and without an answer, asked below a list that keeps places.
 pub(crate) fn questions() -> Vec<Sample> {
     let asks = |until, keeps_place| Row {

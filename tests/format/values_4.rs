@@ -33,6 +33,11 @@ fn a_row_is_as_it_was_when_a_history_could_have_a_window() -> Tested {
 }
 
 #[test]
+fn a_row_is_as_it_was_when_time_outs_of_stages_got_a_kind() -> Tested {
+    read_rows("v4/timed_out.hex", &samples::timed_out())
+}
+
+#[test]
 fn a_history_entry_is_as_it_was_when_it_got_a_note() -> Tested {
     let samples = samples::notes();
     for (line, (name, record)) in compare("v4/notes.hex", &samples)?.iter().zip(&samples) {

@@ -94,6 +94,7 @@ impl Story {
                     act.filter(|act| act.gives_up()).map_or(0, Act::adds)
                 }
                 Ending::Retry | Ending::Fail | Ending::Panic | Ending::UndoFailed | Ending::UndoSkipped => 0,
+                _ => 0,
             };
             *expected.entry(&plan.name).or_default() += added;
         }

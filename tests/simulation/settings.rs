@@ -68,10 +68,7 @@ impl Settings {
             .merge(self.merge)
             .in_flight(self.in_flight)
             // Nobody ever waits for what is free, as one health check after the other finds it.
-            .thresholds(Thresholds {
-                free: Duration::ZERO,
-                ..Thresholds::default()
-            })
+            .thresholds(Thresholds::default().free(Duration::ZERO))
             .seed(self.seed);
         for (name, limit) in &self.limits {
             builder = builder.limit(name, *limit);

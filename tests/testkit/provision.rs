@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 
 use procession::testkit::Check;
-use procession::{LockNeed, Procedure, StageContext, StageError, Step};
+use procession::{LockNeed, LockPath, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::outside::{Outside, remove};
@@ -89,7 +89,7 @@ impl Procedure for Provision {
     }
 
     fn locks(&self, _: &Stage) -> Vec<LockNeed> {
-        vec![LockNeed::exclusive(format!("volume/{}", self.name))]
+        vec![LockNeed::exclusive(LockPath::of(["volume", &self.name]))]
     }
 
     async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {

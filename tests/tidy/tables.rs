@@ -36,8 +36,10 @@ pub(crate) const ACTORS: &[&[&str]] = &[
     &["journal"],
     &[
         "procedure",
+        "accepts",
         "child",
         "step",
+        "stage_error",
         "signal",
         "context",
         "upgrade",

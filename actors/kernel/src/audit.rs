@@ -16,6 +16,7 @@ pub const AUDIT_CHANGES: usize = 100;
 
 /// The sender of a request, the reason, and the conditions under which it takes effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct OperatorRequest {
     /// Name of the person or program.
     pub who: String,
@@ -88,6 +89,7 @@ impl fmt::Display for StateSnapshot {
 
 /// What a request did, or would do, to one procedure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Changed {
     /// The procedure.
     #[serde(rename = "i")]
@@ -98,6 +100,14 @@ pub struct Changed {
     /// The state after the request.
     #[serde(rename = "a")]
     pub after: StateSnapshot,
+}
+
+impl Changed {
+    /// Creates the change of one procedure.
+    #[must_use]
+    pub const fn new(id: ProcedureId, before: StateSnapshot, after: StateSnapshot) -> Self {
+        Self { id, before, after }
+    }
 }
 
 /// One act of an operator, journalled in its own commit.

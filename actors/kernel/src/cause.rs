@@ -32,10 +32,14 @@ pub enum CauseKind {
     /// A child's gate could no longer open, so the child was never called.
     #[serde(rename = "g")]
     GateShut,
+    /// The last attempt of a stage exceeded a time limit of the stage, or of a part of it.
+    #[serde(rename = "l")]
+    StageTimedOut,
 }
 
 /// Cause of a failure: its kind, its text, and the procedure in which it began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Cause {
     /// Kind of the failure.
     #[serde(rename = "k")]
@@ -68,6 +72,7 @@ pub(crate) fn cut(text: &str, most: usize) -> &str {
 
 /// An executed stage that could not be undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct NotUndone {
     /// Member number of the procedure that executed the stage.
     #[serde(rename = "m")]
@@ -75,4 +80,12 @@ pub struct NotUndone {
     /// The encoded stage.
     #[serde(rename = "s")]
     pub stage: Blob,
+}
+
+impl NotUndone {
+    /// Creates the note that this member's stage could not be undone.
+    #[must_use]
+    pub const fn new(member: u32, stage: Blob) -> Self {
+        Self { member, stage }
+    }
 }

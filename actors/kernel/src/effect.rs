@@ -109,6 +109,7 @@ pub struct Ended {
 
 /// What an operator's request did, or would do in a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Operated {
     /// Number of its audit entry; `None` for a dry run, and if nothing changed.
     pub number: Option<u64>,
@@ -170,8 +171,46 @@ pub enum Refusal {
     NotLive(ProcedureId),
     /// The row's revision is not the expected one: expected, found, and the state that the row has.
     Revised(Seq, Seq, ProcedureState),
-    /// The request makes no sense in the procedure's current state; the sentence says why.
-    NotNow(String),
+    /// The request makes no sense in the current state; the sentence says why.
+    NotNow(NotNow, String),
+}
+
+/// Why a request makes no sense in the current state of a procedure, or of the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NotNow {
+    /// As many wait as may: signals for one procedure, broadcasts, subscribers, names that are closed.
+    Full,
+    /// The key stands for another request.
+    KeyUsed,
+    /// The family is quarantined.
+    Quarantined,
+    /// The family is not quarantined.
+    NotQuarantined,
+    /// The procedure, or what it is part of, fails: it is rolled back, and does not run again.
+    Failing,
+    /// The rollback has not failed.
+    RollbackNotFailed,
+    /// The procedure is not paused.
+    NotPaused,
+    /// The procedure neither backs off nor waits for an operator.
+    NothingToRetry,
+    /// The procedure asks no question.
+    NoQuestion,
+    /// Descendants are live that the request does not include.
+    LiveBelow,
+    /// The procedure has not ended.
+    NotEnded,
+    /// The procedure has not succeeded.
+    NotSucceeded,
+    /// The same was requested before and is under way, or what it needs is still being read.
+    UnderWay,
+    /// The engine drains.
+    Draining,
+    /// The journal has no numbers left for it.
+    NumbersExhausted,
+    /// The request itself is wrong.
+    Invalid,
 }
 
 /// An action to perform after the receipt, grouped by the part of the shell that performs it.

@@ -143,6 +143,8 @@ pub enum StageOutcome {
     /// Run the same stage again after this delay, or at once behind all others if it is zero. A delay over
     /// [`RETRY_AFTER_MAX`](crate::RETRY_AFTER_MAX) counts as that.
     RetryAfter(Duration, String),
+    /// A time limit of the stage has passed. This counts as a retry.
+    TimedOut(String),
     /// Fail permanently, and keep what the stage did. Past the point of no return this is the same as `Fail`.
     GiveUp(String),
     /// Fail permanently.

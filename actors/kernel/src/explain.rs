@@ -19,6 +19,7 @@ use crate::waits::{Need, WaitNode, WaitingFor};
 
 /// What will move a procedure that waits for no other procedure. Stages are encoded as stored, or given as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WakeSource<S = Blob> {
     /// The end of its running stage.
     Stage(S),

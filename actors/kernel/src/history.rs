@@ -9,6 +9,7 @@ use crate::lock::LockNeed;
 
 /// How an executed stage or an undo ended. Append-only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Ending {
     /// The procedure went on with another stage.
     #[serde(rename = "n")]

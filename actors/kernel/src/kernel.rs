@@ -16,6 +16,7 @@ use crate::waiters::Waiters;
 
 /// How much history a kind leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HistoryDetail {
     /// Every stage and undo, and the last failed attempts.
     #[default]

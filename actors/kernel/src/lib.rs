@@ -52,7 +52,7 @@ pub use cause::{Cause, CauseKind, NotUndone};
 pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};
 pub use decision::{Binding, Commit, Decision, Receipt};
 pub use effect::{
-    AdmissionEffect, Answer, DispatchEffect, Effect, Ended, LifecycleEffect, Operated, Refusal, RequestEffect,
+    AdmissionEffect, Answer, DispatchEffect, Effect, Ended, LifecycleEffect, NotNow, Operated, Refusal, RequestEffect,
     StageCall, StageTask,
 };
 pub use event::{

@@ -9,15 +9,71 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A place in the tree of lockable things, for instance `ns/table/region`.
 ///
-/// Segments are separated by `/`. Leading, trailing and repeated slashes are dropped. The empty path is the whole
-/// tree: it covers every other path, and is displayed as `/`.
+/// Build paths that contain names from outside with [`of`](Self::of): no name can then reach another level of the tree.
+/// A literal converts into a path by itself, and [`parse`](Self::parse) reads any other text.
+///
+/// The empty path is the whole tree: it covers every other path, and is displayed as `/`.
+///
+/// ```
+/// # use procession_kernel::{LockNeed, LockPath};
+/// let name = "smith/jones";
+/// let customer = LockNeed::exclusive(LockPath::of(["customer", name]));
+/// assert_eq!(customer.path.as_str(), "customer/smith%2Fjones");
+/// let customers = LockNeed::shared("customer");
+/// assert!(customers.path.covers(&customer.path));
+/// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockPath(Arc<str>);
 
 impl LockPath {
-    /// Creates the path from its text.
+    /// Creates a path of these parts, the topmost first. A part may be any text but an empty one: `/` and `%` in it are
+    /// escaped as in URLs, so each part is one level.
+    ///
+    /// A path with an empty part, or without parts, is refused where it is asked for: the submission is refused, or the
+    /// stage before fails, and the text names the path. It never stands for the level above.
+    ///
+    /// ```
+    /// # use procession_kernel::LockPath;
+    /// assert_eq!(LockPath::of(["customer", "4711"]), LockPath::parse("customer/4711"));
+    /// assert_eq!(LockPath::of(["discount", "50%"]).as_str(), "discount/50%25");
+    /// assert!(LockPath::of(["customer", ""]).has_empty_part());
+    /// ```
     #[must_use]
-    pub fn new(text: impl AsRef<str>) -> Self {
+    pub fn of<S: AsRef<str>>(parts: impl IntoIterator<Item = S>) -> Self {
+        let mut text = String::new();
+        for (number, part) in parts.into_iter().enumerate() {
+            if number > 0 {
+                text.push('/');
+            }
+            let part = part.as_ref();
+            if part.is_empty() {
+                text.push(EMPTY_PART);
+            }
+            for character in part.chars() {
+                match character {
+                    '%' => text.push_str("%25"),
+                    '/' => text.push_str("%2F"),
+                    EMPTY_PART => text.push_str("%00"),
+                    plain => text.push(plain),
+                }
+            }
+        }
+        if text.is_empty() {
+            text.push(EMPTY_PART);
+        }
+        Self(text.into())
+    }
+
+    /// Returns `true` if the path was made of parts of which one is empty, or of none. No engine grants it.
+    #[must_use]
+    pub fn has_empty_part(&self) -> bool {
+        self.0.contains(EMPTY_PART)
+    }
+
+    /// Reads a path from its text: levels are separated by `/`, and leading, trailing and repeated slashes are dropped.
+    /// So a text that contains a name from outside may name any level; use [`of`](Self::of) for these.
+    #[must_use]
+    pub fn parse(text: impl AsRef<str>) -> Self {
         let text = text.as_ref();
         let is_normal = !text.starts_with('/') && !text.ends_with('/') && !text.contains("//");
         if is_normal {
@@ -53,6 +109,9 @@ impl LockPath {
     }
 }
 
+/// Stands for an empty part, which no path has that may be asked for.
+const EMPTY_PART: char = '\0';
+
 /// Returns the path one level up, or `None` for the whole tree.
 fn parent_of(text: &str) -> Option<&str> {
     match text.rsplit_once('/') {
@@ -68,15 +127,11 @@ impl Borrow<str> for LockPath {
     }
 }
 
-impl From<&str> for LockPath {
-    fn from(text: &str) -> Self {
-        Self::new(text)
-    }
-}
-
-impl From<String> for LockPath {
-    fn from(text: String) -> Self {
-        Self::new(text)
+/// Reads a literal, as [`LockPath::parse`] does. A text that is put together at run time says which it is:
+/// [`LockPath::of`] or [`LockPath::parse`].
+impl From<&'static str> for LockPath {
+    fn from(text: &'static str) -> Self {
+        Self::parse(text)
     }
 }
 
@@ -100,7 +155,7 @@ impl Serialize for LockPath {
 
 impl<'de> Deserialize<'de> for LockPath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self::from)
+        String::deserialize(deserializer).map(Self::parse)
     }
 }
 
@@ -136,7 +191,7 @@ pub struct LockNeed {
 }
 
 impl LockNeed {
-    /// Creates a lock that others may share.
+    /// Creates a lock that others may share. For a path with names from outside see [`LockPath::of`].
     #[must_use]
     pub fn shared(path: impl Into<LockPath>) -> Self {
         Self {
@@ -145,7 +200,8 @@ impl LockNeed {
         }
     }
 
-    /// Creates an exclusive lock on a path and on everything under it.
+    /// Creates an exclusive lock on a path and on everything under it. For a path with names from outside see
+    /// [`LockPath::of`].
     #[must_use]
     pub fn exclusive(path: impl Into<LockPath>) -> Self {
         Self {

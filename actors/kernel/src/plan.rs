@@ -37,6 +37,7 @@ pub struct Freed {
 
 /// The consequences of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Plan {
     /// Members whose executed stages would be undone.
     pub undone: Vec<Executed>,

@@ -8,6 +8,7 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
 
 /// Number of attempts, and the delays between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RetryPolicy {
     /// Total number of attempts; at least 1. Default 3.
     pub attempts: u32,
@@ -46,6 +47,13 @@ impl RetryPolicy {
     #[must_use]
     pub const fn base(mut self, base: Duration) -> Self {
         self.base = base;
+        self
+    }
+
+    /// Multiplies the delay by this after each failed attempt.
+    #[must_use]
+    pub const fn factor(mut self, factor: u32) -> Self {
+        self.factor = factor;
         self
     }
 

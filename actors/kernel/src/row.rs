@@ -24,6 +24,7 @@ use crate::wait::{WaitReason, Wake};
 
 /// What becomes of a succeeded child when its family rolls back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum OnFailure {
     /// Its result stands (HBase).
     #[default]
@@ -43,6 +44,7 @@ impl OnFailure {
 
 /// How long a permit is held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Hold {
     /// From the first stage to the end (Tera).
     #[default]
@@ -62,6 +64,7 @@ impl Hold {
 
 /// Which permits a child runs on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum ChildPermits {
     /// None: it needs no permits (Tera).
     #[default]
@@ -74,6 +77,7 @@ pub enum ChildPermits {
 
 /// What happens when a procedure's deadline passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum OnTimeout {
     /// It fails, and rolls back.
     #[default]
@@ -93,6 +97,7 @@ impl OnTimeout {
 
 /// When a parent that waits for its children goes on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum JoinPolicy {
     /// When all have succeeded; a failed child fails the parent.
     #[default]
@@ -193,6 +198,7 @@ pub struct InFlight {
 
 /// How an operator changed a procedure's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Mark {
     /// The procedure was ended without its code.
     #[serde(rename = "b")]

@@ -12,6 +12,7 @@ use crate::wait::Pause;
 
 /// The members of a family that end with a bypassed procedure. Append-only: the short names are stored on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum BypassScope {
     /// The procedure alone; refused if it has live children.
     #[default]
@@ -30,6 +31,7 @@ pub enum BypassScope {
 
 /// How a bypassed procedure ends. Append-only: the short names are stored on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum BypassAs {
     /// `Success` without output (HBase).
     #[default]
@@ -45,6 +47,7 @@ pub enum BypassAs {
 
 /// The user data that is shown in full. Append-only: the short names are stored on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum RevealScope {
     /// Payload and output of the procedure.
     #[serde(rename = "v")]
@@ -364,6 +367,7 @@ impl BypassAs {
 
 /// What an abort meets. Append-only: the short names are stored on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum AbortAnswer {
     /// The procedure rolls back as soon as its running stages have ended.
     #[serde(rename = "r")]

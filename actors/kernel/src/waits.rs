@@ -12,6 +12,7 @@ mod cycles;
 
 /// What one procedure waits for another for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum WaitingFor {
     /// A lock that the other holds, or waits for ahead in the queue.
     Lock(LockPath),
@@ -51,6 +52,7 @@ impl fmt::Display for WaitingFor {
 
 /// One edge: who waits for whom, why, and since when.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Link {
     /// The waiting procedure.
     pub from: ProcedureId,
@@ -94,6 +96,7 @@ pub struct WaitNode {
 
 /// A cycle of procedures that can never move by themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Deadlock {
     /// The links, starting at the smallest id. Each leads to the next, and the last to the first.
     pub cycle: Vec<Link>,

@@ -34,7 +34,7 @@ impl Dice {
             0 => format!("ns{namespace}/t{table}"),
             _ => format!("ns{namespace}/t{table}/r{region}"),
         };
-        LockPath::from(text)
+        LockPath::parse(text)
     }
 
     fn request(&mut self, number: u64) -> Request {

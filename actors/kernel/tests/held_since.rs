@@ -4,20 +4,20 @@
 mod shell;
 
 use procession_kernel::{
-    Admission, Birth, Blob, ClaimId, Effect, Epoch, Event, Kind, Lacking, LockNeed, NextStageNeeds, OperatorRequest,
-    RequestId, Seq, StageEnded, StageOutcome, StoredTarget, Timestamp, Verb, WaitReason,
+    Admission, Birth, Blob, ClaimId, Effect, Epoch, Event, Kind, Lacking, LockNeed, LockPath, NextStageNeeds,
+    OperatorRequest, RequestId, Seq, StageEnded, StageOutcome, StoredTarget, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
 fn lock(path: &str) -> LockNeed {
-    LockNeed::exclusive(path)
+    LockNeed::exclusive(LockPath::parse(path))
 }
 
 fn admission(lacking: Option<&str>) -> Admission {
     Admission {
         limits: Vec::new(),
         asked: Some(ClaimId(1)),
-        lacking: lacking.map(|path| Lacking::Lock(path.into())),
+        lacking: lacking.map(|path| Lacking::Lock(LockPath::parse(path))),
     }
 }
 

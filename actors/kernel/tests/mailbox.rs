@@ -118,7 +118,7 @@ fn signals_of_one_message_are_numbered_in_order_and_refused_whole() {
     let both = vec![signal(FIRST, None), signal(SECOND, None), signal(FIRST, None)];
     assert_eq!(engine.send(both), Answer::Signalled(vec![1, 1, 2]));
     let over = engine.send(vec![signal(FIRST, None), signal(FIRST, None)]);
-    assert!(matches!(over, Answer::Refused(Refusal::NotNow(_))), "{over:?}");
+    assert!(matches!(over, Answer::Refused(Refusal::NotNow(..))), "{over:?}");
     let unknown = ProcedureId::root(9);
     assert_eq!(
         engine.send(vec![signal(SECOND, None), signal(unknown, None)]),
@@ -223,7 +223,7 @@ fn a_full_mailbox_takes_the_signal_that_its_owner_waits_for() {
     engine.send(vec![other(FIRST), other(FIRST), other(SECOND), other(SECOND)]);
     let full = engine.send(vec![signal(FIRST, None)]);
     assert!(
-        matches!(full, Answer::Refused(Refusal::NotNow(_))),
+        matches!(full, Answer::Refused(Refusal::NotNow(..))),
         "it does not wait yet: {full:?}"
     );
     engine.waits(FIRST);
@@ -234,13 +234,13 @@ fn a_full_mailbox_takes_the_signal_that_its_owner_waits_for() {
         vec![signal(FIRST, None), signal(SECOND, None), other(SECOND)],
     ] {
         let refused = engine.send(signals);
-        assert!(matches!(refused, Answer::Refused(Refusal::NotNow(_))), "{refused:?}");
+        assert!(matches!(refused, Answer::Refused(Refusal::NotNow(..))), "{refused:?}");
     }
     assert_eq!(engine.send(vec![signal(FIRST, None)]), Answer::Signalled(vec![3]));
     assert!(engine.row(FIRST).in_flight.is_some());
     let full = engine.send(vec![signal(FIRST, None)]);
     assert!(
-        matches!(full, Answer::Refused(Refusal::NotNow(_))),
+        matches!(full, Answer::Refused(Refusal::NotNow(..))),
         "it waits no longer: {full:?}"
     );
     // The same from a stage, whose signals are checked before any of them is delivered.

@@ -6,8 +6,8 @@
 mod shell;
 
 use procession_kernel::{
-    Birth, Blob, ClaimId, Epoch, Event, HistoryDetail, HistoryEntry, Kernel, Kind, KindRules, LockNeed, RequestId, Row,
-    Rules, StageEnded, StageOutcome, Timestamp, UndoEnded, WaitReason,
+    Birth, Blob, ClaimId, Epoch, Event, HistoryDetail, HistoryEntry, Kernel, Kind, KindRules, LockNeed, LockPath,
+    RequestId, Row, Rules, StageEnded, StageOutcome, Timestamp, UndoEnded, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -16,7 +16,7 @@ fn stage() -> Blob {
 }
 
 fn lock(path: &str) -> Vec<LockNeed> {
-    vec![LockNeed::exclusive(path)]
+    vec![LockNeed::exclusive(LockPath::parse(path))]
 }
 
 fn row(shell: &Shell) -> &Row {

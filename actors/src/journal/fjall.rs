@@ -71,6 +71,7 @@ pub(crate) const BOUNDS: StoreBounds = StoreBounds {
 
 /// What the store syncs of its log with each batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SyncMode {
     /// The data, as `fdatasync` does: enough on every system that honours it.
     #[default]

@@ -55,6 +55,7 @@ impl Default for RawLoad {
 
 /// The rate that the store reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct RawRate {
     /// Batches appended, timed.
     pub batches: u32,

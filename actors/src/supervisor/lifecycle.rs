@@ -218,8 +218,8 @@ impl Lifecycle {
     }
 
     /// Returns what the drain under way has finished, and what it leaves.
-    pub(super) fn drain_report(&self, kernel: &Kernel) -> Option<DrainReport> {
-        self.drain.as_ref().map(|draining| draining.report(kernel))
+    pub(super) fn drain_report(&self, kernel: &Kernel, quarantined: usize) -> Option<DrainReport> {
+        self.drain.as_ref().map(|draining| draining.report(kernel, quarantined))
     }
 
     /// Answers the callers that wait for the drain. They may open the store again, so it must have been given back

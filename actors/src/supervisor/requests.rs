@@ -15,7 +15,7 @@ pub(super) mod submissions;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use procession_kernel::{Ended, Kernel, ProcedureId, RequestId, Row};
+use procession_kernel::{Ended, Kernel, NotNow, ProcedureId, RequestId, Row};
 
 use self::finished::{FinishedRead, FinishedReads};
 use self::outcomes::{OutcomeWatch, OutcomeWatchers};
@@ -156,9 +156,10 @@ impl Requests {
     ) -> Result<Box<Row>, AskError> {
         let root = ProcedureId::root(id.family);
         if kernel.row(root).is_some() {
-            return Err(AskError::NotNow(format!(
-                "{root} has not ended; there is no result to acknowledge"
-            )));
+            return Err(AskError::NotNow {
+                kind: NotNow::NotEnded,
+                text: format!("{root} has not ended; there is no result to acknowledge"),
+            });
         }
         let row = row.ok_or(AskError::Unknown(id))?;
         self.finished.overtake(root.family);

@@ -242,6 +242,7 @@ impl StageMetrics {
             Ending::Undone => Some(&self.undo_ok),
             Ending::UndoFailed => Some(&self.undo_failed),
             Ending::UndoSkipped => None,
+            _ => None,
         }
     }
 }

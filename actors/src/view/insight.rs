@@ -63,6 +63,7 @@ pub enum Particulars {
 
 /// A position in the queue for the same lock or limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QueuePosition {
     /// The position in the order of service, counted from 1.
     pub position: usize,
@@ -72,6 +73,7 @@ pub struct QueuePosition {
 
 /// The end of a chain of waiting procedures.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChainEnd {
     /// The procedure, which waits for no other procedure.
     pub id: ProcedureId,

@@ -46,7 +46,10 @@ impl Procedure for Locked {
 
     fn locks(&self, (): &()) -> Vec<LockNeed> {
         let paths = self.locks.iter().map(|lock| format!("bench/{}/{lock}", lock % 16));
-        paths.map(LockNeed::exclusive).collect()
+        paths
+            .map(procession::LockPath::parse)
+            .map(LockNeed::exclusive)
+            .collect()
     }
 
     async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {

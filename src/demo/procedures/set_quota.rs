@@ -87,7 +87,11 @@ impl Procedure for SetQuota {
     }
 
     fn locks(&self, _: &Stage) -> Vec<LockNeed> {
-        vec![LockNeed::exclusive(format!("table/{}/quota", self.table))]
+        vec![LockNeed::exclusive(procession::LockPath::of([
+            "table",
+            &self.table,
+            "quota",
+        ]))]
     }
 
     fn retry() -> RetryPolicy {

@@ -96,7 +96,7 @@ impl Procedure for UpdateAuth {
     }
 
     fn locks(&self, _: &Stage) -> Vec<LockNeed> {
-        vec![LockNeed::exclusive(format!("user/{}", self.user))]
+        vec![LockNeed::exclusive(procession::LockPath::of(["user", &self.user]))]
     }
 
     fn retry() -> RetryPolicy {

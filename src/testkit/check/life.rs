@@ -242,7 +242,7 @@ impl<S: 'static> Trial<'_, S> {
             };
             match asked {
                 Ok(_) => helped = true,
-                Err(AskError::NotNow(_) | AskError::Finished { .. } | AskError::Unknown(_)) => {}
+                Err(AskError::NotNow { .. } | AskError::Finished { .. } | AskError::Unknown(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }

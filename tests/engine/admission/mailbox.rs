@@ -6,7 +6,7 @@ use std::time::Duration;
 use procession::messages::SendSignal;
 use procession::testkit::{Check, FaultPlan, Run, Trouble, World, enumerate};
 use procession::{
-    AskError, Builder, Executor, HistoryDetail, OperatorRequest, Pause, Procedure, ProcedureId, ProcedureState,
+    AskError, Builder, Executor, HistoryDetail, NotNow, OperatorRequest, Pause, Procedure, ProcedureId, ProcedureState,
     RetryPolicy, Rule, StageContext, StageError, Step,
 };
 use serde::{Deserialize, Serialize};
@@ -121,7 +121,7 @@ async fn is_full(run: &Run, id: ProcedureId) -> Tested {
     );
     let full = run.executor.signal(id, "go", &101_u32, Some("k101")).await;
     assert!(
-        matches!(&full, Err(AskError::NotNow(why)) if why.starts_with("100 signals wait")),
+        matches!(&full, Err(AskError::NotNow { kind: NotNow::Full, text: why }) if why.starts_with("100 signals wait")),
         "{full:?}"
     );
     assert_eq!(commits(run).await?, before);
@@ -202,7 +202,7 @@ fn f_016_many_at_once_and_the_last() -> Tested {
             "{refused:?}"
         );
         let over = run.executor.signal_all(vec![go(id, 7)?, go(id, 8)?]).await;
-        assert!(matches!(&over, Err(AskError::NotNow(_))), "{over:?}");
+        assert!(matches!(&over, Err(AskError::NotNow { .. })), "{over:?}");
         let crowd = (0..10_001).map(|_| go(id, 7)).collect::<Result<Vec<_>, _>>()?;
         let crowd = run.executor.signal_all(crowd).await;
         assert!(
@@ -365,7 +365,7 @@ fn a_full_mailbox_takes_the_signal_that_its_owner_waits_for() -> Tested {
         let many = (1..=100).map(|number| go(id, number)).collect::<Result<Vec<_>, _>>()?;
         run.executor.signal_all(many).await?;
         let full = run.executor.signal(id, "go", &101_u32, None).await;
-        assert!(matches!(&full, Err(AskError::NotNow(_))), "{full:?}");
+        assert!(matches!(&full, Err(AskError::NotNow { .. })), "{full:?}");
         Ok(())
     })?;
     in_life(&world, &lab, async |run| {
@@ -470,7 +470,10 @@ async fn a_crowd_of_keyed_signals_goes_through_one_procedure() -> Tested {
                 sent = upto;
             }
             // Only those that wait count; it comes back when some were consumed.
-            Err(AskError::NotNow(why)) => {
+            Err(AskError::NotNow {
+                kind: NotNow::Full,
+                text: why,
+            }) => {
                 assert!(why.contains("signals wait"), "{why}");
                 actix_rt::task::yield_now().await;
             }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
-use procession::{JoinPolicy, LockNeed, ProcedureId, ProcedureState, Rule};
+use procession::{JoinPolicy, LockNeed, LockPath, ProcedureId, ProcedureState, Rule};
 
 use super::kit::{live_in, set_up, the_verdict};
 use crate::support::{Act, Holding, Lab, Plan, Planned, Tested, chain, plan};
@@ -12,7 +12,10 @@ use crate::support::{Act, Holding, Lab, Plan, Planned, Tested, chain, plan};
 /// Holds one path from its first stage on; its second wants the other, too.
 fn holder(name: &str, holds: &str, wants: &str) -> Plan {
     let mut plan = plan(name, [Act::Sleep(1_000), Act::Done(1)]).exclusive(holds);
-    plan.locks.entry(2).or_default().push(LockNeed::exclusive(wants));
+    plan.locks
+        .entry(2)
+        .or_default()
+        .push(LockNeed::exclusive(LockPath::parse(wants)));
     plan
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use procession::provider::SystemClock;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{Builder, Executor, Handle, LockNeed, Thresholds};
+use procession::{Builder, Executor, Handle, LockNeed, LockPath, Thresholds};
 
 use super::kit::set_up;
 use crate::support::{
@@ -16,7 +16,10 @@ use crate::support::{
 /// Procedures that meet at every path and limit, some of which fail.
 fn busy(number: usize) -> Plan {
     let (near, far) = (format!("t{}", number % 5), format!("t{}/r{}", number % 3, number % 7));
-    let locks = [LockNeed::exclusive(far.as_str()), LockNeed::shared(near.as_str())];
+    let locks = [
+        LockNeed::exclusive(LockPath::parse(&far)),
+        LockNeed::shared(LockPath::parse(&near)),
+    ];
     match number % 4 {
         0 => chain("c", 3).locks(locks),
         1 => plan("s", [Act::Sleep(number as u64 % 40), Act::Next, Act::Done(1)]).exclusive(&near),
@@ -81,11 +84,7 @@ async fn drive(run: &Run, lab: &Lab, families: usize) -> Tested {
 fn limits(lab: &Lab, builder: Builder) -> Builder {
     let set_up = set_up(lab, builder).limit("active", 3);
     // Who waits in a long line for its permit is passed by many who need its locks alone: that is load.
-    set_up.thresholds(Thresholds {
-        overtaken: u32::MAX,
-        free: Duration::ZERO,
-        ..Thresholds::default()
-    })
+    set_up.thresholds(Thresholds::default().overtaken(u32::MAX).free(Duration::ZERO))
 }
 
 #[test]

@@ -53,13 +53,11 @@ pub(crate) fn live_in<T>(
 }
 
 pub(crate) fn set_up(lab: &Lab, builder: Builder) -> Builder {
-    let thresholds = Thresholds {
-        retries: 3,
-        same_stage: 5,
-        overtaken: 3,
-        free: Duration::ZERO,
-        ..Thresholds::default()
-    };
+    let thresholds = Thresholds::default()
+        .retries(3)
+        .same_stage(5)
+        .overtaken(3)
+        .free(Duration::ZERO);
     kinds(lab, builder)
         .register::<Slow>(lab.clone())
         .limit("limited", 1)

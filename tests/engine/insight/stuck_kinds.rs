@@ -44,12 +44,7 @@ impl<const OWN: bool> Procedure for Poll<OWN> {
 
     fn thresholds() -> KindThresholds {
         if OWN {
-            KindThresholds {
-                retries: Some(8),
-                same_stage: Some(9),
-                stages: Some(20),
-                ..KindThresholds::default()
-            }
+            KindThresholds::default().retries(8).same_stage(9).stages(20)
         } else {
             KindThresholds::default()
         }
@@ -74,11 +69,7 @@ fn live(engine: Thresholds, drive: impl AsyncFnOnce(&Run) -> Tested) -> Tested {
 
 #[test]
 fn e_115_each_kind_is_measured_by_its_own() -> Tested {
-    let engine = Thresholds {
-        retries: 3,
-        same_stage: 4,
-        ..Thresholds::default()
-    };
+    let engine = Thresholds::default().retries(3).same_stage(4);
     live(engine, async |run| {
         let plain = [
             submit(run, Poll::<false> { fails: true }).await?,

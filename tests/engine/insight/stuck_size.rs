@@ -212,10 +212,7 @@ fn e_115_a_large_payload_is_told_of_however_it_crashes() -> Tested {
 
 #[test]
 fn e_115_a_history_that_grows_and_grows() -> Tested {
-    let thresholds = Thresholds {
-        stages: 3,
-        ..Thresholds::default()
-    };
+    let thresholds = Thresholds::default().stages(3);
     live(thresholds, async |run, _| {
         let bulky = submit(run, Bulky::new(1, &[1; 4])).await?;
         run.pass(Duration::from_secs(1)).await;
@@ -234,10 +231,7 @@ fn e_115_a_history_that_grows_and_grows() -> Tested {
 
 #[test]
 fn e_115_signals_that_nobody_takes() -> Tested {
-    let thresholds = Thresholds {
-        size_percent: 1,
-        ..Thresholds::default()
-    };
+    let thresholds = Thresholds::default().size_percent(1);
     live(thresholds, async |run, _| {
         let waits = plan("w", [Act::Wait("go".to_owned(), None), Act::Done(1)]);
         let waits = submit(run, Planned(waits)).await?;
@@ -274,10 +268,7 @@ fn e_115_signals_that_nobody_takes() -> Tested {
 
 #[test]
 fn e_115_a_family_that_is_large_names_whoever_has_the_children() -> Tested {
-    let thresholds = Thresholds {
-        size_percent: 0,
-        ..Thresholds::default()
-    };
+    let thresholds = Thresholds::default().size_percent(0);
     live(thresholds, async |run, _| {
         let wide = submit(run, Wide(30)).await?;
         let verdict = the_verdict(run).await?;

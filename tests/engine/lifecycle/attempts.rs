@@ -194,7 +194,7 @@ fn lives_until_out(world: &World, lab: &Lab, by_drain: bool) -> Tested {
             run.until("its stage is out", || lab.count("p1") > calls).await?;
             if by_drain {
                 let report = run.wait(run.executor.drain(Duration::from_secs(1))).await??;
-                assert_eq!((report.finished, report.left), (0, 1));
+                assert_eq!((report.finished_calls, report.cut_off_calls), (0, 1));
                 return Ok(());
             }
             crash::<Tested>(run).await
@@ -280,7 +280,7 @@ fn g_075_retries_and_a_yield_leave_the_count_of_cut_offs_as_it_is() -> Tested {
                 run.until("its stage is out", || lab.count("p1") == calls).await?;
                 if by_drain {
                     let report = run.wait(run.executor.drain(Duration::from_secs(1))).await??;
-                    assert_eq!((report.finished, report.left), (0, 1));
+                    assert_eq!((report.finished_calls, report.cut_off_calls), (0, 1));
                     return Ok(());
                 }
                 crash::<Tested>(run).await
@@ -460,7 +460,12 @@ fn a_stage_is_dropped_when_its_time_is_up_and_tried_again() -> Tested {
             .map(|entry| (entry.ending, entry.error.as_deref()))
             .collect();
         let expected = [
-            (Ending::Retry, Some("timed out after 1.5 s")),
+            (
+                Ending::Retry,
+                Some(
+                    "timed out after 1.5 s, the limit of this stage (`stage_timeout`); raise it if the stage needs longer",
+                ),
+            ),
             (Ending::Next, None),
             (Ending::Done, None),
         ];
@@ -485,7 +490,10 @@ fn an_undo_is_dropped_when_its_time_is_up_and_tried_again() -> Tested {
         let history = run.executor.history(handle.id()).await?;
         let failed = history.iter().find(|entry| entry.ending == Ending::UndoFailed);
         let text = failed.and_then(|entry| entry.error.as_deref());
-        assert_eq!(text, Some("timed out after 4 s"));
+        assert_eq!(
+            text,
+            Some("timed out after 4 s, the limit of this undo (`undo_timeout`); raise it if the undo needs longer")
+        );
         assert_eq!(run.now(), Timestamp(2_500_000 + 5_000_000));
         Ok(())
     };
@@ -522,7 +530,10 @@ fn a_step_of_a_sequence_has_its_time() -> Tested {
         run.wait(handle.outcome()).await?.err().ok_or("it ended well")?;
         let history = run.executor.history(handle.id()).await?;
         let errors: Vec<&str> = history.iter().filter_map(|entry| entry.error.as_deref()).collect();
-        assert_eq!(errors, ["timed out after 3 s", "no", "timed out after 2 s"]);
+        let stage =
+            "timed out after 3 s, the limit of this stage (`stage_timeout`); raise it if the stage needs longer";
+        let undo = "timed out after 2 s, the limit of this undo (`undo_timeout`); raise it if the undo needs longer";
+        assert_eq!(errors, [stage, "no", undo]);
         assert_eq!(run.now(), Timestamp(7_000_000));
         Ok(())
     };

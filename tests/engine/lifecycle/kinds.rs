@@ -117,20 +117,16 @@ fn job(kind: &str, does: Does) -> Job {
 }
 
 fn tries(attempts: u32) -> KindSettings {
-    KindSettings {
-        retry: Some(RetryPolicy::default().attempts(attempts)),
-        retry_undo: Some(RetryPolicy::default().attempts(attempts)),
-        ..KindSettings::default()
-    }
+    KindSettings::default()
+        .retry(RetryPolicy::default().attempts(attempts))
+        .retry_undo(RetryPolicy::default().attempts(attempts))
 }
 
 /// Three kinds of one type: one with a single attempt, one with two whose results are kept for an hour, and its own.
 fn three(lab: &Lab, builder: Builder) -> Builder {
-    let kept = KindSettings {
-        keep_after_end: Some(Duration::from_hours(1)),
-        keep_after_acknowledgement: Some(Duration::from_mins(30)),
-        ..tries(2)
-    };
+    let kept = tries(2)
+        .keep_after_end(Duration::from_hours(1))
+        .keep_after_acknowledgement(Duration::from_mins(30));
     two(lab, builder).register_as::<Job>(TWICE, kept, place(lab, "twice"))
 }
 

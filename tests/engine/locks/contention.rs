@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use procession::messages::{Submit, SubmitBatch};
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
-use procession::{Builder, LockMode, LockNeed, MAX_OVERTAKES, Procedure, ProcedureState};
+use procession::{Builder, LockMode, LockNeed, LockPath, MAX_OVERTAKES, Procedure, ProcedureState};
 
 use super::kit::nothing_is_left;
 use crate::rollback::helper::Order;
@@ -21,8 +21,8 @@ fn needs(draw: &mut Order, locks: u64) -> Vec<LockNeed> {
     paths
         .into_iter()
         .map(|path| match draw.below(4) {
-            0 => LockNeed::shared(format!("lock/{path}")),
-            _ => LockNeed::exclusive(format!("lock/{path}")),
+            0 => LockNeed::shared(LockPath::parse(format!("lock/{path}"))),
+            _ => LockNeed::exclusive(LockPath::parse(format!("lock/{path}"))),
         })
         .collect()
 }

@@ -45,7 +45,7 @@ pub(crate) async fn waiters(run: &Run, path: &str) -> Result<Vec<ProcedureId>, T
 
 /// The reason of one that waits for this path.
 pub(crate) fn for_lock(path: &str) -> Option<WaitReason> {
-    Some(WaitReason::Lock(path.into()))
+    Some(WaitReason::Lock(procession::LockPath::parse(path)))
 }
 
 /// Nothing is held, nobody waits, nothing was lost on the way.

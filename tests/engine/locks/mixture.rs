@@ -9,8 +9,8 @@
 
 use std::collections::BTreeMap;
 
-use procession::LockNeed;
 use procession::testkit::{Ended, Fault, FaultPlan, Run, World};
+use procession::{LockNeed, LockPath};
 
 use super::kit::{nothing_is_left, submit};
 use crate::rollback::helper::{Order, under_so_many_seeds};
@@ -27,8 +27,8 @@ struct Root {
 
 fn need(draw: &mut Order, path: String) -> LockNeed {
     match draw.below(3) {
-        0 => LockNeed::shared(path),
-        _ => LockNeed::exclusive(path),
+        0 => LockNeed::shared(LockPath::parse(path)),
+        _ => LockNeed::exclusive(LockPath::parse(path)),
     }
 }
 
@@ -84,7 +84,7 @@ fn root(draw: &mut Order, number: u64) -> Root {
         0 => Act::Fail("drawn".to_owned()),
         _ => Act::Done(1),
     });
-    let plan = plan(&name, acts).locks([LockNeed::exclusive(group)]);
+    let plan = plan(&name, acts).locks([LockNeed::exclusive(LockPath::parse(group))]);
     Root { plan, for_life: true }
 }
 

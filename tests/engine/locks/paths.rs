@@ -1,7 +1,7 @@
 //! Which paths exclude which, asked through the engine.
 
 use procession::testkit::Run;
-use procession::{LockNeed, ProcedureState};
+use procession::{LockNeed, LockPath, ProcedureState};
 
 use super::kit::{at_rest, for_lock, holder, nothing_is_left, submit};
 use crate::lifecycle::kit::enumerate_client;
@@ -26,8 +26,8 @@ const ASKED: [&str; 10] = [
 
 fn need(text: &str) -> LockNeed {
     match text.split_once(' ') {
-        Some(("x", path)) => LockNeed::exclusive(path),
-        _ => LockNeed::shared(text.trim_start_matches("s ")),
+        Some(("x", path)) => LockNeed::exclusive(LockPath::parse(path)),
+        _ => LockNeed::shared(LockPath::parse(text.trim_start_matches("s "))),
     }
 }
 

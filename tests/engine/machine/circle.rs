@@ -154,7 +154,7 @@ fn what_was_parked_for_going_in_circles_counts_from_the_resume_on() -> Tested {
             let before = commits(run).await?;
             let by = OperatorRequest::new("ann", "once more");
             let none = run.executor.retry_now(handle.id(), by.clone()).await;
-            assert!(matches!(none, Err(AskError::NotNow(_))));
+            assert!(matches!(none, Err(AskError::NotNow { .. })));
             assert_eq!(commits(run).await?, before);
             run.executor.resume(Pause::One(handle.id()), by).await?;
         }

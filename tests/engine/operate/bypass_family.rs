@@ -2,7 +2,7 @@
 
 use procession::testkit::Run;
 use procession::{
-    AskError, BypassAs, BypassScope, JoinPolicy, Mark, OperatorRequest, ProcedureError, ProcedureId,
+    AskError, BypassAs, BypassScope, JoinPolicy, Mark, NotNow, OperatorRequest, ProcedureError, ProcedureId,
     ProcedureState as State,
 };
 
@@ -92,7 +92,7 @@ fn a_member_is_bypassed_only_with_the_part_that_fails() -> Tested {
             .await;
         let expected = format!("{c} fails together with {0}; bypass {0} instead", handle.id());
         assert!(
-            matches!(&refused, Err(AskError::NotNow(why)) if *why == expected),
+            matches!(&refused, Err(AskError::NotNow { kind: NotNow::Failing, text: why }) if *why == expected),
             "{refused:?}"
         );
         run.executor

@@ -2,8 +2,8 @@
 
 use procession::testkit::{Run, Trouble};
 use procession::{
-    AskError, BypassAs, BypassScope, Handle, JoinPolicy, Mark, ProcedureError, ProcedureId, ProcedureState as State,
-    Status,
+    AskError, BypassAs, BypassScope, Handle, JoinPolicy, Mark, NotNow, ProcedureError, ProcedureId,
+    ProcedureState as State, Status,
 };
 
 use super::bypass::{bypass, bypass_as};
@@ -37,7 +37,11 @@ fn e_056_alone_is_refused_and_names_the_live_child() -> Tested {
         let by = procession::OperatorRequest::new("ann", "it hangs");
         let (s, t) = (member(&handle, 1), member(&handle, 2));
         let refused = run.executor.bypass(s, BypassScope::Alone, BypassAs::Success, by).await;
-        let Err(AskError::NotNow(why)) = refused else {
+        let Err(AskError::NotNow {
+            kind: NotNow::LiveBelow,
+            text: why,
+        }) = refused
+        else {
             return Err(format!("it was answered with {refused:?}").into());
         };
         assert!(why.starts_with(&format!("{t} is live below {s}")), "{why}");
@@ -114,7 +118,9 @@ fn with_its_ancestors_is_refused_while_another_child_lives() -> Tested {
                 .executor
                 .bypass(a, BypassScope::Ancestors, BypassAs::Success, by)
                 .await;
-            assert!(matches!(&refused, Err(AskError::NotNow(why)) if why.starts_with(&format!("{b} is live"))));
+            assert!(
+                matches!(&refused, Err(AskError::NotNow { kind: NotNow::LiveBelow, text: why }) if why.starts_with(&format!("{b} is live")))
+            );
         }
         bypass(run, a, BypassScope::Family).await?;
         assert_eq!(marks(run, handle.id()).await?, [BYPASSED; 3]);

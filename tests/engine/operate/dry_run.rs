@@ -178,19 +178,19 @@ fn of_what_would_be_refused() -> Tested {
         let dry = || OperatorRequest::new("ann", "see first").dry_run();
         assert!(matches!(
             run.executor.retry_now(id, dry()).await,
-            Err(AskError::NotNow(_))
+            Err(AskError::NotNow { .. })
         ));
         assert!(matches!(
             run.executor.resume(Pause::One(id), dry()).await,
-            Err(AskError::NotNow(_))
+            Err(AskError::NotNow { .. })
         ));
         assert!(matches!(
             run.executor.skip_undo(id, dry()).await,
-            Err(AskError::NotNow(_))
+            Err(AskError::NotNow { .. })
         ));
         assert!(matches!(
             run.executor.override_result(id, &1_i64, dry()).await,
-            Err(AskError::NotNow(_))
+            Err(AskError::NotNow { .. })
         ));
         let unknown = ProcedureId::root(9);
         assert!(matches!(

@@ -2,7 +2,7 @@
 
 use procession::messages::Broadcast;
 use procession::testkit::World;
-use procession::{AbortAnswer, AskError, BypassAs, BypassScope, OperatorRequest, Pause, Seq};
+use procession::{AbortAnswer, AskError, BypassAs, BypassScope, NotNow, OperatorRequest, Pause, Seq};
 
 use crate::rollback::helper::{commits, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, live, live_in, plan};
@@ -25,7 +25,7 @@ fn ann(key: &str) -> OperatorRequest {
 fn is_other_request<T: std::fmt::Debug>(answer: Result<T, AskError>, before: &str) {
     let text = format!("the key was used for another request: {before}");
     assert!(
-        matches!(&answer, Err(AskError::NotNow(why)) if *why == text),
+        matches!(&answer, Err(AskError::NotNow { kind: NotNow::KeyUsed, text: why }) if *why == text),
         "{answer:?}"
     );
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use procession::testkit::{Run, World};
-use procession::{AskError, BypassScope, Mark, OperatorRequest, ProcedureError, ProcedureId};
+use procession::{AskError, BypassScope, Mark, NotNow, OperatorRequest, ProcedureError, ProcedureId};
 
 use super::bypass::bypass;
 use super::pause::by;
@@ -101,7 +101,7 @@ fn of_what_has_not_succeeded_is_refused() -> Tested {
                 .override_result(id, &1_i64, OperatorRequest::new("ann", "wrong"))
                 .await;
             assert!(
-                matches!(&refused, Err(AskError::NotNow(why)) if why.contains("that succeeded")),
+                matches!(&refused, Err(AskError::NotNow { kind: NotNow::NotSucceeded, text: why }) if why.contains("that succeeded")),
                 "{refused:?}"
             );
         }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use procession::testkit::{Run, Trouble};
-use procession::{AskError, Kind, Operated, OperatorRequest, Pause, ProcedureId, ProcedureState as State, WaitReason};
+use procession::{
+    AskError, Kind, NotNow, Operated, OperatorRequest, Pause, ProcedureId, ProcedureState as State, WaitReason,
+};
 
 use crate::rollback::helper::{commits, enumerate_client, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, live, live_in, plan, spawn};
@@ -252,7 +254,7 @@ fn pausing_twice_and_resuming_what_is_not_paused() -> Tested {
         let before = commits(run).await?;
         let refused = run.executor.resume(one.clone(), ann()).await;
         assert!(
-            matches!(&refused, Err(AskError::NotNow(why)) if why.contains("nothing to resume")),
+            matches!(&refused, Err(AskError::NotNow { kind: NotNow::NotPaused, text: why }) if why.contains("nothing to resume")),
             "{refused:?}"
         );
         assert_eq!(run.executor.resume(Pause::All, ann()).await?.number, None);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{
-    AskError, BypassAs, BypassScope, Ending, ListFilter, OperatorRequest, ProcedureId, ProcedureState, Rule, Timestamp,
-    Verdict, WaitReason,
+    AskError, BypassAs, BypassScope, Ending, ListFilter, NotNow, OperatorRequest, ProcedureId, ProcedureState, Rule,
+    Timestamp, Verdict, WaitReason,
 };
 
 use crate::rollback::helper::{at_rest, enumerate_client, rolled_back, submit};
@@ -104,7 +104,7 @@ fn f_009_what_is_shown_and_what_is_refused() -> Tested {
         let before = run.store.commits();
         let refused = run.executor.decide(other.id(), &1_i64, by("nobody asks")).await;
         assert!(
-            matches!(&refused, Err(AskError::NotNow(why)) if why.contains("asks no question")),
+            matches!(&refused, Err(AskError::NotNow { kind: NotNow::NoQuestion, text: why }) if why.contains("asks no question")),
             "{refused:?}"
         );
         assert_eq!(run.store.commits(), before);

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use procession::testkit::Run;
-use procession::{AskError, CauseKind, Ending, OperatorRequest, ProcedureState as State, Timestamp, WaitReason};
+use procession::{
+    AskError, CauseKind, Ending, NotNow, OperatorRequest, ProcedureState as State, Timestamp, WaitReason,
+};
 
 use super::pause::by;
 use crate::rollback::helper::{commits, enumerate_client, rolled_back, submit};
@@ -48,8 +50,13 @@ fn e_058_dry_run_then_retry_now_and_the_audit() -> Tested {
             "{} is in no backoff, and asks nothing; there is nothing to retry",
             waits.id()
         );
-        assert!(matches!(&none, Err(AskError::NotNow(why)) if *why == text), "{none:?}");
-        assert!(matches!(&run.executor.retry_now(waits.id(), ann()).await, Err(AskError::NotNow(why)) if *why == text));
+        assert!(
+            matches!(&none, Err(AskError::NotNow { kind: NotNow::NothingToRetry, text: why }) if *why == text),
+            "{none:?}"
+        );
+        assert!(
+            matches!(&run.executor.retry_now(waits.id(), ann()).await, Err(AskError::NotNow { kind: NotNow::NothingToRetry, text: why }) if *why == text)
+        );
         assert_eq!(commits(run).await?, before.0);
 
         let done = run.executor.retry_now(hour.id(), ann()).await?;

@@ -282,7 +282,7 @@ fn e_104_a_drain_does_not_wait_longer_for_a_blocked_worker_than_its_deadline() -
         let a = holding(run, grip, "a").await?;
         until(run, "it is blocked", |snapshot| blocked(snapshot).contains(&a.id())).await?;
         let report = run.executor.drain(Duration::from_millis(50)).await?;
-        assert_eq!((report.finished, report.left), (0, 1));
+        assert_eq!((report.finished_calls, report.cut_off_calls), (0, 1));
         Ok(())
     })
 }

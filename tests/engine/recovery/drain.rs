@@ -56,7 +56,8 @@ fn e_059_drain() -> Tested {
                 assert_eq!(entries, 9, "nine results are committed");
 
                 let report = run.wait(drain).await???;
-                assert_eq!((report.finished, report.left), (9, 1));
+                assert_eq!((report.finished_calls, report.cut_off_calls), (9, 1));
+                assert_eq!(report.quarantined_families, 0);
                 assert_eq!(run.now().0, 30_000_000, "at the deadline");
                 let stopped = run.executor.status(*ids.first().ok_or("nobody was submitted")?).await;
                 assert!(matches!(stopped, Err(AskError::Stopped)), "{stopped:?}");
@@ -108,7 +109,7 @@ fn e_059_nothing_is_lost_however_the_next_start_crashes() -> Tested {
             run.until("two stages run", || lab.calls().len() == 2).await?;
             lab.open("in time");
             let report = run.wait(run.executor.drain(Duration::from_secs(30))).await??;
-            assert_eq!((report.finished, report.left), (1, 1));
+            assert_eq!((report.finished_calls, report.cut_off_calls), (1, 1));
             Ok(ids)
         };
         let ids = world

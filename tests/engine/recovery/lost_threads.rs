@@ -50,10 +50,7 @@ impl Procedure for Stopping {
     }
 
     fn retry() -> RetryPolicy {
-        RetryPolicy {
-            base: Duration::from_millis(20),
-            ..RetryPolicy::default()
-        }
+        RetryPolicy::default().base(Duration::from_millis(20))
     }
 
     fn retry_undo() -> RetryPolicy {

@@ -180,7 +180,9 @@ fn e_107_requests_are_bounded_as_submissions_are() -> Tested {
         let mut answered = 0;
         for answer in join_all(signals).await {
             match answer {
-                Ok(_) | Err(AskError::Busy { .. } | AskError::Finished { .. } | AskError::NotNow(_)) => answered += 1,
+                Ok(_) | Err(AskError::Busy { .. } | AskError::Finished { .. } | AskError::NotNow { .. }) => {
+                    answered += 1
+                }
                 Err(other) => return Err(other.into()),
             }
         }

@@ -311,7 +311,7 @@ async fn beside_one(run: &Run, place: Place) -> Tested {
     run.settle().await;
     match run.wait(run.executor.signal(shaky.id(), "go", &(), Some("go"))).await? {
         // Set aside already, by a start that called it.
-        Ok(_) | Err(AskError::NotNow(_)) => {}
+        Ok(_) | Err(AskError::NotNow { .. }) => {}
         Err(other) => return Err(other.into()),
     }
     run.settle().await;

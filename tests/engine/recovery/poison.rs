@@ -206,7 +206,7 @@ fn e_106_a_drain_in_its_place_counts_nothing() -> Tested {
             run.until("its stage runs", || lab.count("a1") == life).await?;
             assert!(handle.status().await?.going, "it is no suspect");
             let report = run.wait(run.executor.drain(std::time::Duration::ZERO)).await??;
-            assert_eq!((report.finished, report.left), (0, 1));
+            assert_eq!((report.finished_calls, report.cut_off_calls), (0, 1));
             Ok(())
         })?;
     }

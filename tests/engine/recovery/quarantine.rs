@@ -5,8 +5,8 @@ use std::future::IntoFuture;
 use procession::provider::Space;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{
-    AskError, Builder, OperatorRequest, Procedure, ProcedureId, StageContext, StageError, StartError, Step, WaitReason,
-    WaitingFor, WakeSource,
+    AskError, Builder, NotNow, OperatorRequest, Procedure, ProcedureId, StageContext, StageError, StartError, Step,
+    WaitReason, WaitingFor, WakeSource,
 };
 use procession_actors::journal::keys;
 use serde::{Deserialize, Serialize};
@@ -172,7 +172,7 @@ async fn set_aside(run: &Run, families: &Families) -> Tested {
         assert_eq!(run.executor.status(id).await?.wait, Some(WaitReason::Quarantined));
         let refused = run.executor.signal(id, "go", &(), None).await;
         assert!(
-            matches!(&refused, Err(AskError::NotNow(why)) if why.contains("quarantined")),
+            matches!(&refused, Err(AskError::NotNow { kind: NotNow::Quarantined, text: why }) if why.contains("quarantined")),
             "{refused:?}"
         );
     }

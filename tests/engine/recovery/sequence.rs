@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use procession::messages::SubmitBatch;
 use procession::provider::Space;
 use procession::testkit::{FaultPlan, ReadFault, Run, Trouble, World, enumerate};
-use procession::{Builder, Noop, ProcedureState, Sequence, StageError, Steps, SubmitError, UnknownSteps, WaitReason};
+use procession::{Builder, Noop, ProcedureState, Sequence, StageError, Steps, SubmitError, WaitReason};
 
 use crate::support::{Lab, Planned, Tested, chain, end, kinds};
 
@@ -196,10 +196,7 @@ fn e_046_a_name_that_is_not_there_is_refused_at_submission() -> Tested {
                 assert_eq!(why, "no step is registered with the name \"swich\", \"cleen\"");
                 assert_eq!(run.store.commits(), 1, "nothing of it is stored");
                 let unknown = known.sequence(["swich"]).err();
-                assert_eq!(
-                    unknown.map(|UnknownSteps { names }| names),
-                    Some(vec!["swich".to_owned()])
-                );
+                assert_eq!(unknown.map(|unknown| unknown.names), Some(vec!["swich".to_owned()]));
                 assert_eq!(
                     known.sequence(NAMES).map_err(|error| error.to_string()),
                     Ok(Sequence::new(NAMES))

@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 
 use procession::provider::Space;
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
-use procession::{AskError, Handle, OperatorRequest, Procedure, ProcedureError, ProcedureId, WaitReason};
+use procession::{AskError, Handle, NotNow, OperatorRequest, Procedure, ProcedureError, ProcedureId, WaitReason};
 
 use super::kinds::{Brittle, all};
 use crate::support::{Lab, Tested};
@@ -138,7 +138,7 @@ async fn refused(run: &Run, stranger: ProcedureId) -> Tested {
         .discharge(stranger.family, OperatorRequest::new("ann", "try"))
         .await;
     assert!(
-        matches!(&live, Err(AskError::NotNow(why)) if why.contains("not quarantined")),
+        matches!(&live, Err(AskError::NotNow { kind: NotNow::NotQuarantined, text: why }) if why.contains("not quarantined")),
         "{live:?}"
     );
     let unknown = run

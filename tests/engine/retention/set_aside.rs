@@ -239,7 +239,7 @@ fn a_family_with_a_hole_in_its_history_is_live_and_is_bypassed() -> Tested {
             run.executor.retry_undo(id, by()).await,
             run.executor.skip_undo(id, by()).await,
         ] {
-            assert!(matches!(refused, Err(AskError::NotNow(_))), "{refused:?}");
+            assert!(matches!(refused, Err(AskError::NotNow { .. })), "{refused:?}");
         }
         assert_eq!(run.executor.status(id).await?.wait, Some(WaitReason::Quarantined));
         run.executor

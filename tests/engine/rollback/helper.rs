@@ -153,6 +153,7 @@ pub(crate) async fn committed(run: &Run, id: ProcedureId) -> Result<Vec<(u32, u3
             | Ending::Retry
             | Ending::Fail
             | Ending::Panic => done.push((entry.member, entry.visit, false)),
+            _ => {}
         }
     }
     Ok(done)

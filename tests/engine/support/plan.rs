@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use procession::{ChildPermits, JoinPolicy, LockNeed};
+use procession::{ChildPermits, JoinPolicy, LockNeed, LockPath};
 use serde::{Deserialize, Serialize};
 
 /// What one stage of a [`Plan`] does.
@@ -302,13 +302,16 @@ impl Plan {
 
     /// Needs this path exclusive in this stage, besides what it needs in all.
     pub(crate) fn exclusive_in(mut self, stage: u32, path: &str) -> Self {
-        self.locks.entry(stage).or_default().push(LockNeed::exclusive(path));
+        self.locks
+            .entry(stage)
+            .or_default()
+            .push(LockNeed::exclusive(LockPath::parse(path)));
         self
     }
 
     /// Needs this path exclusive in each of its stages.
     pub(crate) fn exclusive(self, path: &str) -> Self {
-        self.locks([LockNeed::exclusive(path)])
+        self.locks([LockNeed::exclusive(LockPath::parse(path))])
     }
 
     /// Holds its locks for life, where it is a child.

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use procession::{
-    Builder, Children, HistoryDetail, JoinPolicy, JoinVerdict, LockNeed, Procedure, RetryPolicy, StageContext,
-    StageError, Step,
+    Builder, Children, HistoryDetail, JoinPolicy, JoinVerdict, LockNeed, LockPath, Procedure, RetryPolicy,
+    StageContext, StageError, Step,
 };
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +58,7 @@ macro_rules! kind {
             }
 
             fn locks(&self, _: &u8) -> Vec<LockNeed> {
-                self.0.lock.iter().map(|path| LockNeed::exclusive(path.as_str())).collect()
+                self.0.lock.iter().map(|path| LockNeed::exclusive(LockPath::parse(path))).collect()
             }
 
             fn retry() -> RetryPolicy {

@@ -42,9 +42,9 @@ fn filter(text: &str) {
 /// Two paths, apart by a space.
 fn path(text: &str) {
     let (one, other) = text.split_once(' ').unwrap_or((text, "a/b"));
-    let (one, other) = (LockPath::new(one), LockPath::new(other));
-    assert_eq!(LockPath::new(one.as_str()), one, "a path is told as it is");
-    assert!(one.covers(&one) && LockPath::new("").covers(&one));
+    let (one, other) = (LockPath::parse(one), LockPath::parse(other));
+    assert_eq!(LockPath::parse(one.as_str()), one, "a path is told as it is");
+    assert!(one.covers(&one) && LockPath::parse("").covers(&one));
     assert!(one.ancestors().all(|above| above.covers(&one) && above != one));
     assert_eq!(one.covers(&other) && other.covers(&one), one == other);
     let (share, take) = (LockNeed::shared(one.clone()), LockNeed::exclusive(other));

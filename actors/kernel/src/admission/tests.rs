@@ -14,8 +14,8 @@ pub(super) fn needs(texts: &[&str]) -> Needs {
     let mut needs = Needs::default();
     for text in texts {
         match text.split_once(' ') {
-            Some(("x", path)) => needs.locks.push(LockNeed::exclusive(path)),
-            Some((_, path)) => needs.locks.push(LockNeed::shared(path)),
+            Some(("x", path)) => needs.locks.push(LockNeed::exclusive(LockPath::parse(path))),
+            Some((_, path)) => needs.locks.push(LockNeed::shared(LockPath::parse(path))),
             None => needs.limits.push(LimitKey::from(*text)),
         }
     }
@@ -99,5 +99,5 @@ pub(super) fn permit(key: &str) -> Lacking {
 }
 
 pub(super) fn lock(path: &str) -> Lacking {
-    Lacking::Lock(path.into())
+    Lacking::Lock(LockPath::parse(path))
 }

@@ -144,7 +144,7 @@ impl Tree {
     /// Returns the path of a lock.
     pub(super) fn path(&self, lock: LockId) -> LockPath {
         self.node(lock.path_id())
-            .map_or_else(|| LockPath::new(""), |node| node.path.clone())
+            .map_or_else(|| LockPath::parse(""), |node| node.path.clone())
     }
 
     /// Returns a lock by its path and mode, as callers name it.

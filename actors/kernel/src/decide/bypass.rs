@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use crate::audit::OperatorRequest;
 use crate::cause::{Cause, CauseKind};
-use crate::effect::{DispatchEffect, Refusal};
+use crate::effect::{DispatchEffect, NotNow, Refusal};
 use crate::id::ProcedureId;
 use crate::lifecycle::ProcedureState;
 use crate::record::Record;
@@ -29,7 +29,7 @@ impl Draft<'_> {
         };
         if let Some(scope) = self.scope_of(top).filter(|scope| *scope != top) {
             let text = format!("{id} fails together with {scope}; bypass {scope} instead");
-            return Err(Refusal::NotNow(text));
+            return Err(Refusal::NotNow(NotNow::Failing, text));
         }
         let limit = self.kernel.rules.bounds.payload;
         if let BypassAs::Output(output) = outcome
@@ -82,7 +82,7 @@ impl Draft<'_> {
                     "{} is live below {top}; bypass it first, or bypass all of them together",
                     row.id
                 );
-                return Err(Refusal::NotNow(text));
+                return Err(Refusal::NotNow(NotNow::LiveBelow, text));
             }
         }
         Ok(ends)

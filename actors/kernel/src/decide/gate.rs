@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use super::draft::Draft;
 use crate::cause::{Cause, CauseKind};
-use crate::effect::{DispatchEffect, Refusal, StageTask};
+use crate::effect::{DispatchEffect, NotNow, Refusal, StageTask};
 use crate::event::{Birth, JoinRuling};
 use crate::family::Family;
 use crate::id::ProcedureId;
@@ -295,7 +295,7 @@ impl Draft<'_> {
     pub(super) fn open_by_request(&mut self, id: ProcedureId) -> Result<(), Refusal> {
         if self.is_stopped(id) {
             let text = format!("the family of {id} fails; it does not begin any more");
-            return Err(Refusal::NotNow(text));
+            return Err(Refusal::NotNow(NotNow::Failing, text));
         }
         self.open_gate(id);
         Ok(())

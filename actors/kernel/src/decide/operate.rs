@@ -5,7 +5,7 @@
 use super::draft::Draft;
 use crate::audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest, StateSnapshot};
 use crate::cause::{Cause, CauseKind};
-use crate::effect::{AdmissionEffect, Answer, Operated, Refusal, RequestEffect};
+use crate::effect::{AdmissionEffect, Answer, NotNow, Operated, Refusal, RequestEffect};
 use crate::event::StoredTarget;
 use crate::family::Scope;
 use crate::history::HistoryEntry;
@@ -234,9 +234,10 @@ impl Draft<'_> {
     fn discharge(&mut self, family: u64, stored: StoredTarget) -> Result<(), Refusal> {
         let StoredTarget::Archive(archive, doomed) = stored else {
             return Err(match self.family(family) {
-                Some(_) => Refusal::NotNow(format!(
-                    "the family {family} is not quarantined; abort or bypass it instead"
-                )),
+                Some(_) => Refusal::NotNow(
+                    NotNow::NotQuarantined,
+                    format!("the family {family} is not quarantined; abort or bypass it instead"),
+                ),
                 None => Refusal::NotLive(ProcedureId::root(family)),
             });
         };
@@ -283,16 +284,18 @@ impl Draft<'_> {
             return self.end_question(id, None);
         }
         if !matches!(row.wait, Some(WaitReason::Backoff(..) | WaitReason::RollbackFailed)) {
-            return Err(Refusal::NotNow(format!(
-                "{id} is in no backoff, and asks nothing; there is nothing to retry"
-            )));
+            return Err(Refusal::NotNow(
+                NotNow::NothingToRetry,
+                format!("{id} is in no backoff, and asks nothing; there is nothing to retry"),
+            ));
         }
         if self.scope_of(id) == Some(id) {
             self.try_undo_again(id);
         } else if self.is_stopped(id) {
-            return Err(Refusal::NotNow(format!(
-                "the family of {id} fails; it does not run again"
-            )));
+            return Err(Refusal::NotNow(
+                NotNow::Failing,
+                format!("the family of {id} fails; it does not run again"),
+            ));
         } else if let Some(mut row) = self.take(id) {
             self.set_going(&mut row, None);
             self.put(row);
@@ -317,7 +320,7 @@ impl Draft<'_> {
             // After a restart the rollback stack must be read first.
             None => {
                 let text = "its rollback stack is being read; skip the undo again in a moment".to_owned();
-                Err(Refusal::NotNow(text))
+                Err(Refusal::NotNow(NotNow::UnderWay, text))
             }
         }
     }
@@ -338,9 +341,10 @@ impl Draft<'_> {
                 .is_some_and(|row| row.wait == Some(WaitReason::RollbackFailed))
         };
         self.scope_of(id).filter(failed).ok_or_else(|| {
-            Refusal::NotNow(format!(
-                "the rollback of {id} has not failed; there is no undo to retry or skip"
-            ))
+            Refusal::NotNow(
+                NotNow::RollbackNotFailed,
+                format!("the rollback of {id} has not failed; there is no undo to retry or skip"),
+            )
         })
     }
 
@@ -369,7 +373,7 @@ impl Draft<'_> {
                 "{id} is {}; only the result of one that succeeded can be replaced",
                 row.state
             );
-            return Err(Refusal::NotNow(text));
+            return Err(Refusal::NotNow(NotNow::NotSucceeded, text));
         }
         row.mark.get_or_insert(Mark::Overridden);
         self.record(Record::Output(id, output));
@@ -387,7 +391,7 @@ impl Draft<'_> {
 fn repeated(before: &AuditEntry, again: &Recorded) -> Answer {
     if !before.is_repeated_by(&again.act, &again.words, again.digest) {
         let text = format!("the key was used for another request: {}", before.words);
-        return Answer::Refused(Refusal::NotNow(text));
+        return Answer::Refused(Refusal::NotNow(NotNow::KeyUsed, text));
     }
     Answer::Operated(Box::new(Operated {
         number: Some(before.number),

@@ -1,7 +1,7 @@
 //! Pause and resume: of one procedure with its descendants, of a kind, or of everything.
 
 use super::draft::Draft;
-use crate::effect::Refusal;
+use crate::effect::{NotNow, Refusal};
 use crate::id::ProcedureId;
 use crate::record::Record;
 use crate::row::Row;
@@ -53,7 +53,7 @@ impl Draft<'_> {
         }
         if !matches!(row.wait, Some(WaitReason::Poison | WaitReason::RepeatLimit)) {
             let text = format!("{id} itself is not paused, so there is nothing to resume");
-            return Err(Refusal::NotNow(text));
+            return Err(Refusal::NotNow(NotNow::NotPaused, text));
         }
         self.run_parked(id)
     }
@@ -62,7 +62,7 @@ impl Draft<'_> {
     pub(super) fn run_parked(&mut self, id: ProcedureId) -> Result<(), Refusal> {
         if let Some(scope) = self.scope_of(id).filter(|_| self.is_stopped(id)) {
             let text = format!("{id} fails together with {scope}; it is rolled back, and does not run again");
-            return Err(Refusal::NotNow(text));
+            return Err(Refusal::NotNow(NotNow::Failing, text));
         }
         if let Some(mut row) = self.take(id) {
             // A person has looked at what the earlier runs left.

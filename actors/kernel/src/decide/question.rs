@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::draft::Draft;
 use crate::cause::{Cause, CauseKind};
-use crate::effect::Refusal;
+use crate::effect::{NotNow, Refusal};
 use crate::id::{Blob, ProcedureId};
 use crate::lifecycle::ProcedureState;
 use crate::row::{Round, Row};
@@ -40,9 +40,10 @@ impl Draft<'_> {
             return Err(Refusal::NotLive(id));
         };
         if row.wait.as_ref().and_then(WaitReason::question).is_none() {
-            return Err(Refusal::NotNow(format!(
-                "{id} asks no question; there is nothing to decide"
-            )));
+            return Err(Refusal::NotNow(
+                NotNow::NoQuestion,
+                format!("{id} asks no question; there is nothing to decide"),
+            ));
         }
         let limit = self.kernel.rules.bounds.note;
         if answer.len() > limit {
@@ -54,9 +55,10 @@ impl Draft<'_> {
     /// Lets a procedure go on that asked a person, with or without an answer.
     pub(super) fn end_question(&mut self, id: ProcedureId, wake: Option<Wake>) -> Result<(), Refusal> {
         if self.is_stopped(id) {
-            return Err(Refusal::NotNow(format!(
-                "the family of {id} fails; it does not run again"
-            )));
+            return Err(Refusal::NotNow(
+                NotNow::Failing,
+                format!("the family of {id} fails; it does not run again"),
+            ));
         }
         if let Some(mut row) = self.take(id) {
             row.wake = wake;

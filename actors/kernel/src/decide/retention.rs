@@ -1,7 +1,7 @@
 //! Retention of results, and what a stopping engine leaves behind.
 
 use super::draft::Draft;
-use crate::effect::{Answer, Refusal};
+use crate::effect::{Answer, NotNow, Refusal};
 use crate::id::{ProcedureId, RequestId};
 use crate::lifecycle::ProcedureState;
 use crate::record::{EvictedFamily, Record};
@@ -48,7 +48,10 @@ impl Draft<'_> {
 
     pub(super) fn drain_by_request(&mut self) -> Result<(), Refusal> {
         if self.kernel.draining {
-            return Err(Refusal::NotNow("the engine is already draining".to_owned()));
+            return Err(Refusal::NotNow(
+                NotNow::Draining,
+                "the engine is already draining".to_owned(),
+            ));
         }
         self.record(Record::Draining);
         Ok(())

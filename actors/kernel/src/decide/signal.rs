@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::draft::Draft;
 use crate::audit::OperatorRequest;
-use crate::effect::{Answer, Refusal};
+use crate::effect::{Answer, NotNow, Refusal};
 use crate::id::{Blob, EventName, Key, ProcedureId, RequestId};
 use crate::kernel::SIGNAL_KEYS;
 use crate::record::Record;
@@ -160,14 +160,14 @@ impl Draft<'_> {
         if waiting >= most.unwrap_or(bounds.signals) && !self.is_awaited(signal) {
             let text =
                 format!("{waiting} signals wait for {id}, which is the limit; send again when it has consumed some");
-            return Err(Refusal::NotNow(text));
+            return Err(Refusal::NotNow(NotNow::Full, text));
         }
         if *last && row.closed.len() + self.sent.closed(*id) >= bounds.closed {
             let text = format!(
                 "{} events of {id} have had their last signal, which is the limit; use a name for several events",
                 bounds.closed
             );
-            return Err(Refusal::NotNow(text));
+            return Err(Refusal::NotNow(NotNow::Full, text));
         }
         Ok(None)
     }
@@ -335,10 +335,10 @@ impl Draft<'_> {
             let answer = if before.is_repeated_by(&act, &act.to_string(), digest) {
                 Answer::Broadcast(before.changed)
             } else {
-                Answer::Refused(Refusal::NotNow(format!(
-                    "the key was used for another request: {}",
-                    before.words
-                )))
+                Answer::Refused(Refusal::NotNow(
+                    NotNow::KeyUsed,
+                    format!("the key was used for another request: {}", before.words),
+                ))
             };
             return self.reply(request, answer);
         }
@@ -371,7 +371,7 @@ pub(super) fn words(refusal: &Refusal) -> String {
         }
         Refusal::BadKey(size, limit) => format!("a key has 1 to {limit} bytes, and this one has {size}"),
         Refusal::TooLarge(size, limit) => format!("{size} bytes are over the limit of {limit}"),
-        Refusal::NotNow(text) => text.clone(),
+        Refusal::NotNow(_, text) => text.clone(),
         Refusal::BatchTooLarge(number, limit) => format!("{number} signals are over the limit of {limit}"),
         Refusal::UnknownKind(_)
         | Refusal::KeyConflict(..)

@@ -103,6 +103,7 @@ impl Draft<'_> {
             | StageOutcome::Yield
             | StageOutcome::Retry(_)
             | StageOutcome::RetryAfter(..)
+            | StageOutcome::TimedOut(_)
             | StageOutcome::GiveUp(_)
             | StageOutcome::Fail(_)
             | StageOutcome::Panicked(_)
@@ -165,6 +166,7 @@ impl Draft<'_> {
             | StageOutcome::Yield
             | StageOutcome::Retry(_)
             | StageOutcome::RetryAfter(..)
+            | StageOutcome::TimedOut(_)
             | StageOutcome::GiveUp(_)
             | StageOutcome::Fail(_)
             | StageOutcome::Panicked(_)
@@ -386,6 +388,7 @@ impl Draft<'_> {
             StageOutcome::RetryAfter(delay, text) => {
                 self.try_again(row, CauseKind::AttemptsExhausted, text, Some(delay));
             }
+            StageOutcome::TimedOut(text) => self.try_again(row, CauseKind::StageTimedOut, text, None),
             StageOutcome::Panicked(text) => self.try_again(row, CauseKind::Panicked, text, None),
             StageOutcome::Fail(text) | StageOutcome::GiveUp(text) => self.failed(row, CauseKind::Failed, text),
             StageOutcome::Refused(text) => self.failed(row, CauseKind::OverBound, text),
@@ -485,6 +488,7 @@ impl Draft<'_> {
             | StageOutcome::GiveUp(text)
             | StageOutcome::Retry(text)
             | StageOutcome::RetryAfter(_, text)
+            | StageOutcome::TimedOut(text)
             | StageOutcome::Panicked(text)
             | StageOutcome::Refused(text) => {
                 row.cause.get_or_insert_with(|| Cause::new(CauseKind::Failed, text, id));
@@ -613,6 +617,7 @@ const fn next_stage(outcome: &StageOutcome) -> Option<&Blob> {
         | StageOutcome::Yield
         | StageOutcome::Retry(_)
         | StageOutcome::RetryAfter(..)
+        | StageOutcome::TimedOut(_)
         | StageOutcome::GiveUp(_)
         | StageOutcome::Fail(_)
         | StageOutcome::Panicked(_)
@@ -631,7 +636,7 @@ fn locks_go_on(row: &Row, report: &StageEnded) -> bool {
 const fn is_retry(outcome: &StageOutcome) -> bool {
     matches!(
         outcome,
-        StageOutcome::Retry(_) | StageOutcome::RetryAfter(..) | StageOutcome::Panicked(_)
+        StageOutcome::Retry(_) | StageOutcome::RetryAfter(..) | StageOutcome::TimedOut(_) | StageOutcome::Panicked(_)
     )
 }
 
@@ -654,6 +659,7 @@ const fn leaves_effects(outcome: &StageOutcome) -> bool {
         StageOutcome::Yield
         | StageOutcome::Retry(_)
         | StageOutcome::RetryAfter(..)
+        | StageOutcome::TimedOut(_)
         | StageOutcome::Fail(_)
         | StageOutcome::Panicked(_)
         | StageOutcome::Refused(_) => false,
@@ -668,7 +674,9 @@ fn ending_of(outcome: &StageOutcome) -> (Ending, Option<&str>) {
         StageOutcome::Sleep(..) => (Ending::Sleep, None),
         StageOutcome::Wait(..) => (Ending::Wait, None),
         StageOutcome::Ask(question, ..) => (Ending::Asked, Some(question)),
-        StageOutcome::Retry(text) | StageOutcome::RetryAfter(_, text) => (Ending::Retry, Some(text)),
+        StageOutcome::Retry(text) | StageOutcome::RetryAfter(_, text) | StageOutcome::TimedOut(text) => {
+            (Ending::Retry, Some(text))
+        }
         StageOutcome::Fail(text) | StageOutcome::GiveUp(text) | StageOutcome::Refused(text) => {
             (Ending::Fail, Some(text))
         }

@@ -6,7 +6,7 @@
 //! the broadcast had not found it.
 
 use super::draft::Draft;
-use crate::effect::Refusal;
+use crate::effect::{NotNow, Refusal};
 use crate::id::{Blob, EventName, ProcedureId, Seq};
 use crate::record::Record;
 use crate::wait::SentSignal;
@@ -32,7 +32,7 @@ impl Draft<'_> {
         if waiters.waves() >= WAVES {
             let text =
                 format!("{WAVES} broadcasts are still waking their waiters, which is the limit; send again later");
-            return Err(Refusal::NotNow(text));
+            return Err(Refusal::NotNow(NotNow::Full, text));
         }
         let broadcast = Broadcast {
             name: name.clone(),

@@ -3,18 +3,49 @@
 use super::*;
 
 fn texts(path: &str) -> Vec<String> {
-    LockPath::new(path).ancestors().map(|path| path.to_string()).collect()
+    LockPath::parse(path).ancestors().map(|path| path.to_string()).collect()
 }
 
 #[test]
 fn a_path_has_one_text() {
     for text in ["ns/t", "/ns/t", "ns/t/", "//ns///t//"] {
-        assert_eq!(LockPath::new(text).as_str(), "ns/t");
+        assert_eq!(LockPath::parse(text).as_str(), "ns/t");
     }
     for text in ["", "/", "//"] {
-        assert_eq!(LockPath::new(text).as_str(), "");
-        assert_eq!(LockPath::new(text).to_string(), "/");
+        assert_eq!(LockPath::parse(text).as_str(), "");
+        assert_eq!(LockPath::parse(text).to_string(), "/");
     }
+}
+
+#[test]
+fn a_part_is_one_level_whatever_it_holds() {
+    for part in [
+        "a/b", "/", "//", "%", "%2F", "%25", "a%00", "\0", " ", "ü/ü", "..", "/a/",
+    ] {
+        let path = LockPath::of(["ns", part]);
+        assert!(!path.has_empty_part(), "{part:?}");
+        assert_eq!(path.ancestors().count(), 2, "{part:?}");
+        assert_eq!(
+            LockPath::parse(path.as_str()),
+            path,
+            "{part:?}: it is read back as it is"
+        );
+        assert!(LockPath::parse("ns").covers(&path));
+    }
+    let texts = ["a/b", "a%2Fb", "a%252Fb", "a%", "a%25", "\0", "%00", "a"];
+    let paths: std::collections::BTreeSet<LockPath> = texts.iter().map(|text| LockPath::of([text])).collect();
+    assert_eq!(paths.len(), texts.len(), "no two parts are one path");
+}
+
+#[test]
+fn an_empty_part_is_seen_and_is_no_other_path() {
+    let empty: [&[&str]; 5] = [&["customer", ""], &["", "customer"], &["", ""], &[""], &[]];
+    for parts in empty {
+        let path = LockPath::of(parts);
+        assert!(path.has_empty_part(), "{parts:?}");
+        assert!(path != LockPath::parse("customer") && path != LockPath::parse(""));
+    }
+    assert!(!LockPath::parse("").has_empty_part(), "the whole tree can be asked for");
 }
 
 #[test]
@@ -26,7 +57,7 @@ fn ancestors_are_given_nearest_first() {
 
 #[test]
 fn a_path_covers_itself_and_what_lies_under_it() {
-    let covers = |one: &str, other: &str| LockPath::new(one).covers(&LockPath::new(other));
+    let covers = |one: &str, other: &str| LockPath::parse(one).covers(&LockPath::parse(other));
     assert!(covers("ns", "ns"));
     assert!(covers("ns", "ns/t/r"));
     assert!(covers("/", "ns"));

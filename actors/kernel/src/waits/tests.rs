@@ -7,7 +7,7 @@ fn id(text: &str) -> ProcedureId {
 }
 
 fn lock(path: &str) -> WaitingFor {
-    WaitingFor::Lock(path.into())
+    WaitingFor::Lock(LockPath::parse(path))
 }
 
 /// What is wanted, and from which procedures.

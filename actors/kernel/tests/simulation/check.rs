@@ -209,6 +209,7 @@ fn newest(disk: &Disk, family: u64) -> impl Iterator<Item = (u32, u32)> {
                 newest.insert((entry.member, entry.visit), (entry.number, entry.stands));
             }
             E::Undone | E::UndoFailed | E::UndoSkipped => {}
+            _ => {}
         }
     }
     newest

@@ -210,5 +210,6 @@ fn says(gate: &Gate, siblings: &[&Row]) -> (bool, bool) {
             (named().all(|row| succeeded(&row)), named().any(|row| lost(&row)))
         }
         JoinPolicy::Custom => (false, false),
+        _ => (false, false),
     }
 }

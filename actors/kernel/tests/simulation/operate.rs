@@ -152,7 +152,7 @@ impl Play {
                     .then_some(())
                     .ok_or_else(|| format!("not what was done before: {words}"))
             }
-            (Some((_, before)), Answer::Refused(Refusal::NotNow(_) | Refusal::SignalConflict(..)))
+            (Some((_, before)), Answer::Refused(Refusal::NotNow(..) | Refusal::SignalConflict(..)))
                 if before != words =>
             {
                 Ok(())

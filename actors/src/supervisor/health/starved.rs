@@ -162,7 +162,7 @@ mod tests {
 
     fn lock(path: &str, by: &[ClaimId]) -> Blocker {
         Blocker {
-            lacking: Lacking::Lock(path.into()),
+            lacking: Lacking::Lock(procession_kernel::LockPath::parse(path)),
             by: by.to_vec(),
             any: false,
             queued_ahead: false,

@@ -39,12 +39,14 @@ impl Draining {
         self.waiters.push(waiter);
     }
 
-    /// Returns what has finished since the drain began, and what is still running.
-    pub(super) fn report(&self, kernel: &Kernel) -> DrainReport {
-        let left = out(kernel);
+    /// Returns what has finished since the drain began, what is still running, and what has not ended.
+    pub(super) fn report(&self, kernel: &Kernel, quarantined: usize) -> DrainReport {
+        let cut_off = out(kernel);
         DrainReport {
-            finished: self.out_at_begin.saturating_sub(left),
-            left,
+            finished_calls: self.out_at_begin.saturating_sub(cut_off),
+            cut_off_calls: cut_off,
+            unfinished_families: kernel.families().len(),
+            quarantined_families: quarantined,
         }
     }
 

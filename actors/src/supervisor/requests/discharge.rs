@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use procession_kernel::{
-    Blob, EvictedFamily, Kernel, OperatorRequest, ProcedureId, StoredTarget, Timestamp, WaitReason,
+    Blob, EvictedFamily, Kernel, NotNow, OperatorRequest, ProcedureId, StoredTarget, Timestamp, WaitReason,
 };
 
 use super::Requests;
@@ -38,7 +38,10 @@ impl Requests {
         async move {
             settled.await?;
             match why {
-                Some(_) if is_under_way => Err(AskError::NotNow(format!("the family {family} is being discharged"))),
+                Some(_) if is_under_way => Err(AskError::NotNow {
+                    kind: NotNow::UnderWay,
+                    text: format!("the family {family} is being discharged"),
+                }),
                 Some(why) => {
                     let export = committed.export(family, EXPORT_MAX).await?;
                     let mut export = export.ok_or(AskError::Unknown(ProcedureId::root(family)))?;

@@ -1,6 +1,6 @@
 //! Replies that callers wait for, each under its request's number.
 
-use procession_kernel::{Answer, Key, Operated, Refusal, RequestId};
+use procession_kernel::{Answer, Key, NotNow, Operated, Refusal, RequestId};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
@@ -115,13 +115,19 @@ async fn refused(refusal: Refusal, committed: &CommittedReader) -> AskError {
             id,
             name: name.to_string(),
         },
-        Refusal::NotNow(why) => AskError::NotNow(why),
+        Refusal::NotNow(kind, text) => AskError::NotNow { kind, text },
         Refusal::Revised(expected, found, state) => AskError::Revised { expected, found, state },
         Refusal::Draining => AskError::Stopped,
-        Refusal::BadChildren(why) => AskError::NotNow(why),
-        Refusal::BadName(characters, limit) => AskError::NotNow(SubmitError::BadName { characters, limit }.to_string()),
-        Refusal::NumbersExhausted => AskError::NotNow(SubmitError::NumbersExhausted.to_string()),
-        Refusal::UnknownKind(kind) => AskError::NotNow(format!("no procedure of kind \"{kind}\" is registered")),
+        Refusal::BadChildren(text) => not_now(NotNow::Invalid, text),
+        Refusal::BadName(characters, limit) => {
+            let text = SubmitError::BadName { characters, limit }.to_string();
+            not_now(NotNow::Invalid, text)
+        }
+        Refusal::NumbersExhausted => not_now(NotNow::NumbersExhausted, SubmitError::NumbersExhausted.to_string()),
+        Refusal::UnknownKind(kind) => {
+            let text = format!("no procedure of kind \"{kind}\" is registered");
+            not_now(NotNow::Invalid, text)
+        }
         Refusal::SignalConflict(key, id, number) => AskError::SignalConflict {
             key: key.to_string(),
             id,
@@ -134,10 +140,14 @@ async fn refused(refusal: Refusal, committed: &CommittedReader) -> AskError {
                 first,
                 second,
             };
-            AskError::NotNow(conflict.to_string())
+            not_now(NotNow::KeyUsed, conflict.to_string())
         }
-        Refusal::KeyConflict(_, id) => AskError::NotNow(format!("the key was used for {id}")),
+        Refusal::KeyConflict(_, id) => not_now(NotNow::KeyUsed, format!("the key was used for {id}")),
     }
+}
+
+fn not_now(kind: NotNow, text: String) -> AskError {
+    AskError::NotNow { kind, text }
 }
 
 /// Waits until an operator's verb is committed.

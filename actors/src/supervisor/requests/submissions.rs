@@ -176,7 +176,7 @@ fn refused(refusal: Refusal) -> SubmitError {
         Refusal::Draining => SubmitError::Draining,
         Refusal::NumbersExhausted => SubmitError::NumbersExhausted,
         Refusal::NotLive(_)
-        | Refusal::NotNow(_)
+        | Refusal::NotNow(..)
         | Refusal::Revised(..)
         | Refusal::SignalConflict(..)
         | Refusal::Closed(..) => SubmitError::Stopped,

@@ -199,7 +199,12 @@ fn what_was_lacked_once_is_told_no_more() {
     assert!(admissions.ask(2, &["x b", "k"]));
     assert!(!admissions.ask(3, &["x a", "x b"]));
     let missing = |admissions: &Admissions, claim, lacking: &Lacking| admissions.missing(ClaimId(claim), lacking);
-    let of = |path: &str, by| Some(Missing::Lock(LockNeed::exclusive(path), vec![ClaimId(by)]));
+    let of = |path: &str, by| {
+        Some(Missing::Lock(
+            LockNeed::exclusive(LockPath::parse(path)),
+            vec![ClaimId(by)],
+        ))
+    };
     assert_eq!(missing(&admissions, 3, &lock("a")), of("a", 1));
     assert_eq!(missing(&admissions, 3, &lock("b")), of("b", 2));
     assert!(!admissions.ask(4, &["k", "l"]));
