@@ -36,7 +36,6 @@ mod scan;
 mod term;
 mod words;
 
-#[cfg(feature = "dashboard")]
 pub(crate) use words::{is_retrying, is_rolling_back};
 
 use std::collections::BTreeSet;

@@ -57,19 +57,29 @@
 //! })
 //! # }
 //! ```
-
-// Examples, tests and the commands name the package alike.
-extern crate self as procession;
+//!
+//! # Features
+//!
+//! By default there is no feature, and a build takes fewer than 90 packages. Features only add.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `dashboard` | `dashboard`, pages and an API for operators as a scope of your actix-web application; `views`, what is shown of procedures as JSON; `filter`, the language of filters |
+//! | `testkit` | `testkit`, a simulated clock, a store with crash points, and checks that crash, repeat and fail every stage of your procedures; for `[dev-dependencies]` |
+//!
+//! The command line is a package of its own, `procession-cli`, and so are its demo and its benchmark.
+//!
+//! # Allocator
+//!
+//! Messages are allocated on one thread and freed on another. The system's allocator of glibc spends up to a third of
+//! the engine's processor time on that; a program that sets another one as its global allocator, such as mimalloc, does
+//! not. The library sets none.
 
 mod bulk;
-#[cfg(feature = "cli")]
-pub mod cli;
 #[cfg(feature = "dashboard")]
 pub mod dashboard;
-#[cfg(feature = "cli")]
-pub mod demo;
 mod executor;
-#[cfg(feature = "views")]
+#[cfg(feature = "dashboard")]
 pub mod filter;
 mod handle;
 mod history;
@@ -78,7 +88,7 @@ pub mod provider;
 mod sequence;
 #[cfg(feature = "testkit")]
 pub mod testkit;
-#[cfg(feature = "views")]
+#[cfg(feature = "dashboard")]
 pub mod views;
 
 pub use bulk::{Bulk, BulkEngine, BulkOutcome, BulkReport, BulkStage, BulkVerb};
@@ -88,7 +98,7 @@ pub use history::{DecodeStage, note};
 pub use noop::Noop;
 pub use procession_actors::journal::SyncMode;
 pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_store_rate};
-pub use procession_actors::offline::{Imported, Importer, Offline, OfflineState};
+pub use procession_actors::offline::{Imported, Importer, Offline, OfflineState, Verified};
 pub use procession_actors::view::{
     ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, ChangeFeed, DrainReport, Explanation, FamilyScope,
     HistoryPage, KindUse, LatestFeed, LatestRows, ListFilter, LockView, LockWaiter, Mailbox, Mailboxes, MemberPage,

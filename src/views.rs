@@ -14,6 +14,7 @@ mod read;
 mod reply;
 mod signal;
 mod tree;
+mod value;
 mod verdict;
 mod words;
 
@@ -21,7 +22,6 @@ pub use explanation::{
     ChildrenLeftView, EndView, ExplanationView, LinkView, LockWantedView, PermitWantedView, PlaceView,
 };
 pub use history::HistoryView;
-#[cfg(feature = "dashboard")]
 pub(crate) use history::note_shown;
 pub use limit::{LimitView, LimitWaiterView};
 pub use lock::{HolderView, LockUseView, WaiterView};
@@ -31,6 +31,7 @@ pub use procedure::{CauseView, LockHeldView, ProcedureView};
 pub use reply::{PageView, Reply};
 pub use signal::SignalView;
 pub use tree::{TreeNodeView, tree_of};
+pub use value::{ValueView, values_of};
 pub use verdict::{CycleView, VerdictView};
 pub use words::{Reason, ending_word, mark_word};
 

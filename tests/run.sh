@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need, and passes them all: format, clippy, tests, doc
-# tests, rustdoc, examples, and the demo, run once and then killed three times.
+# tests, rustdoc, examples, packages, and the demo, run once and then killed three times.
 #
 # One command, no input. Root is needed only where a C linker, valgrind, node or chromium is missing.
 # Every step says its name and how long it took; the first that fails ends the run.
@@ -121,6 +121,30 @@ check_locks() {
     done
 }
 
+# What a release publishes: packed, small, and built from nothing but what was packed. The debug build's dependencies
+# serve as far as their features agree.
+check_packages() {
+    local target said status=0 name size
+    target=$(target_directory) || return
+    said=$(CARGO_TARGET_DIR="$target" cargo package --workspace --locked --allow-dirty 2>&1) || status=$?
+    if ((status != 0)) || grep '^warning' <<<"$said" | grep -qv '^warning: ignoring \(test\|benchmark\) '; then
+        printf '%s\n' "$said"
+        return 1
+    fi
+    for name in kernel actors cli; do
+        [[ -n $(find "$target/package" -name "procession-$name-[0-9]*.crate" -size -2M) ]] || {
+            echo "procession-$name is missing, or has more than 1 MiB" >&2
+            return 1
+        }
+    done
+    name=$(find "$target/package" -name 'procession-[0-9]*.crate') || return
+    size=$(gzip -dc "$name" | wc -c) || return
+    if ((size > 2000000)) || tar -tzf "$name" | grep -q '/src/cli\|/demo/\|/tests/'; then
+        echo "the library's package has $size bytes, of 2,000,000, or brings what belongs to the command line or to tests" >&2
+        return 1
+    fi
+}
+
 # What threads share, in every order: a package of its own, built on loom.
 explore() {
     CARGO_TARGET_DIR="$(target_directory)/loom" cargo run --quiet --locked --manifest-path tests/loom/Cargo.toml
@@ -155,6 +179,7 @@ step "what threads share, in every order" explore
 step "memory check" check_memory
 step "examples" cargo build --locked --workspace --all-features --examples
 step "rustdoc, warnings as errors" document
+step "packages: packed and built, as a release publishes them" check_packages
 step "demo: run once" run_demo
 step "demo: killed three times, then verified" kill_demo
 say "everything passed in $((SECONDS - whole_begin)) s"

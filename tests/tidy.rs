@@ -4,6 +4,8 @@
 //! Each rule is a function from text to what is wrong with it, so that
 //! `every_rule_can_fail` can show that it bites.
 
+#[path = "tidy/dependencies.rs"]
+mod dependencies;
 #[path = "tidy/reading.rs"]
 mod reading;
 #[path = "tidy/rules.rs"]
@@ -13,7 +15,10 @@ mod tables;
 
 use std::fs;
 
-use reading::{Checked, Source, check, code, lines_naming, root, rust_below, rust_block, sources, verdict};
+use dependencies::{compiled, too_new, wrong_rust_versions};
+use reading::{
+    Checked, Source, check, code, lines_naming, package_below, root, rust_below, rust_block, sources, verdict,
+};
 use rules::*;
 use tables::*;
 
@@ -71,16 +76,9 @@ fn only_the_journal_names_a_store() -> Checked {
 #[test]
 fn packages_import_downward() -> Checked {
     for (folder, allowed) in PACKAGES {
-        let mut sources = rust_below(folder)?;
-        // The binary and what belongs to it alone use the facade as its users do.
-        sources.retain(|source| {
-            !["src/main.rs", "src/cli", "src/demo"]
-                .iter()
-                .any(|part| source.path.starts_with(part))
-        });
         check(
-            &format!("{folder} may name {allowed:?} only: src → actors → kernel"),
-            &sources,
+            &format!("{folder} may name {allowed:?} only: src/cli → src → actors → kernel"),
+            &package_below(folder)?,
             |source| wrong_packages(source, allowed),
         )?;
     }
@@ -89,12 +87,18 @@ fn packages_import_downward() -> Checked {
 
 #[test]
 fn modules_import_downward() -> Checked {
-    for (folder, layers) in [("actors/kernel/src", KERNEL), ("actors/src", ACTORS), ("src", FACADE)] {
+    let packages = [
+        ("actors/kernel/src", KERNEL),
+        ("actors/src", ACTORS),
+        ("src", FACADE),
+        ("src/cli", PROGRAM),
+    ];
+    for (folder, layers) in packages {
         check(
             &format!(
                 "{folder}: a module uses its own layer and those before it (tables in tests/tidy/tables.rs); turn the import round"
             ),
-            &rust_below(folder)?,
+            &package_below(folder)?,
             |source| wrong_order(source, folder, layers),
         )?;
     }
@@ -196,11 +200,53 @@ fn no_code_is_commented_out() -> Checked {
 }
 
 #[test]
-fn change_log_lines_are_tagged() -> Checked {
+fn the_changelog_keeps_its_form() -> Checked {
     let text = fs::read_to_string(root().join("CHANGELOG.md"))?;
     verdict(
-        &format!("begin each entry with one of {TAGS:?}; a format line names its golden file"),
+        &format!("entries stand under one of {SECTIONS:?} of a version; one about a format names its golden file"),
         &wrong_changes(&text),
+    )
+}
+
+#[test]
+fn every_root_of_tests_is_in_one_manifest() -> Checked {
+    let mut roots = Vec::new();
+    for source in rust_below("tests")? {
+        let parts: Vec<&str> = source.path.split('/').collect();
+        let is_root = matches!(parts[..], [_, _] | [_, _, "main.rs"]);
+        roots.extend(is_root.then_some(source.path));
+    }
+    let mut manifests = String::new();
+    for path in ["Cargo.toml", "src/cli/Cargo.toml"] {
+        manifests += &fs::read_to_string(root().join(path))?;
+    }
+    verdict(
+        "a root of tests is a [[test]] of the library, or of the command line if it runs that",
+        &wrong_roots(&roots, &manifests),
+    )
+}
+
+#[test]
+fn a_user_of_the_library_compiles_few_packages() -> Checked {
+    let compiled = compiled("default")?;
+    if compiled.len() > CRATES {
+        let names = Vec::from_iter(compiled).join(", ");
+        return Err(format!("the library alone takes {CRATES} packages at most, and these are more: {names}").into());
+    }
+    for program in ["clap", "indicatif", "procession-cli", "tracing-subscriber"] {
+        let is_there = compiled
+            .iter()
+            .any(|package| package.starts_with(&format!("{program} ")));
+        assert!(!is_there, "{program} belongs to the command line or to tests");
+    }
+    Ok(())
+}
+
+#[test]
+fn every_dependency_builds_with_the_oldest_rust() -> Checked {
+    verdict(
+        "take an older version of these, or raise rust-version in Cargo.toml, the READMEs and docs/policy.md",
+        &too_new()?,
     )
 }
 
@@ -388,8 +434,18 @@ fn every_rule_can_fail() {
     good(wrong_kernel_manifest(
         "[dependencies]\nserde.workspace = true\n\n[dev-dependencies]\nproptest = \"1\"\n",
     ));
-    bad(wrong_changes("- something changed"));
-    bad(wrong_changes("- [format] rows have a field more"));
+    good(wrong_changes("## [0.1.0] - 2026-01-31\n### Added\n- more"));
+    bad(wrong_changes("## [Unreleased]\n- something changed"));
+    bad(wrong_changes("## [Unreleased]\n### News\n"));
+    bad(wrong_changes("## 0.1.0\n"));
+    bad(wrong_changes("### Added\n- Format 5 of the journal"));
+    let roots = ["tests/a/main.rs".to_owned()];
+    good(wrong_roots(&roots, "path = \"../../tests/a/main.rs\""));
+    bad(wrong_roots(&roots, "path = \"tests/b/main.rs\""));
+    bad(wrong_roots(
+        &roots,
+        "path = \"tests/a/main.rs\"\npath = \"tests/a/main.rs\"",
+    ));
     bad(wrong_decisions(&[(
         "0002-late.md".to_owned(),
         "## Context\n## Choice\n## Cost".to_owned(),
@@ -398,6 +454,20 @@ fn every_rule_can_fail() {
         "0001-short.md".to_owned(),
         "## Context".to_owned(),
     )]));
+    let graph = |needed: &str, kind: Option<&str>| {
+        serde_json::json!({
+            "workspace_members": ["own"],
+            "packages": [{ "id": "own", "rust_version": "1.91" }, { "id": "other", "rust_version": needed }],
+            "resolve": { "nodes": [
+                { "id": "own", "deps": [{ "pkg": "other", "dep_kinds": [{ "kind": kind }] }] },
+                { "id": "other", "deps": [] },
+            ] },
+        })
+    };
+    good(wrong_rust_versions(&graph("1.91.0", None)));
+    good(wrong_rust_versions(&graph("1.92", Some("dev"))));
+    bad(wrong_rust_versions(&graph("1.91.1", None)));
+    bad(wrong_rust_versions(&graph("1.100", Some("build"))));
     let records = "pub struct Row {\n    #[serde(rename = \"q\")]\n    pub revision: Seq,\n}\n";
     bad(wrong_format_page("| `q` | `number` | |", records, &["Row"]));
     bad(wrong_format_page(
@@ -429,7 +499,8 @@ fn every_rule_can_fail() {
 #[test]
 fn unsafe_is_forbidden_in_every_package() -> Checked {
     let mut wrong = Vec::new();
-    let packages = ["actors/Cargo.toml", "actors/kernel/Cargo.toml"].map(|path| (path, "[lints]\nworkspace = true"));
+    let packages = ["actors/Cargo.toml", "actors/kernel/Cargo.toml", "src/cli/Cargo.toml"];
+    let packages = packages.map(|path| (path, "[lints]\nworkspace = true"));
     let others = ["Cargo.toml", "tests/loom/Cargo.toml", "benches/peers/Cargo.toml"];
     let others = others.map(|path| (path, "unsafe_code = \"forbid\""));
     let own = [("Cargo.toml", "[lints]\nworkspace = true")];

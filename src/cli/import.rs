@@ -7,9 +7,9 @@ mod told;
 use std::path::PathBuf;
 
 use clap::Args;
-use procession_actors::offline::{Imported, Importer};
-use procession_actors::{FamilyExport, ImportError, StartError, StoreError};
-use procession_kernel::{OperatorRequest, ProcedureId};
+use procession::{FamilyExport, ImportError, StartError, StoreError};
+use procession::{Imported, Importer};
+use procession::{OperatorRequest, ProcedureId};
 
 use super::act::ask;
 use super::act::target::Target;

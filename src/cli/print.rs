@@ -3,9 +3,8 @@
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 
+use ::console::{Alignment, measure_text_width, pad_str};
 use serde::Serialize;
-use tabled::builder::Builder;
-use tabled::settings::{Padding, Style};
 
 use super::exit::Failure;
 use crate::demo::console;
@@ -17,19 +16,22 @@ const GAP: usize = 2;
 
 /// Prints rows below their headings; nothing if there are no rows.
 pub(super) fn table<const N: usize>(headings: [&str; N], rows: impl IntoIterator<Item = [String; N]>) {
-    let mut builder = Builder::new();
-    let mut is_empty = true;
-    builder.push_record(headings);
-    for row in rows {
-        builder.push_record(row);
-        is_empty = false;
-    }
-    if is_empty {
+    let mut table = vec![headings.map(str::to_owned)];
+    table.extend(rows);
+    if table.len() == 1 {
         return;
     }
-    let mut table = builder.build();
-    table.with(Style::empty()).with(Padding::new(0, GAP, 0, 0));
-    for text in table.to_string().lines() {
+    let mut widths = [0; N];
+    for row in &table {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = measure_text_width(cell).max(*width);
+        }
+    }
+    for row in &table {
+        let cells = row.iter().zip(widths);
+        let text: String = cells
+            .map(|(cell, width)| pad_str(cell, width + GAP, Alignment::Left, None))
+            .collect();
         line(text.trim_end());
     }
 }

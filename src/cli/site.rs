@@ -11,7 +11,7 @@ pub(super) use stream::{Event, Heard, Listening};
 
 use std::time::Duration;
 
-use procession_actors::clock::{Clock, SystemClock};
+use procession::provider::{Clock, SystemClock};
 use serde_json::Value;
 use ureq::http::{HeaderName, HeaderValue, Response, StatusCode};
 use ureq::{Agent, Body, Proxy};

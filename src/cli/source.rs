@@ -12,13 +12,13 @@ mod tests;
 pub(super) use export::Sink;
 pub(super) use journal::Journal;
 
-use procession_actors::view::FamilyScope;
-use procession_kernel::ProcedureId;
+use procession::FamilyScope;
+use procession::ProcedureId;
 
 use super::document::Document;
 use super::exit::Failure;
 use super::site::Site;
-use crate::filter::Filter;
+use procession::filter::Filter;
 
 /// Something that can be looked at.
 pub(super) enum Source {

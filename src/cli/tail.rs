@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use procession_actors::clock::{Clock, SystemClock};
+use procession::provider::{Clock, SystemClock};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -14,8 +14,8 @@ use super::place::Remote;
 use super::print;
 use super::site::{Event, Heard, Listening, Site, Unanswered};
 use super::source::Wanted;
-use crate::filter::Filter;
-use crate::views::ProcedureView;
+use procession::filter::Filter;
+use procession::views::ProcedureView;
 
 /// How long to wait before a stream that was cut is opened again; twice as long each time.
 const BACKOFF: Duration = Duration::from_millis(500);

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use clap::Args;
-use procession_actors::clock::{Clock, SystemClock};
+use procession::provider::{Clock, SystemClock};
 
 use super::exit::{Exit, Failure};
 use super::place::Place;

@@ -3,16 +3,13 @@
 use std::borrow::Cow;
 
 use procession_actors::journal::codec;
-#[cfg(feature = "dashboard")]
-use procession_kernel::Blob;
-use procession_kernel::{HistoryEntry, ProcedureId};
+use procession_kernel::{Blob, HistoryEntry, ProcedureId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{ending_word, millis, read, time};
 
 /// Bytes of a note up to which it is shown. Pages have hundreds of entries.
-#[cfg(feature = "dashboard")]
 const NOTE_SHOWN: usize = 4 << 10;
 
 /// One executed stage or undo.
@@ -95,7 +92,6 @@ impl HistoryView {
 }
 
 /// Returns a note as a dashboard shows it, unless its host hides it.
-#[cfg(feature = "dashboard")]
 pub(crate) fn note_shown(note: &Blob) -> Value {
     let size = note.len();
     if size > NOTE_SHOWN {

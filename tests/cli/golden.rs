@@ -37,7 +37,7 @@ pub(crate) fn must_have_said(said: &Said, name: &str, arguments: &str, code: i32
     assert_eq!(said.code, Some(code), "{arguments}: {}{}", said.out, said.err);
     let text = format!("$ procession {arguments}\n{}{}", said.out, said.err);
     let text: String = text.lines().map(|line| steady(line) + "\n").collect();
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cli/golden/{name}.txt"));
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/cli/golden/{name}.txt"));
     if std::env::var_os("PROCESSION_GOLDEN").is_some_and(|value| value == "write") {
         return Ok(fs::write(file, text)?);
     }

@@ -1,13 +1,13 @@
 //! E-121: limits hold, and of two procedures on one tablet the second waits, looks
 //! again, and ends cleanly.
 
-use procession::demo::faults::Lot;
-use procession::demo::master::LIMITS;
-use procession::demo::procedures::{
+use procession::{AskError, ProcedureState};
+use procession_cli::demo::faults::Lot;
+use procession_cli::demo::master::LIMITS;
+use procession_cli::demo::procedures::{
     DeleteTable, DisableTable, LoadTablet, MergeTablet, MoveTablet, SplitTablet, Target, UnloadTablet,
 };
-use procession::demo::workload::Action;
-use procession::{AskError, ProcedureState};
+use procession_cli::demo::workload::Action;
 
 use crate::Outcome;
 use crate::world::in_world;
@@ -19,7 +19,7 @@ fn e_121_limits_and_conflicts() -> Outcome {
             world.create(name, share, 40).await?;
         }
         world.succeed(DisableTable::new(Lot::fair(0), "b")).await?;
-        world.table("b").state = procession::demo::meta::TableState::Disabled;
+        world.table("b").state = procession_cli::demo::meta::TableState::Disabled;
         let tablets = world.tablets("a").await?;
         let target = |place: usize| Target::Tablet(tablets[place % tablets.len()].id.clone());
         let mut actions: Vec<Action> = Vec::new();

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use procession::ProcedureState;
-use procession::demo::faults::{Fault as Meant, Lot, Moment};
-use procession::demo::input::Share;
-use procession::demo::procedures::{
+use procession::testkit::{Fault, FaultPlan};
+use procession_cli::demo::faults::{Fault as Meant, Lot, Moment};
+use procession_cli::demo::input::Share;
+use procession_cli::demo::procedures::{
     CreateTable, DeleteTable, MergeTablet, MoveTablet, SplitTablet, Target, UnloadTablet, UpdateTable,
 };
-use procession::demo::workload::{Action, ExpectedTable};
-use procession::testkit::{Fault, FaultPlan};
+use procession_cli::demo::workload::{Action, ExpectedTable};
 
 use crate::Outcome;
 use crate::lab::{Files, Lab, clean, twice_each};

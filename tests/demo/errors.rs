@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use procession::demo::input::Input;
-use procession::demo::master::Master;
-use procession::demo::meta::{self, TableRow};
-use procession::demo::verify::{self, Rule};
-use procession::demo::workload::Expected;
 use procession::{Executor, LockNeed, Procedure, StageContext, StageError, Step};
+use procession_cli::demo::input::Input;
+use procession_cli::demo::master::Master;
+use procession_cli::demo::meta::{self, TableRow};
+use procession_cli::demo::verify::{self, Rule};
+use procession_cli::demo::workload::Expected;
 use serde::{Deserialize, Serialize};
 
 use crate::Outcome;
@@ -143,7 +143,7 @@ fn e_124_a_changed_meta_row_is_named() -> Outcome {
     let vandalise = |data: &Path| -> Outcome {
         actix_rt::System::new().block_on(async {
             let master = Master::open(data, 4, Input::shipped())?;
-            let builder = Executor::builder(procession::demo::run::journal_of(data)).register::<Vandal>(());
+            let builder = Executor::builder(procession_cli::demo::run::journal_of(data)).register::<Vandal>(());
             let executor = master.register(builder).start().await?;
             let tables: Vec<(Vec<u8>, TableRow)> = executor.scan(meta::TABLES, "").await?;
             let table = tables.into_iter().next().ok_or("no table")?.1.name;

@@ -1,8 +1,8 @@
 //! E-120: fan-out over a table of 64 tablets.
 
-use procession::demo::faults::{Fault, INJECTED, Lot, Moment};
-use procession::demo::input::Share;
-use procession::demo::procedures::{CreateTable, DeleteTable, UpdateTable};
+use procession_cli::demo::faults::{Fault, INJECTED, Lot, Moment};
+use procession_cli::demo::input::Share;
+use procession_cli::demo::procedures::{CreateTable, DeleteTable, UpdateTable};
 
 use crate::Outcome;
 use crate::world::in_world;

@@ -1,6 +1,6 @@
 //! The whole workload under `kill -9`, and under Ctrl-C.
 
-use procession::demo::draw::Draw;
+use procession_cli::demo::draw::Draw;
 
 use crate::Outcome;
 use crate::command::{Running, closing, content, demo, must_be_whole, run};

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use procession::demo::master::Master;
-use procession::demo::workload::{Action, Expected};
 use procession::provider::{Space, SystemClock};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, World as Disk};
 use procession::{Builder, ListFilter, Outcome as End, ProcedureState, Status, WaitReason};
 use procession_actors::journal::codec;
+use procession_cli::demo::master::Master;
+use procession_cli::demo::workload::{Action, Expected};
 use procession_kernel::Row;
 use tempfile::TempDir;
 
@@ -102,7 +102,7 @@ impl Lab {
             let ended = self.live(faults(life), async |world: &mut World| {
                 let id = action.submit(&world.executor, KEY).await?;
                 let end = world.executor.outcome(id).await?;
-                procession::demo::verify::settle(&world.executor).await?;
+                procession_cli::demo::verify::settle(&world.executor).await?;
                 Ok(end)
             })?;
             if let Ended::Done(end) = ended {
@@ -176,7 +176,7 @@ async fn spare_the_operator(run: &Run) -> Outcome {
     let is_poisoned = |status: &&Status| status.wait == Some(WaitReason::Poison);
     let poisoned = page.items.iter().filter(is_poisoned).count();
     run.store.postpone_faults(u64::try_from(poisoned)?);
-    Ok(procession::demo::run::resume_poisoned(&run.executor).await?)
+    Ok(procession_cli::demo::run::resume_poisoned(&run.executor).await?)
 }
 
 /// Crashes in front of every second commit: each stage and undo runs exactly twice.

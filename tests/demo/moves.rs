@@ -1,8 +1,8 @@
 //! E-118: a moved tablet is on one server at each moment, and on the other at the end.
 
-use procession::demo::faults::{Fault, INJECTED, Lot, Moment};
-use procession::demo::meta::TabletState;
-use procession::demo::procedures::{MoveTablet, Target};
+use procession_cli::demo::faults::{Fault, INJECTED, Lot, Moment};
+use procession_cli::demo::meta::TabletState;
+use procession_cli::demo::procedures::{MoveTablet, Target};
 
 use crate::Outcome;
 use crate::world::in_world;

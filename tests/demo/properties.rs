@@ -8,12 +8,12 @@ use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 
-use procession::demo::faults::Lot;
-use procession::demo::master::Master;
-use procession::demo::verify;
-use procession::demo::workload::Expected;
 use procession::testkit::{Check, Checked, Run, Trouble};
 use procession::{Outcome as End, ProcedureState, Status};
+use procession_cli::demo::faults::Lot;
+use procession_cli::demo::master::Master;
+use procession_cli::demo::verify;
+use procession_cli::demo::workload::Expected;
 use tempfile::TempDir;
 
 use crate::Outcome;

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use procession::demo::faults::Lot;
-use procession::demo::meta::TabletState;
-use procession::demo::procedures::{LoadTablet, MergeTablet, SplitTablet, Target, UnloadTablet};
+use procession_cli::demo::faults::Lot;
+use procession_cli::demo::meta::TabletState;
+use procession_cli::demo::procedures::{LoadTablet, MergeTablet, SplitTablet, Target, UnloadTablet};
 
 use crate::Outcome;
 use crate::world::in_world;

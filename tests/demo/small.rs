@@ -2,13 +2,13 @@
 //! few tablets, a whole workload from a seed, and worlds that the verification must refuse.
 
 use futures::future::join_all;
-use procession::demo::faults::Lot;
-use procession::demo::master::LIMITS;
-use procession::demo::procedures::{LoadTablet, MergeTablet, SplitTablet, Target};
-use procession::demo::verify::{self, Rule};
-use procession::demo::workload::{Action, Operation, Plan, Sizes, generate};
 use procession::testkit::{Ended, Fault, FaultPlan};
 use procession::{Builder, Outcome as End, ProcedureState};
+use procession_cli::demo::faults::Lot;
+use procession_cli::demo::master::LIMITS;
+use procession_cli::demo::procedures::{LoadTablet, MergeTablet, SplitTablet, Target};
+use procession_cli::demo::verify::{self, Rule};
+use procession_cli::demo::workload::{Action, Operation, Plan, Sizes, generate};
 
 use crate::Outcome;
 use crate::errors::{Lurker, Vandal};

@@ -1,14 +1,14 @@
 //! E-117: each of the twelve procedures succeeds, is refused, and fails for good
 //! at each of its stages and of its children's.
 
-use procession::demo::faults::{Fault, INJECTED, Lot, Moment};
-use procession::demo::input::Share;
-use procession::demo::meta::{QuotaRow, TableState};
-use procession::demo::procedures::{
+use procession_cli::demo::faults::{Fault, INJECTED, Lot, Moment};
+use procession_cli::demo::input::Share;
+use procession_cli::demo::meta::{QuotaRow, TableState};
+use procession_cli::demo::procedures::{
     CreateTable, DeleteTable, DisableTable, EnableTable, LoadTablet, MergeTablet, MoveTablet, SetQuota, SplitTablet,
     Target, UnloadTablet, UpdateAuth, UpdateTable,
 };
-use procession::demo::workload::Action;
+use procession_cli::demo::workload::Action;
 
 use crate::Outcome;
 use crate::world::{World, in_world};
@@ -55,7 +55,7 @@ pub(crate) fn cases() -> Vec<Case> {
             make: |lot| CreateTable::new(lot, "new", share(), 3).into(),
             stages: stages("create_table", &shape, &[LOAD]),
             then: |world| {
-                let table = procession::demo::workload::ExpectedTable::new(share());
+                let table = procession_cli::demo::workload::ExpectedTable::new(share());
                 world.expected.tables.insert("new".to_owned(), table);
             },
         },

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use procession::demo::faults::Lot;
-use procession::demo::input::{Input, Share};
-use procession::demo::master::Master;
-use procession::demo::meta::{TableState, TabletRow};
-use procession::demo::procedures::{CreateTable, DisableTable, Target, UnloadTablet};
-use procession::demo::run::journal_of;
-use procession::demo::verify::{self, World as Meta};
-use procession::demo::workload::{Action, Expected, ExpectedTable};
 use procession::{Executor, Outcome as Ended, ProcedureState};
+use procession_cli::demo::faults::Lot;
+use procession_cli::demo::input::{Input, Share};
+use procession_cli::demo::master::Master;
+use procession_cli::demo::meta::{TableState, TabletRow};
+use procession_cli::demo::procedures::{CreateTable, DisableTable, Target, UnloadTablet};
+use procession_cli::demo::run::journal_of;
+use procession_cli::demo::verify::{self, World as Meta};
+use procession_cli::demo::workload::{Action, Expected, ExpectedTable};
 use tempfile::TempDir;
 
 use crate::Outcome;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procession::demo::draw::Draw;
+use procession_cli::demo::draw::Draw;
 
 use crate::Outcome;
 use crate::check::whole;

@@ -33,7 +33,7 @@ type Tested = Result<(), Box<dyn std::error::Error>>;
 
 fn corpus(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/fuzz/corpus")
+        .join("../../tests/fuzz/corpus")
         .join(target)
 }
 

@@ -5,6 +5,8 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::tables::NESTED;
+
 pub(crate) type Checked = Result<(), Box<dyn Error>>;
 
 pub(crate) struct Source {
@@ -60,6 +62,16 @@ pub(crate) fn rust_below(folder: &str) -> Result<Vec<Source>, Box<dyn Error>> {
             .strip_prefix(folder)
             .is_some_and(|rest| rest.starts_with('/'))
     });
+    Ok(found)
+}
+
+/// Rust files below a folder that belong to its package: those of packages nested in it are left out.
+pub(crate) fn package_below(folder: &str) -> Result<Vec<Source>, Box<dyn Error>> {
+    let mut found = rust_below(folder)?;
+    let nested = NESTED.iter().filter(|nested| **nested != folder);
+    for nested in nested {
+        found.retain(|source| !source.path.starts_with(&format!("{nested}/")));
+    }
     Ok(found)
 }
 

@@ -3,7 +3,7 @@
 use crate::reading::{
     Source, code, is_word, lines_naming, module_of, modules_beside, own_modules, tests_within, without_tests,
 };
-use crate::tables::{HEADINGS, STORE_NAMES, TAGS, TEST_FOLDERS};
+use crate::tables::{HEADINGS, SECTIONS, STORE_NAMES, TEST_FOLDERS};
 
 pub(crate) fn wrong_order(source: &Source, folder: &str, layers: &[&[&str]]) -> Vec<String> {
     let layer = |module: &str| layers.iter().position(|layer| layer.contains(&module));
@@ -113,8 +113,8 @@ fn fields<'a>(code: &'a str, name: &str) -> Option<&'a str> {
 
 pub(crate) fn wrong_packages(source: &Source, allowed: &[&str]) -> Vec<String> {
     let code = code(&source.text);
-    let foreign = ["procession", "procession_actors", "procession_kernel"].into_iter();
-    foreign
+    let packages = ["procession", "procession_actors", "procession_cli", "procession_kernel"].into_iter();
+    packages
         .filter(|package| !allowed.contains(package))
         .filter(|package| code.contains(&format!("{package}::")) && !lines_naming(&code, package).is_empty())
         .map(|package| format!("{}: must not name `{package}`", source.path))
@@ -242,15 +242,50 @@ pub(crate) fn wrong_kernel_manifest(manifest: &str) -> Vec<String> {
     wrong
 }
 
+/// Entries of the changelog outside a section, sections and versions that are none, and formats without golden files.
 pub(crate) fn wrong_changes(text: &str) -> Vec<String> {
-    let entries = text.lines().enumerate().filter(|(_, line)| line.starts_with("- "));
-    entries
-        .filter(|(_, line)| {
-            let entry = line.trim_start_matches("- ");
-            let tagged = TAGS.iter().any(|tag| entry.starts_with(&format!("{tag} ")));
-            !tagged || (entry.starts_with("[format]") && !entry.contains("golden"))
-        })
-        .map(|(at, line)| format!("CHANGELOG.md:{}: {line}", at + 1))
+    let mut section = None;
+    let mut wrong = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let is_right = if let Some(version) = line.strip_prefix("## ") {
+            section = None;
+            is_version(version)
+        } else if let Some(name) = line.strip_prefix("### ") {
+            section = Some(name);
+            SECTIONS.contains(&name)
+        } else if let Some(entry) = line.strip_prefix("- ") {
+            let is_format = entry.starts_with("Format ");
+            section.is_some() && (!is_format || entry.contains("golden"))
+        } else {
+            true
+        };
+        wrong.extend((!is_right).then(|| format!("CHANGELOG.md:{}: {line}", at + 1)));
+    }
+    wrong
+}
+
+/// `[Unreleased]`, or `[1.2.3] - 2026-01-31`.
+fn is_version(heading: &str) -> bool {
+    let Some((version, rest)) = heading.strip_prefix('[').and_then(|rest| rest.split_once(']')) else {
+        return false;
+    };
+    let is_dated = rest
+        .strip_prefix(" - ")
+        .is_some_and(|date| date.split('-').count() == 3);
+    (version == "Unreleased" && rest.is_empty()) || (version.split('.').count() == 3 && is_dated)
+}
+
+/// Roots of tests that are in no manifest, or in two: discovery is off, so a forgotten one would never run.
+pub(crate) fn wrong_roots(roots: &[String], manifests: &str) -> Vec<String> {
+    let listed = |root: &String| {
+        let paths = manifests.lines().filter_map(|line| line.strip_prefix("path = \""));
+        let paths = paths.map(|path| path.trim_end_matches('"').trim_start_matches("../"));
+        paths.filter(|path| path == root).count()
+    };
+    let counted = roots.iter().map(|root| (root, listed(root)));
+    counted
+        .filter(|(_, count)| *count != 1)
+        .map(|(root, count)| format!("{root}: stands in {count} manifests"))
         .collect()
 }
 

@@ -91,16 +91,31 @@ pub(crate) const FACADE: &[&[&str]] = &[
     &["views"],
     &["filter"],
     &["dashboard", "testkit"],
-    &["demo", "cli"],
+];
+
+/// Layers of the command line. Its parts name each other from where they stand; the demo is under all of them.
+pub(crate) const PROGRAM: &[&[&str]] = &[
+    &["demo"],
+    &["exit", "print"],
+    &[
+        "act", "bench", "document", "import", "look", "place", "site", "source", "tail", "watch",
+    ],
     &["main"],
 ];
 
-/// Names of the three packages that each may write.
+/// Folders of the packages, and the names of packages that each may write.
 pub(crate) const PACKAGES: &[(&str, &[&str])] = &[
     ("actors/kernel/src", &[]),
     ("actors/src", &["procession_kernel"]),
     ("src", &["procession_actors", "procession_kernel"]),
+    ("src/cli", &["procession", "procession_cli"]),
 ];
+
+/// Folders with a manifest of their own inside a folder of another package.
+pub(crate) const NESTED: &[&str] = &["src/cli"];
+
+/// Packages that a program outside the workspace compiles with the library and no feature, at most.
+pub(crate) const CRATES: usize = 89;
 
 /// Names that only the files and folders given may write, below the folder given.
 pub(crate) const ONLY_IN: &[(&str, &str, &[&str])] = &[
@@ -157,8 +172,8 @@ pub(crate) const NOT_IN_KERNEL: &[&str] = &[
 /// Files without `unwrap`'s ban: where tests live.
 pub(crate) const TEST_FOLDERS: &[&str] = &["tests/", "benches/", "actors/tests/", "actors/kernel/tests/"];
 
-/// Tags of the change log.
-pub(crate) const TAGS: &[&str] = &["[feat]", "[fix]", "[perf]", "[api]", "[format]", "[msrv]"];
+/// Sections of a version in the changelog.
+pub(crate) const SECTIONS: &[&str] = &["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"];
 
 /// Headings of a decision.
 pub(crate) const HEADINGS: &[&str] = &["## Context", "## Choice", "## Cost"];

@@ -7,12 +7,12 @@ use super::super::exit::Failure;
 use super::target::Target;
 
 /// Tells whether there is somebody to ask.
-pub(in crate::cli) fn is_possible() -> bool {
+pub(crate) fn is_possible() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Asks. For what cannot be undone the id must be typed.
-pub(in crate::cli) fn is_meant(verb: &str, target: &Target) -> Result<bool, Failure> {
+pub(crate) fn is_meant(verb: &str, target: &Target) -> Result<bool, Failure> {
     let (question, wanted) = match (verb, target) {
         ("bypass", Target::One(id)) => (
             format!("this cannot be undone; type the id to {verb} {target}: "),

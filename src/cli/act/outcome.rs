@@ -1,11 +1,11 @@
 //! What an act would do, or has done, in words.
 
-use procession_kernel::VerbName;
+use procession::VerbName;
 use serde::Deserialize;
 
 use super::super::print;
 use super::target::Target;
-use crate::views::{FreedView, PlanView};
+use procession::views::{FreedView, PlanView};
 
 /// Procedures of which a plan says one thing in a line each.
 const LINES: usize = 20;

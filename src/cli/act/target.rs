@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use procession_kernel::ProcedureId;
+use procession::ProcedureId;
 
 use super::super::print;
 use super::super::site::segment;
 
-pub(in crate::cli) enum Target {
+pub(crate) enum Target {
     One(ProcedureId),
     Kind(String),
     All,

@@ -1,10 +1,10 @@
 //! What an import would put into a journal, or has put, for people and for programs.
 
-use procession_actors::offline::Imported;
+use procession::Imported;
 use serde::Serialize;
 
 use super::super::print;
-use crate::views::{ProcedureView, time};
+use procession::views::{ProcedureView, time};
 
 /// Procedures that have a line each; of more a plan says how many.
 const LINES: usize = 20;

@@ -9,10 +9,10 @@ use super::super::print;
 use super::super::source::Source;
 use super::super::watch::Watch;
 use super::ROWS;
-use crate::views::VerdictView;
+use procession::views::VerdictView;
 
 #[derive(Debug, Clone, Args)]
-pub(in crate::cli) struct DoctorArgs {
+pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(super) place: Place,
     #[command(flatten)]

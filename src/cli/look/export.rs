@@ -1,7 +1,7 @@
 //! `procession export`: families as JSON lines, one document for each row, executed stage and signal.
 
 use clap::Args;
-use procession_kernel::ProcedureId;
+use procession::ProcedureId;
 
 use super::super::exit::{Exit, Failure};
 use super::super::place::Place;
@@ -9,7 +9,7 @@ use super::super::source::{Sink, Source};
 
 #[derive(Debug, Clone, Args)]
 #[group(id = "what", required = true, multiple = false, args = ["id", "all"])]
-pub(in crate::cli) struct ExportArgs {
+pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(super) place: Place,
     /// A procedure: its whole family is printed.

@@ -1,17 +1,17 @@
 //! `procession history`: what was executed, attempt by attempt.
 
 use clap::Args;
-use procession_kernel::ProcedureId;
+use procession::ProcedureId;
 
 use super::super::exit::{Exit, Failure};
 use super::super::place::Place;
 use super::super::print;
 use super::super::source::Source;
 use super::{Items, ROWS};
-use crate::views::HistoryView;
+use procession::views::HistoryView;
 
 #[derive(Debug, Clone, Args)]
-pub(in crate::cli) struct HistoryArgs {
+pub(crate) struct HistoryArgs {
     #[command(flatten)]
     pub(super) place: Place,
     /// Whose.

@@ -8,10 +8,10 @@ use super::super::print;
 use super::super::source::Source;
 use super::super::watch::Watch;
 use super::Items;
-use crate::views::LimitView;
+use procession::views::LimitView;
 
 #[derive(Debug, Clone, Args)]
-pub(in crate::cli) struct LimitsArgs {
+pub(crate) struct LimitsArgs {
     #[command(flatten)]
     pub(super) place: Place,
     #[command(flatten)]

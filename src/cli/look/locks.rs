@@ -8,10 +8,10 @@ use super::super::print;
 use super::super::source::Source;
 use super::super::watch::Watch;
 use super::{Items, ROWS};
-use crate::views::LockUseView;
+use procession::views::LockUseView;
 
 #[derive(Debug, Clone, Args)]
-pub(in crate::cli) struct LocksArgs {
+pub(crate) struct LocksArgs {
     #[command(flatten)]
     pub(super) place: Place,
     #[command(flatten)]

@@ -1,17 +1,17 @@
 //! `procession ls`: which procedures there are, as far as a filter admits them.
 
 use clap::Args;
-use procession_kernel::ProcedureId;
+use procession::ProcedureId;
 
 use super::super::exit::{Exit, Failure};
 use super::super::place::Place;
 use super::super::print;
 use super::super::source::{Source, Wanted};
 use super::super::watch::Watch;
-use crate::views::{PageView, ProcedureView};
+use procession::views::{PageView, ProcedureView};
 
 #[derive(Debug, Clone, Args)]
-pub(in crate::cli) struct LsArgs {
+pub(crate) struct LsArgs {
     #[command(flatten)]
     pub(super) place: Place,
     #[command(flatten)]
@@ -89,7 +89,7 @@ fn row(procedure: &ProcedureView) -> [String; 8] {
 }
 
 /// What it waits for, or why it failed.
-pub(in crate::cli) fn why(procedure: &ProcedureView) -> Option<String> {
+pub(crate) fn why(procedure: &ProcedureView) -> Option<String> {
     let cause = procedure.cause.as_ref().map(|cause| cause.text.clone());
     match (&procedure.waits, cause) {
         (Some(waits), Some(cause)) => Some(format!("{waits}; {cause}")),

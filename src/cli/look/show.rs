@@ -1,7 +1,7 @@
 //! `procession show`: one procedure, complete.
 
 use clap::Args;
-use procession_kernel::ProcedureId;
+use procession::ProcedureId;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -11,10 +11,10 @@ use super::super::place::Place;
 use super::super::print;
 use super::super::source::Source;
 use super::super::watch::Watch;
-use crate::views::{ExplanationView, MailboxView, ProcedureView, SignalView};
+use procession::views::{ExplanationView, MailboxView, ProcedureView, SignalView};
 
 #[derive(Debug, Clone, Args)]
-pub(in crate::cli) struct ShowArgs {
+pub(crate) struct ShowArgs {
     #[command(flatten)]
     pub(super) place: Place,
     #[command(flatten)]

@@ -1,7 +1,7 @@
 //! `procession tree`: a procedure and all below it.
 
 use clap::Args;
-use procession_kernel::ProcedureId;
+use procession::ProcedureId;
 
 use super::super::exit::{Exit, Failure};
 use super::super::place::Place;
@@ -9,13 +9,13 @@ use super::super::print;
 use super::super::source::Source;
 use super::super::watch::Watch;
 use super::{Items, ROWS, why};
-use crate::views::TreeNodeView;
+use procession::views::TreeNodeView;
 
 /// Levels that are shown by indenting; what lies deeper stands below each other.
 const INDENTED: u32 = 32;
 
 #[derive(Debug, Clone, Args)]
-pub(in crate::cli) struct TreeArgs {
+pub(crate) struct TreeArgs {
     #[command(flatten)]
     pub(super) place: Place,
     #[command(flatten)]

@@ -1,16 +1,16 @@
 //! `procession why`: the chain of who waits for whom, in sentences.
 
 use clap::Args;
-use procession_kernel::ProcedureId;
+use procession::ProcedureId;
 
 use super::super::exit::{Exit, Failure};
 use super::super::place::Place;
 use super::super::print;
 use super::super::source::Source;
-use crate::views::{ChildrenLeftView, CycleView, ExplanationView, LinkView, LockWantedView, PermitWantedView};
+use procession::views::{ChildrenLeftView, CycleView, ExplanationView, LinkView, LockWantedView, PermitWantedView};
 
 #[derive(Debug, Clone, Args)]
-pub(in crate::cli) struct WhyArgs {
+pub(crate) struct WhyArgs {
     #[command(flatten)]
     pub(super) place: Place,
     /// Which procedure.
@@ -38,24 +38,30 @@ fn show(explanation: &ExplanationView, is_running: bool) {
         "{} {} is {} since {}: {}",
         explanation.id, explanation.kind, explanation.state, explanation.since, explanation.reason
     ));
-    if let Some(LockWantedView { path, mode, holders }) = &explanation.lock {
+    if let Some(LockWantedView {
+        path, mode, holders, ..
+    }) = &explanation.lock
+    {
         let held = match holders.is_empty() {
             true => "is kept for those before it".to_owned(),
             false => format!("is held by {}", holders.join(", ")),
         };
         say(format!("  the {mode} lock {path} {held}"));
     }
-    if let Some(PermitWantedView { key, limit, used }) = &explanation.permit {
+    if let Some(PermitWantedView { key, limit, used, .. }) = &explanation.permit {
         let of = limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
         say(format!("  {used}{of} permits of {key} are out"));
     }
-    if let Some(ChildrenLeftView { done, total }) = &explanation.children {
+    if let Some(ChildrenLeftView { done, total, .. }) = &explanation.children {
         say(format!("  {done} of its {total} children are done"));
     }
     if let Some(place) = &explanation.place {
         say(format!("  it is number {} of {} in the queue", place.place, place.of));
     }
-    for LinkView { from, to, why, since } in &explanation.links {
+    for LinkView {
+        from, to, why, since, ..
+    } in &explanation.links
+    {
         say(format!("  {from} waits for {to} ({why}) since {since}"));
     }
     if explanation.truncated {

@@ -147,7 +147,7 @@ impl Address {
 }
 
 /// Escapes a name that stands between two slashes.
-pub(in crate::cli) fn segment(name: &str) -> String {
+pub(crate) fn segment(name: &str) -> String {
     utf8_percent_encode(name, ESCAPED).to_string()
 }
 

@@ -10,7 +10,7 @@ use super::super::exit::{Exit, Failure};
 
 /// No answer, or one that refuses.
 #[derive(Debug)]
-pub(in crate::cli) enum Unanswered {
+pub(crate) enum Unanswered {
     /// Whether it was heard is not known.
     Unreached(String),
     /// It was heard, and refused in words.
@@ -21,22 +21,22 @@ pub(in crate::cli) enum Unanswered {
 
 /// A problem, as the API has it.
 #[derive(Debug, Deserialize)]
-pub(in crate::cli) struct Problem {
+pub(crate) struct Problem {
     status: u16,
-    pub(in crate::cli) kind: String,
+    pub(crate) kind: String,
     /// One sentence.
     detail: String,
     #[serde(default)]
     remedy: String,
     /// The revision of what has changed, or ended.
     #[serde(default)]
-    pub(in crate::cli) revision: Option<String>,
+    pub(crate) revision: Option<String>,
     /// The state of what has changed.
     #[serde(default)]
-    pub(in crate::cli) state: Option<String>,
+    pub(crate) state: Option<String>,
     /// How long to wait before it is asked again, if that helps.
     #[serde(skip)]
-    pub(in crate::cli) retry_after: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl Problem {
@@ -62,7 +62,7 @@ impl Problem {
 
 impl Unanswered {
     /// Tells whether it is worth trying again later.
-    pub(in crate::cli) fn may_pass(&self) -> bool {
+    pub(crate) fn may_pass(&self) -> bool {
         match self {
             Self::Unreached(_) => true,
             Self::Problem(problem) => problem.may_pass(),

@@ -20,31 +20,31 @@ const QUEUE: usize = 16;
 
 /// One event.
 #[derive(Debug, Default, PartialEq)]
-pub(in crate::cli) struct Event {
-    pub(in crate::cli) name: String,
-    pub(in crate::cli) id: Option<String>,
-    pub(in crate::cli) data: Value,
+pub(crate) struct Event {
+    pub(crate) name: String,
+    pub(crate) id: Option<String>,
+    pub(crate) data: Value,
 }
 
 /// What comes of a stream: events, and at the end why there are no more.
-pub(in crate::cli) enum Heard {
+pub(crate) enum Heard {
     Event(Event),
     Cut(Unanswered),
 }
 
 /// What a stream is asked for.
 #[derive(Debug, Clone)]
-pub(in crate::cli) struct Listening {
-    pub(in crate::cli) filter: String,
+pub(crate) struct Listening {
+    pub(crate) filter: String,
     /// The `as_of` of what was read.
-    pub(in crate::cli) from: String,
+    pub(crate) from: String,
     /// The last event, of a stream that goes on.
-    pub(in crate::cli) last: Option<String>,
+    pub(crate) last: Option<String>,
 }
 
 impl Site {
     /// Opens a stream. Its thread ends with the stream, or when nobody listens.
-    pub(in crate::cli) fn listen(&self, asked: Listening) -> mpsc::Receiver<Heard> {
+    pub(crate) fn listen(&self, asked: Listening) -> mpsc::Receiver<Heard> {
         let (tell, heard) = mpsc::channel(QUEUE);
         let site = self.clone();
         std::thread::spawn(move || {

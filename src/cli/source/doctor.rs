@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use procession_actors::offline::Verified;
-use procession_kernel::Kind;
+use procession::Kind;
+use procession::Verified;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::super::exit::Failure;
 use super::super::print;
 use super::super::site::Site;
 use super::Journal;
-use crate::views::VerdictView;
+use procession::views::VerdictView;
 
 /// Bytes of a journal beyond which it is told that reading it through takes a while: some seconds on most disks.
 const LARGE: u64 = 1024 * 1024 * 1024;

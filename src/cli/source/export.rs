@@ -1,9 +1,8 @@
 //! Families as JSON lines, of either source: rows, history, signals, and of values their size.
 
-use procession_actors::FamilyExport;
-use procession_actors::journal::{Space, keys};
-use procession_actors::view::FamilyScope;
-use procession_kernel::ProcedureId;
+use procession::FamilyExport;
+use procession::FamilyScope;
+use procession::ProcedureId;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -13,24 +12,24 @@ use super::super::print;
 use super::super::site::Site;
 use super::journal::unknown;
 use super::{Journal, Wanted};
-use crate::filter::Filter;
-use crate::views::{HistoryView, ProcedureView, SignalView};
+use procession::filter::Filter;
+use procession::views::{HistoryView, ProcedureView, SignalView, values_of};
 
 /// Rows that are looked through at once for roots.
 const PAGE: usize = 1_000;
 
 /// Where the lines go, and what is wanted of each family.
-pub(in crate::cli) struct Sink {
+pub(crate) struct Sink {
     /// Also each family as it is stored.
-    pub(in crate::cli) payload: bool,
+    pub(crate) payload: bool,
     /// Why, as the audit of an engine that runs keeps it.
-    pub(in crate::cli) reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// The family that was printed last: pages of rows overlap.
     last: Option<u64>,
 }
 
 impl Sink {
-    pub(in crate::cli) const fn new(payload: bool, reason: Option<String>) -> Self {
+    pub(crate) const fn new(payload: bool, reason: Option<String>) -> Self {
         Self {
             payload,
             reason,
@@ -116,16 +115,8 @@ impl Journal {
 }
 
 fn put_values(export: &FamilyExport, sink: &Sink) -> Result<(), Failure> {
-    let space = Space::Payloads.name();
-    for entry in export.entries.iter().filter(|entry| entry.space == space) {
-        let key = entry.key.as_slice();
-        let Some(id) = keys::parse_procedure(key) else { continue };
-        let part = if key.last() == Some(&keys::OUTPUT) {
-            "output"
-        } else {
-            "payload"
-        };
-        sink.value(&id.to_string(), part, entry.value.len())?;
+    for value in values_of(export) {
+        sink.put("value", value)?;
     }
     Ok(())
 }

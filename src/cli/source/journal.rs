@@ -1,21 +1,21 @@
 //! A closed journal, whose rows are told as a running engine would tell them.
 
-use procession_actors::clock::{Clock, SystemClock};
-use procession_actors::offline::{Offline, OfflineState};
-use procession_actors::view::{FamilyScope, Status};
-use procession_kernel::ProcedureId;
+use procession::ProcedureId;
+use procession::provider::{Clock, SystemClock};
+use procession::{FamilyScope, Status};
+use procession::{Offline, OfflineState};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::document::Document;
 use super::super::exit::Failure;
-use crate::views::{
+use procession::views::{
     ExplanationView, HistoryView, LimitView, LockUseView, MailboxView, ProcedureView, Reply, SignalView, TreeNodeView,
     tree_of,
 };
 
 /// A private copy of a journal.
-pub(in crate::cli) struct Journal {
+pub(crate) struct Journal {
     pub(super) offline: Offline,
 }
 
@@ -26,7 +26,7 @@ struct Items<T> {
 }
 
 impl Journal {
-    pub(in crate::cli) const fn new(offline: Offline) -> Self {
+    pub(crate) const fn new(offline: Offline) -> Self {
         Self { offline }
     }
 

@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use procession_actors::clock::{Clock, SystemClock};
-use procession_actors::offline::OfflineState;
-use procession_actors::view::{Page, Rule, Status};
-use procession_kernel::ProcedureId;
+use procession::OfflineState;
+use procession::ProcedureId;
+use procession::provider::{Clock, SystemClock};
+use procession::{Page, Rule, Status};
 use serde_json::Value;
 
 use super::super::document::Document;
 use super::super::exit::Failure;
 use super::super::site::Site;
 use super::{Journal, Wanted};
-use crate::filter::FilterContext;
-use crate::views::PageView;
+use procession::filter::FilterContext;
+use procession::views::PageView;
 
 /// Rows that a dashboard puts into one page, at most.
 const PAGE_MAX: usize = 500;
@@ -65,7 +65,7 @@ fn rules_of(state: &OfflineState) -> BTreeMap<ProcedureId, BTreeSet<Rule>> {
 
 impl Site {
     /// Puts as many pages of the dashboard's into one as it takes, unless it stops early.
-    pub(in crate::cli) async fn list(&self, wanted: &Wanted) -> Result<Document, Failure> {
+    pub(crate) async fn list(&self, wanted: &Wanted) -> Result<Document, Failure> {
         let mut cursor = wanted.after.map(|id| id.to_string());
         let mut items: Vec<Value> = Vec::new();
         let mut unreadable: Vec<Value> = Vec::new();

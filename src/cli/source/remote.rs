@@ -1,6 +1,6 @@
 //! A dashboard that runs, read through its API.
 
-use procession_kernel::ProcedureId;
+use procession::ProcedureId;
 use serde_json::Value;
 
 use super::super::document::Document;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 
 #[test]
-fn a_list_reads_the_families_that_it_can_show_and_no_others() -> Result<(), crate::filter::FilterError> {
+fn a_list_reads_the_families_that_it_can_show_and_no_others() -> Result<(), procession::filter::FilterError> {
     let some = || FamilyScope::Families(BTreeSet::from([7, 9]));
     let cases = [
         ("", false, FamilyScope::Live),

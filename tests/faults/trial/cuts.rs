@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use procession::demo::draw::Draw;
+use procession_cli::demo::draw::Draw;
 use serde::{Deserialize, Serialize};
 
 use super::disk::{Cut, Disk, Left, Names, Unnamed};

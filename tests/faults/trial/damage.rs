@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use procession::demo::draw::Draw;
+use procession_cli::demo::draw::Draw;
 use serde::{Deserialize, Serialize};
 
 use super::ground::{Place, seed};

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use procession::demo::draw::Draw;
+use procession_cli::demo::draw::Draw;
 
 use super::file::{Change, Content, File, Unsynced};
 use super::record::{Operation, Record};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-use procession::demo::draw::Draw;
+use procession_cli::demo::draw::Draw;
 
 /// What a disk writes as a whole, or not at all.
 pub(crate) const SECTOR: u64 = 512;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Outcome;
 
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/faults/trial/between.c");
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/faults/trial/between.c");
 
 /// Builds it once in a process.
 fn built() -> Outcome<&'static Path> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use procession::demo::draw::Draw;
+use procession_cli::demo::draw::Draw;
 
 use super::failing::Failing;
 use super::ground::{Place, seed};

@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
-use procession::demo::draw::Draw;
+use procession_cli::demo::draw::Draw;
 
 use super::cuts::Cuts;
 use super::ground::{Place, seed, states};

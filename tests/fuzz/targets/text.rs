@@ -1,9 +1,9 @@
 //! Texts that people write: ids, paths of locks, filters, an export as JSON, the demo's rows.
 
-use procession::demo::input::Input;
-use procession::demo::{record, rows};
 use procession::filter::Filter;
 use procession::{FamilyExport, LockNeed, LockPath, ProcedureId};
+use procession_cli::demo::input::Input;
+use procession_cli::demo::{record, rows};
 
 use super::Checked;
 

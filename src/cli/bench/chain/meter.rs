@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use hdrhistogram::Histogram;
 
-use crate::cli::bench::taken::{now, times};
+use crate::bench::taken::{now, times};
 
 /// What the stages of a round report to.
 #[derive(Clone)]

@@ -10,9 +10,9 @@ use futures::TryStreamExt;
 use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
-use crate::cli::bench::BenchError;
-use crate::cli::bench::common::{at_once, payload, queue, until};
-use crate::cli::bench::report::say;
+use crate::bench::BenchError;
+use crate::bench::common::{at_once, payload, queue, until};
+use crate::bench::report::say;
 
 /// Submissions under way at once.
 const SUBMITTERS: u32 = 1_024;
@@ -21,7 +21,7 @@ const KEEP: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How many there are of each.
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub(in crate::cli::bench) struct Sizes {
+pub(in crate::bench) struct Sizes {
     /// How many procedures are in a stage when the engine is killed.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) live: u32,
@@ -38,7 +38,7 @@ pub(in crate::cli::bench) struct Sizes {
 
 /// Options of the process that is killed.
 #[derive(Debug, clap::Args)]
-pub(in crate::cli::bench) struct StateArgs {
+pub(in crate::bench) struct StateArgs {
     #[command(flatten)]
     sizes: Sizes,
     /// Directory of the engine.
@@ -161,7 +161,7 @@ pub(super) async fn start(engine: PathBuf, life: Life) -> Result<Executor, Bench
 }
 
 /// Builds the state, says "ready", and waits to be killed, or for the end of its input.
-pub(in crate::cli::bench) async fn build(args: StateArgs) -> Result<(), BenchError> {
+pub(in crate::bench) async fn build(args: StateArgs) -> Result<(), BenchError> {
     let executor = start(args.engine, Life::Before).await?;
     let sizes = args.sizes;
     let payload = payload(args.seed, sizes.payload);

@@ -1,0 +1,81 @@
+//! The commands of the `procession` program, and the demo's procedures. It is a library for that program and its tests
+//! alone: what others build upon is the package `procession`.
+
+mod act;
+mod bench;
+pub mod demo;
+mod document;
+mod exit;
+mod import;
+mod look;
+mod place;
+mod print;
+mod site;
+mod source;
+mod tail;
+mod watch;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use exit::{Exit, Failure};
+
+/// Durable procedures: a look into the journal of an engine that is stopped, or at one that runs
+/// through its dashboard; the verbs of operators; a demo that can be killed at any time, and a
+/// benchmark.
+#[derive(Parser)]
+#[command(name = "procession", version, about, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    #[command(flatten)]
+    Look(look::Look),
+    /// Follow what changes, line by line, as a dashboard tells of it.
+    Tail(tail::TailArgs),
+    #[command(flatten)]
+    Act(act::Act),
+    /// Put a family that was exported into a closed journal, paused. Exit code 5 if something
+    /// there is in its way.
+    Import(import::ImportArgs),
+    /// Run a tablet master on the engine: a workload that can be killed at any time, then verified.
+    Demo(demo::command::DemoArgs),
+    /// Measure the engine against the raw store on this machine.
+    Bench(bench::BenchArgs),
+}
+
+/// Reads the arguments, carries the verb out, and gives the exit code: 0 done, 1 failed, 2 usage,
+/// 3 something needs you, 4 a circle, 5 refused.
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = actix_rt::System::new().block_on(async move {
+        match arguments.verb {
+            Verb::Look(look) => look.run().await,
+            Verb::Tail(arguments) => tail::run(arguments).await,
+            Verb::Act(act) => act.run().await,
+            Verb::Import(arguments) => import::run(arguments).await,
+            Verb::Demo(arguments) => done(demo::command::run(arguments).await),
+            Verb::Bench(arguments) => done(bench::run(arguments).await),
+        }
+    });
+    match outcome {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            complain(&failure.text);
+            failure.exit.into()
+        }
+    }
+}
+
+fn done<E: std::fmt::Display>(outcome: Result<(), E>) -> Result<Exit, Failure> {
+    outcome.map(|()| Exit::Done).map_err(Failure::new)
+}
+
+#[expect(clippy::print_stderr, reason = "the one place where a command says why it failed")]
+fn complain(error: &str) {
+    eprintln!("procession: {error}");
+}
