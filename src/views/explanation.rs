@@ -183,12 +183,12 @@ fn until(until: &WakeSource<String>) -> String {
         WakeSource::Timer(at) => format!("it is {}", time(*at)),
         WakeSource::Event(name, Some(at)) => format!("the event {name} comes, at the latest when it is {}", time(*at)),
         WakeSource::Event(name, None) => format!("the event {name} comes"),
-        other @ (WakeSource::Stage(_)
+        WakeSource::Stage(_)
         | WakeSource::Undo(..)
         | WakeSource::Operator(_)
         | WakeSource::Start
-        | WakeSource::Nothing) => other.to_string(),
-        _ => until.to_string(),
+        | WakeSource::Nothing
+        | _ => until.to_string(),
     }
 }
 

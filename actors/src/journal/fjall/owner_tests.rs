@@ -172,7 +172,7 @@ fn an_engine_whose_log_is_another_file_acknowledges_nothing() -> Outcome {
         let store = FjallStore::open(place.path(), SyncMode::Data)?;
         let epoch = write(&store, 0..5)?;
         harm(place.path())?;
-        let mut append = |number| block_on(store.append(batch(epoch, number, 100)));
+        let append = |number| block_on(store.append(batch(epoch, number, 100)));
         let mut last = 5;
         let mut answer = append(last);
         while answer.is_ok() && last < 5 + most {
