@@ -56,45 +56,43 @@ fn cargo_version() -> Result<String, Box<dyn Error>> {
 /// Compares packages with the oldest Rust of the workspace, in what `cargo metadata` says. Those that tests alone need
 /// are left out: users do not build them.
 pub(crate) fn wrong_rust_versions(graph: &Value) -> Vec<String> {
-    let texts = |list: &Value| -> Vec<String> {
-        let list = list.as_array().into_iter().flatten();
-        list.filter_map(|id| id.as_str().map(str::to_owned)).collect()
+    let named = |pointer: &str| -> BTreeMap<&str, &Value> {
+        let list = graph.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+        list.filter_map(|item| Some((item.get("id")?.as_str()?, item)))
+            .collect()
     };
-    let by_id = |list: &Value| -> BTreeMap<String, Value> {
-        let list = list.as_array().into_iter().flatten();
-        let named = list.filter_map(|item| Some((item.get("id")?.as_str()?.to_owned(), item.clone())));
-        named.collect()
-    };
-    let (packages, nodes) = (by_id(&graph["packages"]), by_id(&graph["resolve"]["nodes"]));
-    let members = texts(&graph["workspace_members"]);
-    let needs = |id: &String| {
-        packages
-            .get(id)
-            .and_then(|package| rust_version(&package["rust_version"]))
-    };
-    let Some(oldest) = members.iter().filter_map(needs).min() else {
+    let (packages, nodes) = (named("/packages"), named("/resolve/nodes"));
+    let needs = |id: &&str| packages.get(id)?.get("rust_version")?.as_str();
+    let members = items(graph, "workspace_members").filter_map(Value::as_str);
+    let mut todo: Vec<&str> = members.collect();
+    let Some(oldest) = todo.iter().filter_map(needs).map(rust_version).min() else {
         return vec!["no package of the workspace has a rust-version".to_owned()];
     };
-    let (mut seen, mut todo) = (BTreeSet::new(), members);
+    let mut seen = BTreeSet::new();
     while let Some(id) = todo.pop() {
-        let dependencies = nodes.get(&id).and_then(|node| node["deps"].as_array());
-        let built = dependencies.into_iter().flatten().filter(|dependency| {
-            let kinds = dependency["dep_kinds"].as_array().into_iter().flatten();
-            kinds.into_iter().any(|kind| kind["kind"] != "dev")
+        if !seen.insert(id) {
+            continue;
+        }
+        let dependencies = nodes.get(id).into_iter().flat_map(|node| items(node, "deps"));
+        let built = dependencies.filter(|dependency| {
+            let mut kinds = items(dependency, "dep_kinds").map(|kind| kind.get("kind"));
+            kinds.any(|kind| kind.and_then(Value::as_str) != Some("dev"))
         });
-        let built = built.filter_map(|dependency| dependency["pkg"].as_str().map(str::to_owned));
-        let new: Vec<String> = built.filter(|id| !seen.contains(id)).collect();
-        todo.extend(new);
-        seen.insert(id);
+        todo.extend(built.filter_map(|dependency| dependency.get("pkg")?.as_str()));
     }
-    let wrong = seen.iter().filter(|id| needs(id).is_some_and(|needed| needed > oldest));
-    wrong
-        .map(|id| format!("{id} needs Rust {}", packages[id]["rust_version"]))
+    let needed = seen.iter().filter_map(|id| Some((id, needs(id)?)));
+    needed
+        .filter(|(_, version)| rust_version(version) > oldest)
+        .map(|(id, version)| format!("{id} needs Rust {version}"))
         .collect()
 }
 
+fn items<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    value.get(name).and_then(Value::as_array).into_iter().flatten()
+}
+
 /// `1.91` and `1.91.0` are the same.
-fn rust_version(text: &Value) -> Option<[u32; 3]> {
-    let mut parts = text.as_str()?.split('.').map(|part| part.parse().unwrap_or_default());
-    Some([0; 3].map(|none: u32| parts.next().unwrap_or(none)))
+fn rust_version(text: &str) -> [u32; 3] {
+    let mut parts = text.split('.').map(|part| part.parse().unwrap_or_default());
+    [0; 3].map(|none: u32| parts.next().unwrap_or(none))
 }
