@@ -163,7 +163,7 @@ impl Executor {
         Ok(entry.map(|entry| entry.id))
     }
 
-    #[cfg(feature = "dashboard")]
+    #[cfg(any(feature = "dashboard", feature = "testkit"))]
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }
