@@ -125,7 +125,7 @@ fn an_idle_engine_learns_by_its_renewals_that_it_was_fenced() -> Outcome {
         let overtaken = builder(&first).start().await?;
         let parked = overtaken.submit(Parked).await?.id();
         // Its first stage is a commit of its own; from then on the engine has nothing to commit.
-        while overtaken.status(parked).await?.state != ProcedureState::Waiting {
+        while overtaken.status(parked).await?.state != ProcedureState::WaitingTimeout {
             actix_rt::task::yield_now().await;
         }
         let waiter = {
