@@ -335,7 +335,7 @@ impl Procedure for Sequence {
             let body = body.ok_or_else(|| StageError::fail(unknown(name)))?;
             let limit = steps.timeouts.get(name);
             let input = &mut self.input;
-            run(&**body, limit, StepContext { stage: cx, input }).await?;
+            run(&**body, limit, "timeout", StepContext { stage: cx, input }).await?;
         }
         let next = stage.place() + 1;
         Ok(if next < self.steps.len() {
@@ -353,7 +353,7 @@ impl Procedure for Sequence {
         match undo {
             Some((body, limit)) => {
                 let input = &mut self.input;
-                run(&**body, limit, StepContext { stage: cx, input }).await
+                run(&**body, limit, "undo_timeout", StepContext { stage: cx, input }).await
             }
             None => Ok(()),
         }
@@ -366,11 +366,20 @@ impl Procedure for Sequence {
 }
 
 /// Runs one half of a step, at most as long as its limit.
-async fn run(body: &dyn Body, limit: Option<&Duration>, mut cx: StepContext<'_, '_>) -> Result<(), StageError> {
+async fn run(
+    body: &dyn Body,
+    limit: Option<&Duration>,
+    method: &'static str,
+    mut cx: StepContext<'_, '_>,
+) -> Result<(), StageError> {
     let clock = cx.clock();
     let call = body.run(&mut cx);
     match limit {
-        Some(time) => within(clock, *time, call).await?,
+        Some(time) => within(clock, *time, call).await.unwrap_or_else(|elapsed| {
+            let text =
+                format!("{elapsed}, the limit of the step (`Steps::{method}`); raise it if the step needs longer");
+            Err(StageError::TimedOut(text))
+        }),
         None => call.await,
     }
 }

@@ -530,10 +530,10 @@ fn a_step_of_a_sequence_has_its_time() -> Tested {
         run.wait(handle.outcome()).await?.err().ok_or("it ended well")?;
         let history = run.executor.history(handle.id()).await?;
         let errors: Vec<&str> = history.iter().filter_map(|entry| entry.error.as_deref()).collect();
-        let stage =
-            "timed out after 3 s, the limit of this stage (`stage_timeout`); raise it if the stage needs longer";
-        let undo = "timed out after 2 s, the limit of this undo (`undo_timeout`); raise it if the undo needs longer";
-        assert_eq!(errors, [stage, "no", undo]);
+        let step = "timed out after 3 s, the limit of the step (`Steps::timeout`); raise it if the step needs longer";
+        let undo =
+            "timed out after 2 s, the limit of the step (`Steps::undo_timeout`); raise it if the step needs longer";
+        assert_eq!(errors, [step, "no", undo]);
         assert_eq!(run.now(), Timestamp(7_000_000));
         Ok(())
     };
