@@ -159,7 +159,7 @@ impl StageError {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say whether the stage is tried again",
-    label = "write `.or_retry()?`, `.or_retry_after(delay)?` or `.or_fail()?` with `use procession::OrStageError`; for an error of your own, implement `From<{Self}> for StageError`, or `Transient`"
+    label = "write `.or_retry()?`, `.or_retry_after(delay)?` or `.or_fail()?` with the trait `OrStageError` in scope; for an error of your own, implement `From<{Self}> for StageError`, or `Transient`"
 )]
 pub trait Transient: fmt::Display {}
 
