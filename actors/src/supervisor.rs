@@ -1054,7 +1054,7 @@ impl Handler<TakeSnapshot> for Supervisor {
 // Dispatch: calls of user code.
 
 /// Reports handled for one [`InboxWake`], before other messages have their turn.
-const REPORTS_AT_ONCE: usize = 64;
+const REPORTS_AT_ONCE: usize = 256;
 
 /// Says that actors were found gone. The message waits behind their last reports.
 #[derive(Message)]

@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use crate::clock::{Clock, is_set_back};
 use crate::queues::deliver;
 
-/// Timers served for one message, before other messages have their turn: about a millisecond of decisions.
-pub(in crate::supervisor) const TIMERS_AT_ONCE: usize = 128;
+/// Timers served for one message, before other messages have their turn: a millisecond or two of decisions.
+pub(in crate::supervisor) const TIMERS_AT_ONCE: usize = 256;
 
 /// Says that the armed instant has arrived, or that the clock was set back before it did.
 #[derive(Message)]
