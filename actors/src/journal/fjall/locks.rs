@@ -222,21 +222,6 @@ pub(super) fn identity_of_name(path: &Path) -> Option<(u64, u64)> {
     identity(path.metadata())
 }
 
-/// Returns `true` if the open file still has a name in a directory, and `None` where that cannot be asked without
-/// asking for its times.
-#[cfg(target_os = "linux")]
-pub(super) fn has_a_name(file: &File) -> Option<bool> {
-    use rustix::fs::{AtFlags, StatxFlags, statx};
-
-    let found = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::NLINK).ok()?;
-    Some(found.stx_nlink > 0)
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn has_a_name(_: &File) -> Option<bool> {
-    None
-}
-
 fn told(place: &Path, file: &File, refusal: Refusal) -> StoreError {
     let place_text = place.display().to_string();
     match refusal {

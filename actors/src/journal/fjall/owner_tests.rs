@@ -152,39 +152,31 @@ type Harm = fn(&Path) -> std::io::Result<()>;
 #[cfg(unix)]
 #[test]
 fn an_engine_whose_log_is_another_file_acknowledges_nothing() -> Outcome {
-    // How many commits may follow: what is written to a log without a name is lost, what is written to a renamed one
-    // is not.
-    let harms: [(&str, u64, Harm); 4] = [
-        ("removed", 0, |place| fs::remove_file(place.join("store/0.jnl"))),
-        ("replaced by a copy of itself", 0, |place| {
+    let harms: [(&str, Harm); 4] = [
+        ("removed", |place| fs::remove_file(place.join("store/0.jnl"))),
+        ("replaced by a copy of itself", |place| {
             fs::copy(place.join("store/0.jnl"), place.join("store/copy"))?;
             fs::rename(place.join("store/copy"), place.join("store/0.jnl"))
         }),
-        ("renamed", 15, |place| {
+        ("renamed", |place| {
             fs::rename(place.join("store/0.jnl"), place.join("store/old"))
         }),
-        ("in a directory that was renamed", 15, |place| {
+        ("in a directory that was renamed", |place| {
             fs::rename(place.join("store"), place.join("elsewhere"))
         }),
     ];
-    for (how, most, harm) in harms {
+    for (how, harm) in harms {
         let place = TempDir::new()?;
         let store = FjallStore::open(place.path(), SyncMode::Data)?;
         let epoch = write(&store, 0..5)?;
         harm(place.path())?;
-        let append = |number| block_on(store.append(batch(epoch, number, 100)));
-        let mut last = 5;
-        let mut answer = append(last);
-        while answer.is_ok() && last < 5 + most {
-            last += 1;
-            answer = append(last);
-        }
+        let answer = block_on(store.append(batch(epoch, 5, 100)));
         let named = place.path().join("store/0.jnl").display().to_string();
         assert!(
             matches!(&answer, Err(AppendError::Unknown(why)) if why.contains(&named)),
             "{how}: {answer:?}"
         );
-        let next = append(last + 1);
+        let next = block_on(store.append(batch(epoch, 6, 100)));
         assert!(matches!(next, Err(AppendError::Failed(_))), "{how}: {next:?}");
     }
     Ok(())

@@ -5,18 +5,12 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::locks::{has_a_name, identity, identity_of_name};
+use super::locks::{identity, identity_of_name};
 use super::log_files::numbered;
 
 /// Commits between two checks for a newer log. Meanwhile the old log is watched, which exists as long as it is
 /// needed. The new log could be removed for this many commits before that is noticed.
 const COMMITS: u32 = 64;
-
-/// Commits between two looks at the log's path. Following a path costs several times as much as asking an open file
-/// whether it still has a name: with one procedure at a time, a tenth of all processor time. A log that was removed or
-/// replaced loses its name, and with it what is written from then on; that is seen at once. A log that was renamed, or
-/// moved with its directory, keeps what is written to it.
-const PATH_COMMITS: u32 = 16;
 
 /// The log that is watched.
 pub(super) struct LogWatch {
@@ -43,8 +37,7 @@ impl LogWatch {
         })
     }
 
-    /// Checks the log after each commit, before it is acknowledged. It costs one system call. That the log was removed
-    /// or replaced is noticed by the next commit, that it was renamed by one of the next [`PATH_COMMITS`].
+    /// Checks the log after each commit, before it is acknowledged. It costs one system call.
     ///
     /// # Errors
     ///
@@ -55,13 +48,8 @@ impl LogWatch {
             self.commits = 0;
             self.follow();
         }
-        let is_in_place = if self.commits.is_multiple_of(PATH_COMMITS) {
-            self.is_named()
-        } else {
-            has_a_name(&self.held.0).unwrap_or_else(|| self.is_named())
-        };
         // fjall removes a log once tables hold its contents; by then there is a newer log.
-        if is_in_place || (self.follow() && self.is_named()) {
+        if self.is_named() || (self.follow() && self.is_named()) {
             return Ok(());
         }
         Err(format!(
