@@ -152,7 +152,7 @@ type Harm = fn(&Path) -> std::io::Result<()>;
 #[cfg(unix)]
 #[test]
 fn an_engine_whose_log_is_another_file_acknowledges_nothing() -> Outcome {
-    let harms: [(&str, Harm); 4] = [
+    let harms: [(&str, Harm); 7] = [
         ("removed", |place| fs::remove_file(place.join("store/0.jnl"))),
         ("replaced by a copy of itself", |place| {
             fs::copy(place.join("store/0.jnl"), place.join("store/copy"))?;
@@ -163,6 +163,21 @@ fn an_engine_whose_log_is_another_file_acknowledges_nothing() -> Outcome {
         }),
         ("in a directory that was renamed", |place| {
             fs::rename(place.join("store"), place.join("elsewhere"))
+        }),
+        ("in a directory that was renamed and has a copy in its place", |place| {
+            fs::rename(place.join("store"), place.join("elsewhere"))?;
+            fs::create_dir(place.join("store"))?;
+            fs::copy(place.join("elsewhere/0.jnl"), place.join("store/0.jnl")).map(|_| ())
+        }),
+        ("removed, but for a backup's link to it", |place| {
+            fs::hard_link(place.join("store/0.jnl"), place.join("backup"))?;
+            fs::remove_file(place.join("store/0.jnl"))
+        }),
+        ("behind a link to a copy", |place| {
+            fs::rename(place.join("store"), place.join("elsewhere"))?;
+            fs::create_dir(place.join("copy"))?;
+            fs::copy(place.join("elsewhere/0.jnl"), place.join("copy/0.jnl"))?;
+            std::os::unix::fs::symlink(place.join("copy"), place.join("store"))
         }),
     ];
     for (how, harm) in harms {
@@ -179,6 +194,51 @@ fn an_engine_whose_log_is_another_file_acknowledges_nothing() -> Outcome {
         let next = block_on(store.append(batch(epoch, 6, 100)));
         assert!(matches!(next, Err(AppendError::Failed(_))), "{how}: {next:?}");
     }
+    Ok(())
+}
+
+/// What leaves the log where it was is no harm, however often it happens, and harm after it is seen.
+#[cfg(unix)]
+#[test]
+fn a_log_that_is_back_in_its_place_is_watched_again() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    let epoch = write(&store, 0..5)?;
+    let (log, folder) = (place.path().join("store/0.jnl"), place.path().join("store"));
+    let elsewhere = place.path().join("elsewhere");
+    for round in 0..3 {
+        fs::rename(&folder, &elsewhere)?;
+        fs::rename(&elsewhere, &folder)?;
+        block_on(store.append(batch(epoch, 5 + 2 * round, 100)))?;
+        // Another directory with the same file in it: the one that is watched is above it no longer.
+        fs::rename(&folder, &elsewhere)?;
+        fs::create_dir(&folder)?;
+        fs::hard_link(elsewhere.join("0.jnl"), &log)?;
+        block_on(store.append(batch(epoch, 6 + 2 * round, 100)))?;
+        fs::remove_file(&log)?;
+        fs::remove_dir(&folder)?;
+        fs::rename(&elsewhere, &folder)?;
+    }
+    block_on(store.append(batch(epoch, 11, 100)))?;
+    fs::rename(&folder, &elsewhere)?;
+    let answer = block_on(store.append(batch(epoch, 12, 100)));
+    assert!(matches!(&answer, Err(AppendError::Unknown(_))), "{answer:?}");
+    Ok(())
+}
+
+/// Behind a symbolic link the system does not tell of each change, and the path is walked.
+#[cfg(unix)]
+#[test]
+fn a_log_behind_a_link_is_watched_too() -> Outcome {
+    let place = TempDir::new()?;
+    fs::create_dir(place.path().join("real"))?;
+    let link = place.path().join("link");
+    std::os::unix::fs::symlink(place.path().join("real"), &link)?;
+    let store = FjallStore::open(&link, SyncMode::Data)?;
+    let epoch = write(&store, 0..5)?;
+    fs::remove_file(&link)?;
+    let answer = block_on(store.append(batch(epoch, 5, 100)));
+    assert!(matches!(&answer, Err(AppendError::Unknown(_))), "{answer:?}");
     Ok(())
 }
 

@@ -1,10 +1,13 @@
 //! Notices when the newest log is no longer the file of that name: removed, renamed, overwritten by a copy, or moved
 //! with its whole directory. No start would find what is written to it from then on.
 
+mod alarm;
+
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use self::alarm::Alarm;
 use super::locks::{identity, identity_of_name};
 use super::log_files::numbered;
 
@@ -19,6 +22,8 @@ pub(super) struct LogWatch {
     path: PathBuf,
     /// The file and its identity, which no other file can get while it is open.
     held: (File, Option<(u64, u64)>),
+    /// Set for `path`; where there is none, each commit walks the path.
+    alarm: Option<Alarm>,
     commits: u32,
 }
 
@@ -28,11 +33,13 @@ impl LogWatch {
         // The host may change its working directory.
         let store = std::path::absolute(store)?;
         let (number, path) = newest(&store)?;
+        let alarm = Alarm::set(&path);
         Ok(Self {
             held: hold(&path)?,
             store,
             number,
             path,
+            alarm,
             commits: 0,
         })
     }
@@ -43,10 +50,8 @@ impl LogWatch {
     ///
     /// Returns a text that names the file that was replaced.
     pub(super) fn check(&mut self) -> Result<(), String> {
-        self.commits += 1;
-        if self.commits >= COMMITS {
-            self.commits = 0;
-            self.follow();
+        if !self.is_followed() && self.is_silent() {
+            return Ok(());
         }
         // fjall removes a log once tables hold its contents; by then there is a newer log.
         if self.is_named() || (self.follow() && self.is_named()) {
@@ -57,6 +62,26 @@ impl LogWatch {
              others out of the directory, and start again",
             self.path.display()
         ))
+    }
+
+    /// Looks for a newer log now and then, and returns `true` if it is watched from now on.
+    fn is_followed(&mut self) -> bool {
+        self.commits += 1;
+        if self.commits < COMMITS {
+            return false;
+        }
+        self.commits = 0;
+        self.follow()
+    }
+
+    /// Returns `true` if the path leads where it led. An alarm that has rung is set anew, for the directories that
+    /// are above the log now, before the path is walked.
+    fn is_silent(&mut self) -> bool {
+        let is_silent = self.alarm.as_ref().is_some_and(Alarm::is_silent);
+        if !is_silent && self.alarm.is_some() {
+            self.alarm = Alarm::set(&self.path);
+        }
+        is_silent
     }
 
     fn is_named(&self) -> bool {
@@ -73,7 +98,7 @@ impl LogWatch {
             return false;
         }
         let Ok(held) = hold(&path) else { return false };
-        (self.number, self.path, self.held) = (number, path, held);
+        (self.alarm, self.number, self.path, self.held) = (Alarm::set(&path), number, path, held);
         true
     }
 }
