@@ -21,15 +21,13 @@ use procession_actors::messages::{
     SendSignal, SendSignals, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree, Verdicts,
 };
 use procession_actors::view::{
-    ArchivedFamily, ChangeFeed, DrainReport, Explanation, HistoryPage, LatestFeed, ListFilter, LockView, Mailbox,
+    ArchivedFamily, ChangeFeed, DrainReport, Explanation, HistoryPage, KeyedProcedure, LatestFeed, ListFilter, LockView, Mailbox,
     Mailboxes, MemberPage, Outcome, Page, ShutdownReport, Snapshot, Status, Verdict,
 };
 use procession_actors::{
     AskError, CountedMessage, Engine, FamilyExport, Procedure, ReadError, SubmitError, Supervisor,
 };
-#[cfg(feature = "dashboard")]
-use procession_kernel::KeyEntry;
-use procession_kernel::{HistoryEntry, Key, LimitUse, ProcedureId};
+use procession_kernel::{HistoryEntry, Key, Labels, LimitUse, ProcedureId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -98,6 +96,7 @@ impl Executor {
             priority: None,
             trace: None,
             name: None,
+            labels: Labels::default(),
             children: None,
             output: None,
         }
@@ -158,8 +157,7 @@ impl Executor {
     /// Gives what was submitted with this key.
     #[cfg(feature = "dashboard")]
     pub(crate) async fn submitted_with(&self, key: &str) -> Result<Option<ProcedureId>, ReadError> {
-        let known = self.engine.reader().get(Space::Keys, key.as_bytes().to_vec()).await?;
-        let entry = known.map(|bytes| codec::decode::<KeyEntry>(&bytes)).transpose()?;
+        let entry = self.engine.reader().key_entry(key.as_bytes()).await?;
         Ok(entry.map(|entry| entry.id))
     }
 
@@ -193,6 +191,41 @@ impl Executor {
     /// [`AskError::Unknown`] if it is not known, or its result has gone.
     pub async fn status(&self, id: ProcedureId) -> Result<Status, AskError> {
         self.ask(Query(id)).await
+    }
+
+    /// Finds the procedure that was submitted with an idempotency key. Returns `None` if none was, or if the key has
+    /// been forgotten: it goes with the result, unless [`key_for`](Submission::key_for) keeps it longer.
+    ///
+    /// ```
+    /// # #[actix_rt::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use procession::{Executor, KeyedProcedure, Noop};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
+    /// executor.submit(Noop).key("order-4711").await?.await?;
+    /// let answer = match executor.find("order-4711").await? {
+    ///     Some(KeyedProcedure::Live(status)) => format!("under way, {}", status.next),
+    ///     Some(KeyedProcedure::Ended(status)) => format!("ended as {}", status.state),
+    ///     Some(_) => "ended a while ago".to_owned(),
+    ///     None => "no such order".to_owned(),
+    /// };
+    /// assert_eq!(answer, "ended as Success");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if the key or the procedure cannot be read, or the engine has stopped.
+    pub async fn find(&self, key: &str) -> Result<Option<KeyedProcedure>, AskError> {
+        let Some(entry) = self.engine.committed().key_entry(key).await? else {
+            return Ok(None);
+        };
+        match self.status(entry.id).await {
+            Ok(status) => Ok(Some(KeyedProcedure::of(&entry, Some(status)))),
+            Err(AskError::Unknown(_)) => Ok(Some(KeyedProcedure::of(&entry, None))),
+            Err(error) => Err(error),
+        }
     }
 
     /// Waits for the end of a procedure.

@@ -7,7 +7,8 @@
 //! | `state:waiting` | that state; also `live`, `ended`, `retrying` unless it is paused, and `rolling_back` as long as nobody has to act |
 //! | `reason:lock` | those that do not run for this reason |
 //! | `kind:create_table` | that type |
-//! | `key:req-` | idempotency keys that begin so |
+//! | `key:req-` | idempotency keys that begin so; with `=`, as `key:=req-4711`, this key alone |
+//! | `label:customer=4711` | those that have this label, their own or an inherited one |
 //! | `root:42` | the family of that root |
 //! | `age:>10m` | how long ago it was born; until its end, if it has ended |
 //! | `since:>10m` | how long state and reason have been as they are |
@@ -19,7 +20,11 @@
 //! `state`, `reason`, `kind`, `root` and `rule` take several values with commas: one of
 //! them must fit. Times and numbers may have `>`, `>=`, `<`, `<=` or `=` before them;
 //! without, `>=` is meant for times, and `=` for numbers. Units are `ms`, `s`, `m`, `h`
-//! and `d`. What has blanks, colons or commas goes between `"`, with `\"` and `\\` inside.
+//! and `d`. What has blanks, colons or commas goes between `"`, with `\"` and `\\` inside, as in
+//! `label:"city=New York"`.
+//!
+//! An index answers `root`, `key` and `label`: a list with one of them reads the families that it may show, and no
+//! others. All other terms are asked of each row.
 //!
 //! ```
 //! use procession::filter::Filter;
@@ -42,11 +47,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use procession_actors::view::{Rule, Status};
+use procession_actors::view::{FamilyScope, Rule, Status};
 use procession_kernel::Timestamp;
 
 use scan::Scanner;
-use term::Term;
+use term::{KeyTerm, Term};
 
 /// Longest filter, in bytes, as it is given and as it is written in full (`age:1h` is `age:>=1h`): enough for every
 /// field with several values, little enough for a URL.
@@ -131,6 +136,7 @@ impl Filter {
             | Term::Reason(_)
             | Term::Kind(_)
             | Term::Key(_)
+            | Term::Label(_)
             | Term::Age(_)
             | Term::Since(_)
             | Term::Attempts(_)
@@ -139,6 +145,42 @@ impl Filter {
             | Term::Bare(_) => None,
         });
         named.reduce(|one, other| one.intersection(&other).copied().collect())
+    }
+
+    /// Gives the families that a list must read. `live` says that it shows none that has ended.
+    #[must_use]
+    pub fn scope(&self, live: bool) -> FamilyScope {
+        if let Some(families) = self.families() {
+            return FamilyScope::Families(families);
+        }
+        let mut labels = Vec::new();
+        let mut prefix: Option<&str> = None;
+        for term in &self.terms {
+            match term {
+                Term::Key(KeyTerm::Is(key)) => return FamilyScope::Key(key.clone()),
+                Term::Key(KeyTerm::Begins(begin)) => prefix = prefix.max(Some(begin)),
+                Term::Label(label) => labels.push(label.clone()),
+                Term::State(_)
+                | Term::Reason(_)
+                | Term::Kind(_)
+                | Term::Root(_)
+                | Term::Age(_)
+                | Term::Since(_)
+                | Term::Attempts(_)
+                | Term::Error(_)
+                | Term::Rule(_)
+                | Term::Bare(_) => {}
+            }
+        }
+        match prefix {
+            _ if !labels.is_empty() => FamilyScope::Labelled(labels),
+            Some(prefix) => FamilyScope::KeyPrefix {
+                prefix: prefix.to_owned(),
+                live,
+            },
+            None if live => FamilyScope::Live,
+            None => FamilyScope::All,
+        }
     }
 }
 

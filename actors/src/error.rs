@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Epoch, Key, Kind, LockNeed, NotNow, ProcedureId, ProcedureState, Seq};
+use procession_kernel::{Epoch, Key, Kind, LabelError, LockNeed, NotNow, ProcedureId, ProcedureState, Seq};
 
 /// A value that cannot be encoded, or bytes that are not of the requested type.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -294,6 +294,9 @@ pub enum SubmitError {
         /// The limit.
         limit: usize,
     },
+    /// The labels are too many, or one of them is out of bounds.
+    #[error("{0}")]
+    BadLabels(LabelError),
     /// The journal could not tell whether the key was used before, so nothing was submitted.
     #[error("the key \"{key}\" could not be looked up, so nothing was submitted: {why}; {}", after_unread(.why))]
     KeyUnread {

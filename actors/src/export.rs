@@ -204,7 +204,7 @@ impl FamilyExport {
         self.entries.iter().filter(move |entry| entry.space == name)
     }
 
-    fn rows(&self) -> impl Iterator<Item = Result<Row, String>> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Result<Row, String>> {
         self.in_space(&Space::Procedures).map(|entry| {
             let id = entry.id()?;
             decode_row(id, entry.value.as_slice()).map_err(|error| format!("the row of {id}: {error}"))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use actix::prelude::*;
 use procession_kernel::{
-    AuditEntry, Birth, Blob, Brood, BypassAs, BypassScope, EventName, HistoryEntry, Key, LimitKey, LimitUse, Operated,
+    AuditEntry, Birth, Blob, Brood, BypassAs, BypassScope, EventName, HistoryEntry, Key, Label, Labels, LimitKey, LimitUse, Operated,
     OperatorRequest, Pause, ProcedureId, RevealScope, TraceParent, Verb,
 };
 use serde::Serialize;
@@ -76,6 +76,22 @@ impl Submit {
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.birth.graph.get_or_insert_default().name = Some(name.into());
+        self
+    }
+
+    /// Sets a label by which people find the procedure: a name of at most 64 bytes, and a value of at most 256. A
+    /// second one of the same name replaces the first; 16 are the most. The idempotency key does not stand for them: a
+    /// repeat keeps the first one's labels.
+    #[must_use]
+    pub fn label(mut self, name: impl Into<Box<str>>, value: impl Into<Box<str>>) -> Self {
+        self.birth.labels.set(Label::new(name, value));
+        self
+    }
+
+    /// Sets several labels, as [`label`](Self::label) does.
+    #[must_use]
+    pub fn labels(mut self, labels: &Labels) -> Self {
+        self.birth.labels = self.birth.labels.with(labels);
         self
     }
 

@@ -605,7 +605,7 @@ fn step_outcome<P: Procedure>(step: Step<P>) -> Result<StageOutcome, CodecError>
         Step::Spawn { children, then } => {
             let (join, width) = (children.join.clone(), children.width);
             StageOutcome::Spawn {
-                births: children.births_with_permits(),
+                births: children.into_births(),
                 join,
                 width,
                 then: codec::encode_user(&then)?,

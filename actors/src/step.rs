@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use procession_kernel::{
-    Admission, Birth, Blob, Brood, Cause, ChildPermits, JoinPolicy, Kind, NextStageNeeds, OnFailure, ProcedureId,
+    Admission, Birth, Blob, Brood, Cause, ChildPermits, JoinPolicy, Kind, Labels, NextStageNeeds, OnFailure, ProcedureId,
     ProcedureState, Row, Timestamp,
 };
 use serde::de::DeserializeOwned;
@@ -167,6 +167,7 @@ pub struct Children {
     pub(crate) width: u32,
     pub(crate) keep_places: bool,
     permits: ChildPermits,
+    inherit_labels: bool,
 }
 
 impl Children {
@@ -256,9 +257,29 @@ impl Children {
         self
     }
 
-    pub(crate) fn births_with_permits(self) -> Vec<Birth> {
+    /// Gives all children on the list, detached ones too, the labels of their parent. A label that a child has
+    /// [of its own](Child::label) goes before one of the same name.
+    ///
+    /// ```
+    /// # use procession_actors::{Children, CodecError, Procedure};
+    /// # fn plan<P: Procedure>(loads: Vec<P>) -> Result<Children, CodecError> {
+    /// // Whoever looks for `customer=4711` finds the loads, too.
+    /// Ok(Children::of(&loads)?.inherit_labels())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn inherit_labels(mut self) -> Self {
+        self.inherit_labels = true;
+        self
+    }
+
+    /// Returns the children with what the list says about all of them.
+    pub(crate) fn into_births(self) -> Vec<Birth> {
         let mut births = self.births;
-        births.iter_mut().for_each(|birth| birth.permits = self.permits);
+        for birth in &mut births {
+            birth.permits = self.permits;
+            birth.inherits_labels |= self.inherit_labels;
+        }
         births
     }
 
@@ -266,7 +287,7 @@ impl Children {
     pub(crate) fn into_brood(self) -> Brood {
         let (join, width, keep_places) = (self.join.clone(), self.width, self.keep_places);
         Brood {
-            children: self.births_with_permits(),
+            children: self.into_births(),
             join,
             width,
             keep_places,
@@ -321,6 +342,8 @@ fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
         on_failure: OnFailure::Keep,
         detached: false,
         graph: None,
+        labels: Labels::default(),
+        inherits_labels: false,
         brood: None,
     })
 }

@@ -47,11 +47,7 @@ impl Wanted {
     /// Gives the families whose rows must be read.
     pub(super) fn among(&self) -> FamilyScope {
         let shows_live_alone = !self.shows_ended() || (self.filter.names_states() && self.filter.is_of_live());
-        match self.filter.families() {
-            Some(families) => FamilyScope::Families(families),
-            None if shows_live_alone => FamilyScope::Live,
-            None => FamilyScope::All,
-        }
+        self.filter.scope(shows_live_alone)
     }
 }
 

@@ -299,6 +299,7 @@ impl From<SubmitError> for Problem {
             | SubmitError::BatchTooLarge { .. }
             | SubmitError::BadChildren { .. }
             | SubmitError::BadName { .. }
+            | SubmitError::BadLabels(_)
             | SubmitError::Codec(_)
             | _ => Self::request(text, "Correct it."),
         }

@@ -3,6 +3,7 @@
 use crate::audit::{AuditEntry, Changed};
 use crate::cause::{Cause, NotUndone};
 use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp};
+use crate::label::LabelError;
 use crate::lifecycle::ProcedureState;
 use crate::needs::Needs;
 use crate::plan::Plan;
@@ -157,6 +158,8 @@ pub enum Refusal {
     BadKey(usize, usize),
     /// The name of a submission is too long: its characters and the limit.
     BadName(usize, usize),
+    /// The labels of a submission, or of a child in its list, are out of bounds.
+    BadLabels(LabelError),
     /// The payload or the signal is too large: its size and the limit.
     TooLarge(usize, usize),
     /// The batch has too many submissions: its size and the limit.

@@ -7,6 +7,7 @@ use crate::history::HistoryEntry;
 use crate::id::{
     Blob, ClaimId, Epoch, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp, TraceParent,
 };
+use crate::label::Labels;
 use crate::needs::Lacking;
 use crate::record::{EvictedFamily, KeyEntry, UserWrite};
 use crate::row::{ChildPermits, GraphNode, Hold, JoinPolicy, NextStageNeeds, OnFailure, OnTimeout, Row};
@@ -52,6 +53,10 @@ pub struct Birth {
     pub detached: bool,
     /// For a child: its place in the graph of its list. Its gate names places of the list. For a root: its name.
     pub graph: Option<Box<GraphNode>>,
+    /// The labels of its own.
+    pub labels: Labels,
+    /// `true` if it also has the labels of the procedure that creates it, as they are then.
+    pub inherits_labels: bool,
     /// For a root: the children that it is born with.
     pub brood: Option<Box<Brood>>,
 }

@@ -106,6 +106,7 @@ impl Kernel {
             Record::Draining => self.draining = true,
             Record::Payload(..)
             | Record::History(_)
+            | Record::Labelled(..)
             | Record::FinishedRow(_)
             | Record::Output(..)
             | Record::HistoryDropped(..)

@@ -32,6 +32,7 @@ mod id;
 mod intake;
 mod invariant;
 mod kernel;
+mod label;
 mod latch;
 mod lifecycle;
 mod lock;
@@ -69,6 +70,7 @@ pub use id::{
 };
 pub use intake::RejectedFamily;
 pub use kernel::{Bounds, HistoryDetail, Kernel, KindRules, Rules, SIGNAL_KEYS};
+pub use label::{LABEL_BIT, LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX, Label, LabelError, Labels};
 pub use latch::{Join, Latch, LatchState};
 pub use lifecycle::ProcedureState;
 pub use lock::{LockMode, LockNeed, LockPath};

@@ -9,6 +9,7 @@ use crate::audit::AuditEntry;
 use crate::cause::NotUndone;
 use crate::history::HistoryEntry;
 use crate::id::{Blob, Epoch, EventName, Key, LimitKey, ProcedureId, Seq, Timestamp};
+use crate::label::Labels;
 use crate::row::Row;
 use crate::wait::{Pause, SignalEntry};
 use crate::waiters::Broadcast;
@@ -61,6 +62,8 @@ pub struct EvictedFamily {
     pub history: u32,
     /// Its signals: member, name and number.
     pub signals: Vec<(u32, EventName, u32)>,
+    /// The digests of its members' labels, each once.
+    pub labels: Vec<u64>,
     /// The idempotency key of its root.
     pub key: Option<Key>,
     /// Until when that key is kept, if it outlives the rest.
@@ -90,6 +93,8 @@ pub enum Record {
     SignalDropped(ProcedureId, u32, EventName),
     /// What an idempotency key stands for.
     Key(Key, KeyEntry),
+    /// A member of a family has these labels, and no member had them before.
+    Labelled(u64, Labels),
     /// A family is live.
     FamilyBegan(u64),
     /// A family has ended; its result is evicted at the given instant.

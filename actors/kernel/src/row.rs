@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::{Cause, NotUndone};
 use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp, TraceParent};
+use crate::label::Labels;
 use crate::lifecycle::ProcedureState;
 use crate::lock::LockNeed;
 use crate::needs::Needs;
@@ -381,6 +382,9 @@ pub struct Row {
     /// The oldest entry that its family may still have, if its kind keeps only the newest; else 0.
     #[serde(rename = "N", default, skip_serializing_if = "is_zero")]
     pub history_from: u32,
+    /// The labels under which people find it; inherited ones are among them.
+    #[serde(rename = "T", default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// Idempotency key of its submission.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,

@@ -115,6 +115,11 @@ pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError
                 codec::encode_into(bytes, entry)
             })?;
         }
+        Record::Labelled(family, labels) => {
+            for label in labels {
+                batch.put(Space::Live, &keys::label(label.digest(), *family), &[]);
+            }
+        }
         Record::FamilyBegan(family) => batch.put(Space::Live, &keys::family(*family), &[]),
         Record::FamilyEnded(family, due) => {
             batch.delete(Space::Live, &keys::family(*family));
@@ -228,6 +233,9 @@ fn evict(batch: &mut Batch, doomed: &EvictedFamily) {
     for (member, name, number) in &doomed.signals {
         let id = ProcedureId::new(doomed.family, *member);
         batch.delete(Space::Signals, &keys::signal(id, *number, name.as_str()));
+    }
+    for digest in &doomed.labels {
+        batch.delete(Space::Live, &keys::label(*digest, doomed.family));
     }
     for (space, key) in &doomed.raw {
         if let Some(space) = Space::ENGINE.into_iter().find(|known| known.name() == *space) {

@@ -15,6 +15,7 @@ use crate::event::Birth;
 use crate::family::Family;
 use crate::id::{Blob, Kind, ProcedureId, RequestId, Seq, Timestamp};
 use crate::kernel::{Kernel, KindRules};
+use crate::label::Labels;
 use crate::latch::Latch;
 use crate::lifecycle::ProcedureState;
 use crate::outstanding::stage_of;
@@ -542,7 +543,14 @@ impl<'a> Draft<'a> {
         self.effect(DispatchEffect::Stop(row.id));
     }
 
-    /// Creates the row of a newborn procedure.
+    /// Records labels that a newborn member brings into its family.
+    pub(super) fn labelled(&mut self, family: u64, labels: &Labels) {
+        if !labels.is_empty() {
+            self.record(Record::Labelled(family, labels.clone()));
+        }
+    }
+
+    /// Creates the row of a newborn procedure, without labels.
     pub(super) fn born(&mut self, id: ProcedureId, birth: &Birth) -> Box<Row> {
         let admission = &birth.admission;
         let granted = admission.is_granted();

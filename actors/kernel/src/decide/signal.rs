@@ -379,6 +379,7 @@ pub(super) fn words(refusal: &Refusal) -> String {
         | Refusal::Draining
         | Refusal::BadChildren(_)
         | Refusal::BadName(..)
+        | Refusal::BadLabels(_)
         | Refusal::NumbersExhausted
         | Refusal::Revised(..) => "it cannot be taken now".to_owned(),
     }

@@ -50,7 +50,9 @@ impl Draft<'_> {
             ));
         }
         self.check_graph(births, added)?;
-        births.iter().chain(added).try_for_each(|birth| self.check_birth(birth))
+        let labels = family.row(parent.member).map(|row| row.labels.clone()).unwrap_or_default();
+        let mut all = births.iter().chain(added);
+        all.try_for_each(|birth| self.check_birth(birth, &labels))
     }
 
     pub(super) fn spawn(&mut self, mut parent: Box<Row>, births: Vec<Birth>, list: ListRules) {
@@ -59,7 +61,7 @@ impl Draft<'_> {
             width,
             keep_places,
         } = list;
-        self.detach(&births);
+        self.detach(&births, &parent.labels);
         let join = among_attached(join, &births);
         let children: Vec<Birth> = births.into_iter().filter(|birth| !birth.detached).collect();
         let Some(first) = self.family(parent.id.family).map(|family| family.next_member()) else {
@@ -132,6 +134,12 @@ impl Draft<'_> {
         let mut row = self.born(id, birth);
         row.parent = Some(parent.member);
         row.graph = birth.graph.as_ref().map(|node| Box::new(node.placed(first)));
+        row.labels = match self.row(parent).filter(|_| birth.inherits_labels) {
+            Some(parent) => birth.labels_below(&parent.labels),
+            None => birth.labels.clone(),
+        };
+        // Those of its parent are recorded already.
+        self.labelled(id.family, &birth.labels);
         if held.is_some() {
             row.wait = held;
         } else if row.wait.is_none() {

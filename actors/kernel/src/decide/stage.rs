@@ -11,6 +11,7 @@ use crate::event::{Birth, StageEnded, StageOutcome};
 use crate::history::{Ending, HistoryEntry};
 use crate::id::{Blob, EventName};
 use crate::kernel::HistoryDetail;
+use crate::label::Labels;
 use crate::lifecycle::ProcedureState;
 use crate::needs::Lacking;
 use crate::record::Record;
@@ -172,10 +173,13 @@ impl Draft<'_> {
             | StageOutcome::Panicked(_)
             | StageOutcome::Refused(_) => {}
         }
-        report.submitted.iter().try_for_each(|birth| self.check_birth(birth))?;
-        let mut broods = report.submitted.iter().filter_map(|birth| birth.brood.as_ref());
-        broods.try_for_each(|brood| {
-            brood.children.iter().try_for_each(|child| self.check_birth(child))?;
+        let labels = self.row(report.id).map(|row| row.labels.clone()).unwrap_or_default();
+        report.submitted.iter().try_for_each(|birth| {
+            self.check_birth(birth, &labels)?;
+            let Some(brood) = &birth.brood else { return Ok(()) };
+            let labels = birth.labels_below(&labels);
+            let mut children = brood.children.iter();
+            children.try_for_each(|child| self.check_birth(child, &labels))?;
             self.check_brood(brood)
         })
     }
@@ -189,7 +193,8 @@ impl Draft<'_> {
         Ok(())
     }
 
-    pub(super) fn check_birth(&self, birth: &Birth) -> Result<(), String> {
+    /// Checks what a procedure with these labels creates.
+    pub(super) fn check_birth(&self, birth: &Birth, creator: &Labels) -> Result<(), String> {
         if self.rules_of(&birth.kind).is_none() {
             return Err(format!("no procedure of kind \"{}\" is registered", birth.kind));
         }
@@ -200,7 +205,12 @@ impl Draft<'_> {
                 birth.payload.len()
             ));
         }
-        Ok(())
+        // The creator's own labels were checked before.
+        if birth.labels.is_empty() {
+            return Ok(());
+        }
+        let labels = birth.labels_below(creator);
+        labels.check().map_err(|why| why.to_string())
     }
 
     fn stage_yielded(&mut self, report: &StageEnded) {
@@ -279,7 +289,7 @@ impl Draft<'_> {
         }
         self.write_user(std::mem::take(&mut report.writes));
         for birth in &report.submitted {
-            self.begin_family(birth, None);
+            self.begin_family(birth, None, &row.labels);
         }
         self.keep_own(row, &mut report.signals);
     }
@@ -597,10 +607,10 @@ impl Draft<'_> {
         self.fail(row, cause);
     }
 
-    /// Begins the detached families; the caller counts attached children.
-    pub(super) fn detach(&mut self, births: &[Birth]) {
+    /// Begins the detached families of a list, whose creator has these labels; the caller counts attached children.
+    pub(super) fn detach(&mut self, births: &[Birth], creator: &Labels) {
         for birth in births.iter().filter(|birth| birth.detached) {
-            self.begin_family(birth, None);
+            self.begin_family(birth, None, creator);
         }
     }
 }

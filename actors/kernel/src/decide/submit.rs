@@ -8,6 +8,7 @@ use super::spawn::{among_attached, check_places};
 use crate::effect::{Answer, Refusal};
 use crate::event::{Birth, Brood, KeyAsked, Submission};
 use crate::id::{Key, ProcedureId, RequestId};
+use crate::label::Labels;
 use crate::latch::{Join, Latch};
 use crate::lifecycle::ProcedureState;
 use crate::record::{KeyEntry, Record};
@@ -106,9 +107,11 @@ impl Draft<'_> {
         if birth.payload.len() > limit {
             return Err(Refusal::TooLarge(birth.payload.len(), limit));
         }
+        birth.labels.check().map_err(Refusal::BadLabels)?;
         let Some(brood) = &birth.brood else { return Ok(()) };
         for child in &brood.children {
             self.check(child)?;
+            child.labels_below(&birth.labels).check().map_err(Refusal::BadLabels)?;
         }
         if let Some(output) = brood.output.as_ref().filter(|output| output.len() > limit) {
             return Err(Refusal::TooLarge(output.len(), limit));
@@ -155,7 +158,7 @@ impl Draft<'_> {
 
     fn submit(&mut self, submission: Submission, own: &mut BTreeMap<Key, KeyEntry>) -> ProcedureId {
         let key = submission.key.as_ref().map(|asked| asked.key.clone());
-        let id = self.begin_family(&submission.birth, key);
+        let id = self.begin_family(&submission.birth, key, &Labels::default());
         if let Some(KeyAsked { key, digest, keep }) = submission.key {
             let until = keep.map(|keep| self.now.after(keep));
             let entry = KeyEntry { id, digest, until };
@@ -165,14 +168,16 @@ impl Draft<'_> {
         id
     }
 
-    /// Begins a family with its root.
-    pub(super) fn begin_family(&mut self, birth: &Birth, key: Option<Key>) -> ProcedureId {
+    /// Begins a family with its root. A root that a stage creates may inherit labels of that procedure.
+    pub(super) fn begin_family(&mut self, birth: &Birth, key: Option<Key>, creator: &Labels) -> ProcedureId {
         let id = ProcedureId::root(self.next_family());
         self.record(Record::FamilyBegan(id.family));
         self.record(Record::Payload(id, birth.payload.clone()));
         let mut row = self.born(id, birth);
         row.key = key;
         row.graph.clone_from(&birth.graph);
+        row.labels = birth.labels_below(creator);
+        self.labelled(id.family, &row.labels);
         if let Some(brood) = &birth.brood {
             row.state = ProcedureState::Waiting;
             row.wait = Some(WaitReason::Children);
@@ -188,8 +193,9 @@ impl Draft<'_> {
         if let Some(brood) = &birth.brood {
             let children: Vec<Birth> = brood.children.iter().filter(|child| !child.detached).cloned().collect();
             self.expect_records(2 * children.len());
+            let labels = birth.labels_below(creator);
             self.begin_children(id, FIRST_CHILD, &children, brood.width);
-            self.detach(&brood.children);
+            self.detach(&brood.children, &labels);
         }
         id
     }

@@ -2,6 +2,7 @@
 
 use super::{Admission, Birth, StageEnded, StageOutcome, Submission, UndoEnded};
 use crate::id::{Blob, Epoch, Kind, ProcedureId, Seq, Timestamp};
+use crate::label::Labels;
 use crate::row::{ChildPermits, Hold, NextStageNeeds, OnFailure, OnTimeout};
 
 impl Birth {
@@ -26,6 +27,8 @@ impl Birth {
             on_failure: OnFailure::default(),
             detached: false,
             graph: None,
+            labels: Labels::default(),
+            inherits_labels: false,
             brood: None,
         }
     }
@@ -39,6 +42,16 @@ impl Birth {
             (Some(self), None)
         };
         own.into_iter().chain(brood.into_iter().flatten())
+    }
+
+    /// Returns the labels that it has if a procedure with these labels creates it.
+    #[must_use]
+    pub fn labels_below(&self, creator: &Labels) -> Labels {
+        if self.inherits_labels {
+            creator.with(&self.labels)
+        } else {
+            self.labels.clone()
+        }
     }
 
     /// Returns `true` if it is a child that waits for siblings before it begins.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::rest::state_at_rest;
 use crate::family::Family;
 use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
+use crate::label::{Label, Labels};
 use crate::row::{GraphNode, Hold, OnFailure, OnTimeout, Row};
 use crate::wait::{Question, WaitReason};
 
@@ -36,6 +37,7 @@ const WINDOW: u64 = 1 << 17;
 const QUESTION: u64 = 1 << 18;
 const KEEPS_PLACE: u64 = 1 << 19;
 const NAME: u64 = 1 << 20;
+const LABELS: u64 = 1 << 21;
 
 /// Kinds by number, so that a frozen family need not spell out its own. There are as many as registered kinds.
 #[derive(Clone, Debug, Default)]
@@ -170,6 +172,13 @@ impl Pack {
         if let Some(name) = row.name() {
             self.text(name);
         }
+        if !row.labels.is_empty() {
+            self.number(row.labels.len() as u64);
+            for label in &row.labels {
+                self.text(label.name());
+                self.text(label.value());
+            }
+        }
     }
 }
 
@@ -196,6 +205,7 @@ fn flags(row: &Row) -> u64 {
         (EXPECTED, row.expected.is_some()),
         (WINDOW, row.history_from > 0),
         (NAME, row.name().is_some()),
+        (LABELS, !row.labels.is_empty()),
         (COMPENSATE, row.on_failure == OnFailure::Compensate),
     ];
     let set = flags.into_iter().filter(|(_, is_set)| *is_set);
@@ -325,6 +335,7 @@ impl<'a> Unpack<'a> {
             },
             history_from: if has(WINDOW) { self.count()? } else { 0 },
             graph: if has(NAME) { Some(self.name()?) } else { None },
+            labels: if has(LABELS) { self.labels()? } else { Labels::default() },
             on_timeout: if has(ON_TIMEOUT_EXECUTE) {
                 OnTimeout::Execute
             } else {
@@ -341,6 +352,11 @@ impl<'a> Unpack<'a> {
             name,
             ..GraphNode::default()
         }))
+    }
+
+    fn labels(&mut self) -> Option<Labels> {
+        let count = self.number()?;
+        (0..count).map(|_| Some(Label::new(self.text()?, self.text()?))).collect()
     }
 
     fn limits(&mut self) -> Option<Vec<LimitKey>> {

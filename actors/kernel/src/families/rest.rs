@@ -95,6 +95,7 @@ fn rests(row: &Row) -> bool {
         retry_after,
         repeated,
         history_from: _,
+        labels: _,
         key: _,
         deadline: _,
         submitted: _,

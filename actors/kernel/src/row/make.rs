@@ -2,6 +2,7 @@
 
 use super::{Hold, OnFailure, OnTimeout, Row};
 use crate::id::{Blob, Kind, ProcedureId, Seq, Timestamp};
+use crate::label::Labels;
 use crate::lifecycle::ProcedureState;
 
 impl Row {
@@ -59,6 +60,7 @@ impl Row {
             retry_after: None,
             repeated: 0,
             history_from: 0,
+            labels: Labels::default(),
             key: None,
             deadline: None,
             submitted: at,

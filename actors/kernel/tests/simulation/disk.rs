@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
-    AuditEntry, Blob, Broadcast, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, LimitKey, LockNeed, Pause,
+    AuditEntry, Blob, Broadcast, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, Label, LimitKey, LockNeed, Pause,
     ProcedureId, Record, Row, Rules, Seq, SignalEntry, Timestamp,
 };
 
@@ -25,6 +25,8 @@ pub(crate) struct Disk {
     live: BTreeSet<u64>,
     ended: BTreeSet<u64>,
     pub(crate) keys: BTreeMap<Key, KeyEntry>,
+    /// The index of labels: families by digest.
+    pub(crate) labels: BTreeSet<(u64, u64)>,
     /// Finished families by the instant at which their result goes; or a key that outlives one.
     pub(crate) due: BTreeMap<(Timestamp, u64), Option<Key>>,
     limits: BTreeMap<LimitKey, Option<u32>>,
@@ -55,6 +57,7 @@ impl Disk {
                     return Err(format!("{} is written after its family has ended", row.id));
                 }
                 self.says_its_size(row)?;
+                self.keeps_its_labels(row)?;
                 let newest = self.history.get(&(row.id.family, row.history));
                 failure_streaks::check(self.rows.get(&row.id), row, newest)?;
                 if row.in_flight.is_some() {
@@ -65,6 +68,7 @@ impl Disk {
             }
             Record::FinishedRow(row) => {
                 self.says_its_size(row)?;
+                self.keeps_its_labels(row)?;
                 self.rows.insert(row.id, (**row).clone());
             }
             Record::Payload(id, value) => {
@@ -86,6 +90,9 @@ impl Disk {
                 if self.keys.insert(key.clone(), entry.clone()).is_some() {
                     return Err(format!("the key {key} is given twice"));
                 }
+            }
+            Record::Labelled(family, labels) => {
+                self.labels.extend(labels.iter().map(|label| (label.digest(), *family)));
             }
             Record::FamilyBegan(family) => {
                 if !self.live.insert(*family) || self.ended.contains(family) {
@@ -163,6 +170,32 @@ impl Disk {
         let expected = Some(size).filter(|size| 4 * size >= PAYLOAD);
         if noted != expected {
             return Err(format!("{} says {noted:?} of its value of {size} bytes", row.id));
+        }
+        Ok(())
+    }
+
+    /// Labels are those of the birth for good, and the index has each of them by the time a row has.
+    fn keeps_its_labels(&self, row: &Row) -> Result<(), String> {
+        let old = self.rows.get(&row.id);
+        if old.is_some_and(|old| old.labels != row.labels) {
+            return Err(format!("{} has got other labels", row.id));
+        }
+        let missing = row
+            .labels
+            .iter()
+            .find(|label| !self.labels.contains(&(label.digest(), row.id.family)));
+        missing.map_or(Ok(()), |label| Err(format!("{} is not indexed by {label}", row.id)))
+    }
+
+    /// The index of labels has what the rows have, and nothing else.
+    pub(crate) fn index_agrees(&self) -> Result<(), String> {
+        let labels = |row: &Row| -> Vec<(u64, u64)> {
+            let digests = row.labels.iter().map(Label::digest);
+            digests.map(|digest| (digest, row.id.family)).collect()
+        };
+        let of_rows: BTreeSet<(u64, u64)> = self.rows.values().flat_map(labels).collect();
+        if of_rows != self.labels {
+            return Err(format!("the index has {:?}, and the rows have {of_rows:?}", self.labels));
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Birth, Blob, ChildPermits, EventName, HistoryDetail, Hold, JoinPolicy, Key, Kind, KindRules, LimitKey, LockNeed,
+    Birth, Blob, ChildPermits, EventName, HistoryDetail, Hold, JoinPolicy, Key, Kind, KindRules, Label, LimitKey, LockNeed,
     NextStageNeeds, OnFailure, OnTimeout, ProcedureId, RetryPolicy, Rules, SentSignal, StageOutcome, Timestamp,
 };
 
@@ -122,7 +122,7 @@ impl Draw {
                 OnTimeout::Fail
             },
             on_failure,
-            ..Birth::new(self.kind(), 1, stage(0), self.value())
+            ..labelled(Birth::new(self.kind(), 1, stage(0), self.value()))
         }
     }
 
@@ -281,6 +281,17 @@ pub(crate) fn rules() -> Rules {
     rules.bounds.wave = 1;
     rules.bounds.closed = 1;
     rules
+}
+
+/// Gives a birth labels that its drawn value decides: few different ones, so that families share them.
+fn labelled(birth: Birth) -> Birth {
+    let size = birth.payload.len();
+    let own = (size % 3 == 0).then(|| Label::new("size", (size % 5).to_string()));
+    Birth {
+        labels: own.into_iter().collect(),
+        inherits_labels: size % 2 == 0,
+        ..birth
+    }
 }
 
 /// Gives the limits that the builder sets.

@@ -141,6 +141,7 @@ impl Shell {
         for pending in self.pending.drain(..).take(reached) {
             self.disk.commit(pending.seq, &pending.records)?;
         }
+        self.disk.index_agrees()?;
         self.start()
     }
 

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use procession_kernel::{
-    Answer, Birth, Blob, Brood, Kernel, Key, KeyAsked, KeyEntry, ProcedureId, Refusal, RequestId, Submission,
+    Answer, Birth, Blob, Brood, Kernel, Key, KeyAsked, ProcedureId, Refusal, RequestId, Submission,
 };
 use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::Requests;
 use super::replies::{Reply, Unanswered};
-use crate::error::{ReadError, SubmitError};
-use crate::journal::{Reader, Space, codec};
+use crate::error::SubmitError;
+use crate::journal::{Reader, codec};
 use crate::messages::Submit;
 
 /// Accepted submissions of one message.
@@ -73,7 +73,7 @@ impl AcceptedSubmissions {
     pub(in crate::supervisor) async fn look_up(mut self, reader: Reader) -> Result<Self, (RequestId, Unanswered)> {
         let mut known = BTreeMap::new();
         for key in std::mem::take(&mut self.unseen) {
-            match key_entry(&reader, &key).await {
+            match reader.key_entry(key.as_str().as_bytes()).await {
                 Ok(Some(entry)) => {
                     known.insert(key, entry);
                 }
@@ -137,11 +137,6 @@ fn encoded(value: &impl Serialize) -> Blob {
     codec::encode_user(value).unwrap_or_default()
 }
 
-async fn key_entry(reader: &Reader, key: &Key) -> Result<Option<KeyEntry>, ReadError> {
-    let bytes = reader.get(Space::Keys, key.as_str().as_bytes().to_vec()).await?;
-    Ok(bytes.map(|bytes| codec::decode(&bytes)).transpose()?)
-}
-
 /// Waits until submissions are committed. Returns their ids in order.
 pub(in crate::supervisor) async fn submitted(
     reply: Result<Reply, SubmitError>,
@@ -173,6 +168,7 @@ fn refused(refusal: Refusal) -> SubmitError {
         Refusal::BatchTooLarge(size, limit) => SubmitError::BatchTooLarge { size, limit },
         Refusal::BadChildren(why) => SubmitError::BadChildren { why },
         Refusal::BadName(characters, limit) => SubmitError::BadName { characters, limit },
+        Refusal::BadLabels(why) => SubmitError::BadLabels(why),
         Refusal::Draining => SubmitError::Draining,
         Refusal::NumbersExhausted => SubmitError::NumbersExhausted,
         Refusal::NotLive(_)
