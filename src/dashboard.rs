@@ -40,6 +40,7 @@ mod audit;
 mod beyond;
 mod events;
 mod feed;
+mod find;
 mod gate;
 mod hosts;
 mod list;

@@ -21,8 +21,8 @@ use procession_actors::messages::{
     SendSignal, SendSignals, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree, Verdicts,
 };
 use procession_actors::view::{
-    ArchivedFamily, ChangeFeed, DrainReport, Explanation, HistoryPage, KeyedProcedure, LatestFeed, ListFilter, LockView, Mailbox,
-    Mailboxes, MemberPage, Outcome, Page, ShutdownReport, Snapshot, Status, Verdict,
+    ArchivedFamily, ChangeFeed, DrainReport, Explanation, HistoryPage, KeyedProcedure, LatestFeed, ListFilter,
+    LockView, Mailbox, Mailboxes, MemberPage, Outcome, Page, ShutdownReport, Snapshot, Status, Verdict,
 };
 use procession_actors::{
     AskError, CountedMessage, Engine, FamilyExport, Procedure, ReadError, SubmitError, Supervisor,

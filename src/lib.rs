@@ -101,9 +101,9 @@ pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_st
 pub use procession_actors::offline::{Imported, Importer, Offline, OfflineState, Verified};
 pub use procession_actors::view::{
     ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, ChangeFeed, DrainReport, Explanation, FamilyScope,
-    HistoryPage, KeyedProcedure, KindUse, LatestFeed, LatestRows, ListFilter, LockView, LockWaiter, Mailbox, Mailboxes, MemberPage,
-    Outcome, Page, Particulars, QueuePosition, Recovered, Rule, ShutdownReport, Sizes, Snapshot, StageUse, Status,
-    UserCall, Values, Verdict, WorkerStatus,
+    HistoryPage, KeyedProcedure, KindUse, LatestFeed, LatestRows, ListFilter, LockView, LockWaiter, Mailbox, Mailboxes,
+    MemberPage, Outcome, Page, Particulars, QueuePosition, Recovered, Rule, ShutdownReport, Sizes, Snapshot, StageUse,
+    Status, UserCall, Values, Verdict, WorkerStatus,
 };
 pub use procession_actors::{
     Accepts, AskError, CallContext, Child, ChildOutcome, Children, CodecError, Elapsed, ExportedEntry,
@@ -114,10 +114,11 @@ pub use procession_actors::{
 };
 pub use procession_kernel::{
     AbortAnswer, Act, AuditEntry, BypassAs, BypassScope, Cause, CauseKind, Changed, ChildPermits, Deadlock, Ending,
-    Epoch, HistoryDetail, HistoryEntry, Hold, JoinPolicy, Key, Kind, LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX, Label, LabelError, Labels, LimitKey, LimitUse, Link, LockMode, LockNeed,
-    LockPath, MAX_OVERTAKES, Mark, NotNow, NotUndone, OnFailure, OnTimeout, Operated, OperatorRequest,
-    ParseTraceParentError, Pause, Plan, ProcedureId, ProcedureState, RetryPolicy, RevealScope, Seq, StateSnapshot,
-    Timestamp, TraceParent, UnknownVerb, Verb, VerbName, WaitReason, WaitingFor, WakeSource, fingerprint,
+    Epoch, HistoryDetail, HistoryEntry, Hold, JoinPolicy, Key, Kind, LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX,
+    Label, LabelError, Labels, LimitKey, LimitUse, Link, LockMode, LockNeed, LockPath, MAX_OVERTAKES, Mark, NotNow,
+    NotUndone, OnFailure, OnTimeout, Operated, OperatorRequest, ParseTraceParentError, Pause, Plan, ProcedureId,
+    ProcedureState, RetryPolicy, RevealScope, Seq, StateSnapshot, Timestamp, TraceParent, UnknownVerb, Verb, VerbName,
+    WaitReason, WaitingFor, WakeSource, fingerprint,
 };
 pub use sequence::{Sequence, SequenceStage, StepContext, Steps, UnknownSteps};
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use actix::prelude::*;
 use procession_kernel::{
-    AuditEntry, Birth, Blob, Brood, BypassAs, BypassScope, EventName, HistoryEntry, Key, Label, Labels, LimitKey, LimitUse, Operated,
-    OperatorRequest, Pause, ProcedureId, RevealScope, TraceParent, Verb,
+    AuditEntry, Birth, Blob, Brood, BypassAs, BypassScope, EventName, HistoryEntry, Key, Label, Labels, LimitKey,
+    LimitUse, Operated, OperatorRequest, Pause, ProcedureId, RevealScope, TraceParent, Verb,
 };
 use serde::Serialize;
 

@@ -21,8 +21,8 @@ use crate::journal::{Reader, keys};
 use crate::procedure::Procedure;
 use crate::value;
 use crate::view::{
-    ArchivedFamily, FamilyScope, HistoryPage, KeyedProcedure, ListFilter, Outcome, Page, SignalSummary, Sizes, Status, StoredCounts,
-    Values,
+    ArchivedFamily, FamilyScope, HistoryPage, KeyedProcedure, ListFilter, Outcome, Page, SignalSummary, Sizes, Status,
+    StoredCounts, Values,
 };
 use pages::page;
 

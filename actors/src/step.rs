@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use procession_kernel::{
-    Admission, Birth, Blob, Brood, Cause, ChildPermits, JoinPolicy, Kind, Labels, NextStageNeeds, OnFailure, ProcedureId,
-    ProcedureState, Row, Timestamp,
+    Admission, Birth, Blob, Brood, Cause, ChildPermits, JoinPolicy, Kind, Labels, NextStageNeeds, OnFailure,
+    ProcedureId, ProcedureState, Row, Timestamp,
 };
 use serde::de::DeserializeOwned;
 

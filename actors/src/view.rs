@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use procession_kernel::{
-    Blob, Cause, Ended, Epoch, HistoryEntry, Key, Kind, Label, Labels, LockMode, LockNeed, LockPath, Mark, NotUndone, Pause,
-    ProcedureId, ProcedureState, Row, Seq, Timestamp, TraceParent, WaitReason,
+    Blob, Cause, Ended, Epoch, HistoryEntry, Key, Kind, Label, Labels, LockMode, LockNeed, LockPath, Mark, NotUndone,
+    Pause, ProcedureId, ProcedureState, Row, Seq, Timestamp, TraceParent, WaitReason,
 };
 use serde::de::DeserializeOwned;
 

@@ -6,11 +6,12 @@ mod outcome;
 pub(super) mod target;
 
 use clap::{Args, Subcommand};
-use procession::{ProcedureId, VerbName};
+use procession::VerbName;
 use serde_json::{Value, json};
 
 use super::document::Document;
 use super::exit::{Exit, Failure};
+use super::named::Named;
 use super::place::Remote;
 use super::print;
 use super::site::{Problem, Site, Unanswered};
@@ -60,9 +61,9 @@ pub(super) struct How {
 pub(super) struct OneArgs {
     #[command(flatten)]
     how: How,
-    /// Which procedure, for instance 42.0.
+    /// Which procedure: its id, for instance 42.0, or its idempotency key.
     #[arg(value_name = "ID")]
-    id: ProcedureId,
+    id: Named,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -70,9 +71,9 @@ pub(super) struct OneArgs {
 pub(super) struct ManyArgs {
     #[command(flatten)]
     how: How,
-    /// Which procedure, and all below it.
+    /// Which procedure, and all below it: its id, or its idempotency key.
     #[arg(value_name = "ID")]
-    id: Option<ProcedureId>,
+    id: Option<Named>,
     /// All of a kind, those that are still to come, too.
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
@@ -85,9 +86,9 @@ pub(super) struct ManyArgs {
 pub(super) struct BypassArgs {
     #[command(flatten)]
     how: How,
-    /// Which procedure, for instance 42.0.
+    /// Which procedure: its id, for instance 42.0, or its idempotency key.
     #[arg(value_name = "ID")]
-    id: ProcedureId,
+    id: Named,
     /// All below it, too.
     #[arg(long)]
     recursive: bool,
@@ -97,9 +98,9 @@ pub(super) struct BypassArgs {
 pub(super) struct DecideArgs {
     #[command(flatten)]
     how: How,
-    /// Which procedure, for instance 42.0.
+    /// Which procedure: its id, for instance 42.0, or its idempotency key.
     #[arg(value_name = "ID")]
-    id: ProcedureId,
+    id: Named,
     /// The answer as JSON: true, 7, '"yes"'. What its code expects is said in the question.
     #[arg(value_name = "JSON", value_parser = json_of)]
     answer: Value,
@@ -109,11 +110,11 @@ fn json_of(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}; a text has quotes: '\"yes\"'"))
 }
 
-/// One act that was asked for.
-struct Wish {
+/// One act that was asked for. Whom it is meant for is first as it was named, then as it is known.
+struct Wish<T = Target> {
     how: How,
     verb: VerbName,
-    target: Target,
+    target: T,
     recursive: bool,
     answer: Option<Value>,
 }
@@ -123,7 +124,7 @@ impl Act {
         self.wish().run().await
     }
 
-    fn wish(self) -> Wish {
+    fn wish(self) -> Wish<Target<Named>> {
         let one = |verb, how, id| Wish {
             how,
             verb,
@@ -155,10 +156,41 @@ impl Act {
     }
 }
 
-impl Wish {
+impl Wish<Target<Named>> {
     async fn run(self) -> Result<Exit, Failure> {
         let site = self.how.remote.must_be_named()?;
         let reason = self.must_make_sense()?;
+        let wish = Wish {
+            target: self.target.resolve(&site).await?,
+            how: self.how,
+            verb: self.verb,
+            recursive: self.recursive,
+            answer: self.answer,
+        };
+        wish.make(&site, &reason).await
+    }
+
+    /// Refuses what could not be carried out, before anything is asked. Gives the reason.
+    fn must_make_sense(&self) -> Result<String, Failure> {
+        let reason = self.how.reason.clone().unwrap_or_default();
+        if self.how.dry_run {
+            return Ok(reason);
+        }
+        // An answer is what the code waits for: whoever gives it needs no reason.
+        if reason.trim().is_empty() && self.verb != VerbName::Decide {
+            let text = "say why with --reason: the audit keeps it; or look at the plan with --dry-run";
+            return Err(Failure::usage(text));
+        }
+        if !self.how.yes && (self.how.json || !ask::is_possible()) {
+            let text = "there is no terminal to ask on: look at the plan with --dry-run, and give --yes";
+            return Err(Failure::usage(text));
+        }
+        Ok(reason)
+    }
+}
+
+impl Wish {
+    async fn make(self, site: &Site, reason: &str) -> Result<Exit, Failure> {
         let plan = site.post(&self.path(), &self.body(), true).await?;
         let planned: Outcome = plan.read()?;
         if self.how.dry_run {
@@ -183,7 +215,7 @@ impl Wish {
             .revision
             .as_deref()
             .filter(|_| !matches!(self.verb, VerbName::Pause | VerbName::Resume));
-        let done = self.apply(&site, &reason, expected).await?;
+        let done = self.apply(site, reason, expected).await?;
         let outcome: Outcome = done.read()?;
         if self.how.json {
             done.print()?;
@@ -191,24 +223,6 @@ impl Wish {
             print::line(&outcome.sentence(self.verb, &self.target));
         }
         Ok(Exit::Done)
-    }
-
-    /// Refuses what could not be carried out, before anything is asked. Gives the reason.
-    fn must_make_sense(&self) -> Result<String, Failure> {
-        let reason = self.how.reason.clone().unwrap_or_default();
-        if self.how.dry_run {
-            return Ok(reason);
-        }
-        // An answer is what the code waits for: whoever gives it needs no reason.
-        if reason.trim().is_empty() && self.verb != VerbName::Decide {
-            let text = "say why with --reason: the audit keeps it; or look at the plan with --dry-run";
-            return Err(Failure::usage(text));
-        }
-        if !self.how.yes && (self.how.json || !ask::is_possible()) {
-            let text = "there is no terminal to ask on: look at the plan with --dry-run, and give --yes";
-            return Err(Failure::usage(text));
-        }
-        Ok(reason)
     }
 
     fn path(&self) -> String {

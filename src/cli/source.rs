@@ -3,6 +3,7 @@
 
 mod doctor;
 mod export;
+mod find;
 mod journal;
 mod page;
 mod remote;
@@ -17,6 +18,7 @@ use procession::ProcedureId;
 
 use super::document::Document;
 use super::exit::Failure;
+use super::named::Named;
 use super::site::Site;
 use procession::filter::Filter;
 
@@ -55,6 +57,16 @@ impl Source {
     /// Tells whether an engine runs there.
     pub(super) const fn is_running(&self) -> bool {
         matches!(self, Self::Site(_))
+    }
+
+    /// Gives the id of a procedure that is named. A key whose result has gone leads nowhere, and the failure says where
+    /// it led.
+    pub(super) async fn resolve(&self, named: &Named) -> Result<ProcedureId, Failure> {
+        match (named, self) {
+            (Named::Id(id), _) => Ok(*id),
+            (Named::Key(key), Self::Journal(journal)) => journal.find(key).await,
+            (Named::Key(key), Self::Site(site)) => site.find(key).await,
+        }
     }
 
     /// Gives `items`, `cursor`, `scanned`, `truncated`, `unreadable`.

@@ -115,6 +115,12 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "unknown", text, remedy)
     }
 
+    pub(super) fn unknown_key(key: &str) -> Self {
+        let text = format!("No procedure with the key \"{}\" is known.", key.escape_debug());
+        let remedy = "Check the key; it goes with the result, unless the submission keeps it longer.";
+        Self::new(StatusCode::NOT_FOUND, "unknown", text, remedy)
+    }
+
     /// The connection ends with it: what is left of the body may never come.
     pub(super) fn slow_body(limit: Duration) -> Self {
         let text = format!("The body did not come whole in {} s.", limit.as_secs());

@@ -1,7 +1,6 @@
 //! One procedure, as lists and its own page show it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use procession_actors::view::Status;
 use procession_kernel::{Cause, Labels, LockNeed, ProcedureId};
@@ -32,8 +31,8 @@ pub struct ProcedureView {
     /// Idempotency key of its submission.
     pub key: Option<String>,
     /// Its labels, inherited ones included, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// Its state.
     pub state: String,
     /// Why it does not run, in a word; none, too, if a later release has a word for it that is not known here.
@@ -119,7 +118,7 @@ impl From<&Status> for ProcedureView {
             kind: status.kind.to_string(),
             version: status.version,
             key: status.key.as_ref().map(ToString::to_string),
-            labels: labels_of(&status.labels),
+            labels: status.labels.clone(),
             state: status.state.to_string(),
             reason: status.wait.as_ref().map(Reason::from),
             waits: status.wait.as_ref().map(ToString::to_string),
@@ -145,11 +144,6 @@ impl From<&Status> for ProcedureView {
             revision: status.revision.to_string(),
         }
     }
-}
-
-fn labels_of(labels: &Labels) -> BTreeMap<String, String> {
-    let pairs = labels.iter().map(|label| (label.name(), label.value()));
-    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 impl From<&Cause> for CauseView {

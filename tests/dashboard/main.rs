@@ -14,6 +14,7 @@ mod bulk;
 mod hidden;
 mod hostile;
 mod kit;
+mod labels;
 mod listen;
 mod lists;
 mod metrics;

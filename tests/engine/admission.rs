@@ -7,6 +7,7 @@ mod clock_set_back;
 mod endings;
 mod idempotency;
 mod ids;
+mod labels;
 mod limit_order;
 mod limits;
 mod mailbox;

@@ -201,6 +201,7 @@ pub(crate) fn others() -> Vec<Sample> {
         history_from: 0,
         history: 1,
         signals: vec![(0, EventName::from("go"), 1)],
+        labels: Vec::new(),
         key: Some(Key::from("req-42")),
     };
     let user = |value: Option<&[u8]>| {

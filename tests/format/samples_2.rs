@@ -229,6 +229,7 @@ fn doomed() -> EvictedFamily {
         history_from: 0,
         history: 1,
         signals: vec![(0, EventName::from("go"), 1)],
+        labels: Vec::new(),
         key: Some(Key::from("req-42")),
         key_until: None,
         raw: Vec::new(),

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, Cause, CauseKind, Ending, EventName, Gate,
-    GraphNode, HistoryEntry, InFlight, JoinPolicy, Kind, LimitKey, Pause, ProcedureId, ProcedureState, Question,
-    Record, RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake,
+    AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, Cause, CauseKind, Ending, EventName,
+    EvictedFamily, Gate, GraphNode, HistoryEntry, InFlight, JoinPolicy, Kind, Label, Labels, LimitKey, Pause,
+    ProcedureId, ProcedureState, Question, Record, RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb,
+    WaitReason, Wake,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};
@@ -204,6 +205,42 @@ pub(crate) fn closed() -> Vec<Sample> {
         ..plain()
     };
     vec![row("closed".to_owned(), closed)]
+}
+
+fn labels() -> Labels {
+    [Label::new("region", "eu"), Label::new("customer", "4711")]
+        .into_iter()
+        .collect()
+}
+
+/// A row with labels.
+pub(crate) fn labelled() -> Vec<Sample> {
+    let labelled = Row {
+        labels: labels(),
+        ..plain()
+    };
+    vec![row("labelled".to_owned(), labelled)]
+}
+
+/// Labels in the index, and a family that leaves it.
+pub(crate) fn label_index() -> Vec<Sample> {
+    let doomed = EvictedFamily {
+        family: 42,
+        due: Timestamp(6),
+        members: 0,
+        history_from: 0,
+        history: 0,
+        signals: Vec::new(),
+        labels: labels().iter().map(Label::digest).collect(),
+        key: None,
+        key_until: None,
+        raw: Vec::new(),
+    };
+    let samples = [
+        ("labelled", Record::Labelled(42, labels())),
+        ("evicted", Record::Evicted(Box::new(doomed))),
+    ];
+    samples.map(|(name, record)| (name.to_owned(), record)).into()
 }
 
 /// A signal with the time at which it was sent, and the last of its name.

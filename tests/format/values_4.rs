@@ -1,11 +1,13 @@
 //! Every shape of record that came with format 4, as bytes and back.
 
+use std::collections::BTreeSet;
+
 use procession_actors::testkit::format;
 use procession_kernel::{Act, Record, Verb};
 
-use crate::Tested;
 use crate::samples_4 as samples;
 use crate::values::{compare, read_rows, value};
+use crate::{Line, Tested};
 
 #[test]
 fn rows_are_as_in_version_4() -> Tested {
@@ -20,6 +22,34 @@ fn a_delay_that_code_chose_and_attempts_that_were_cut_off_are_as_when_they_came(
 #[test]
 fn a_child_is_as_it_was_when_it_got_a_name_and_a_gate() -> Tested {
     read_rows("v4/graph.hex", &samples::graph())
+}
+
+#[test]
+fn a_row_is_as_it_was_when_it_got_labels() -> Tested {
+    read_rows("v4/labelled.hex", &samples::labelled())
+}
+
+#[test]
+fn the_index_of_labels_is_as_it_was_when_it_came() -> Tested {
+    let samples = samples::label_index();
+    let golden = compare("v4/label_index.hex", &samples)?;
+    let (put, deleted): (Vec<&Line>, Vec<&Line>) = golden
+        .iter()
+        .filter(|line| line.space == "live")
+        .partition(|line| line.value.is_some());
+    let keys = |lines: Vec<&Line>| lines.into_iter().map(|line| line.key.clone()).collect::<BTreeSet<_>>();
+    let (put, deleted) = (keys(put), keys(deleted));
+    assert_eq!(
+        (put.len(), &put),
+        (2, &deleted),
+        "an eviction takes out what the submission put in"
+    );
+    // Records of the newest commits take no longer key, and no family has such a number.
+    assert!(
+        put.iter()
+            .all(|key| key.len() == 16 && key.first().is_some_and(|first| *first >= 0x80))
+    );
+    Ok(())
 }
 
 #[test]

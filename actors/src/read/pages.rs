@@ -75,7 +75,9 @@ impl<F: FnMut(&Row) -> Option<Status>> Filling<'_, F> {
     async fn live(&mut self, from: ProcedureId) -> Result<Filled, StoreError> {
         let mut begin = keys::family(from.family).to_vec();
         loop {
-            let entries = self.read(Space::Live, begin, Some(keys::first_label().to_vec())).await?;
+            let entries = self
+                .read(Space::Live, begin, Some(keys::first_label().to_vec()))
+                .await?;
             let numbers = entries.iter().filter_map(|(key, _)| keys::parse_family(key));
             let filled = self.families(from, &numbers.collect()).await?;
             match after(&entries) {

@@ -44,6 +44,25 @@ impl KeyedProcedure {
         }
     }
 
+    /// Returns a word for how it stands: `live`, `ended` or `gone`.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Live(_) => "live",
+            Self::Ended(_) => "ended",
+            Self::Gone { .. } => "gone",
+        }
+    }
+
+    /// Returns until when the key is kept, if its result has gone.
+    #[must_use]
+    pub const fn key_until(&self) -> Option<Timestamp> {
+        match self {
+            Self::Live(_) | Self::Ended(_) => None,
+            Self::Gone { until, .. } => *until,
+        }
+    }
+
     /// Returns its status, unless its result has gone.
     #[must_use]
     pub const fn status(&self) -> Option<&Status> {

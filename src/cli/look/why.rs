@@ -1,9 +1,9 @@
 //! `procession why`: the chain of who waits for whom, in sentences.
 
 use clap::Args;
-use procession::ProcedureId;
 
 use super::super::exit::{Exit, Failure};
+use super::super::named::Named;
 use super::super::place::Place;
 use super::super::print;
 use super::super::source::Source;
@@ -13,13 +13,13 @@ use procession::views::{ChildrenLeftView, CycleView, ExplanationView, LinkView, 
 pub(crate) struct WhyArgs {
     #[command(flatten)]
     pub(super) place: Place,
-    /// Which procedure.
+    /// Which procedure: its id, for instance 42.0, or its idempotency key.
     #[arg(value_name = "ID")]
-    id: ProcedureId,
+    id: Named,
 }
 
 pub(super) async fn run(source: &Source, args: &WhyArgs) -> Result<Exit, Failure> {
-    let document = source.waits(args.id).await?;
+    let document = source.waits(source.resolve(&args.id).await?).await?;
     let explanation: ExplanationView = document.read()?;
     if args.place.json {
         document.print()?;

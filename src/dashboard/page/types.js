@@ -17,6 +17,7 @@
  * @property {string} kind
  * @property {number} version
  * @property {string|null} key
+ * @property {Record<string, string>} [labels]
  * @property {string} state
  * @property {string|null} reason
  * @property {unknown} [question]

@@ -21,6 +21,7 @@ use procession::{
 };
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
+use procession_actors::testkit::labels::index_agrees;
 
 use crate::support::{Act, Lab, Planned, Tested, UndoAct, failing, live_in, plan, spawn};
 
@@ -66,6 +67,16 @@ pub(super) fn refusal(world: &World, export: &FamilyExport) -> Result<ImportErro
     Ok(refused.err().ok_or("it was to be refused")?)
 }
 
+/// The index of labels has what the rows have, and something of it.
+pub(super) fn labels_are_found(world: &World) -> Tested {
+    let live = world.disk.dump(&Space::Live);
+    assert!(
+        live.iter().any(|(key, _)| keys::parse_label(key).is_some()),
+        "it has labels"
+    );
+    Ok(index_agrees(&world.disk.dump(&Space::Procedures), &live)?)
+}
+
 /// Everything on disk.
 pub(super) fn dump(world: &World) -> Vec<(Space, Vec<u8>, Vec<u8>)> {
     let spaces = Space::ENGINE.into_iter();
@@ -77,7 +88,7 @@ pub(super) fn dump(world: &World) -> Vec<(Space, Vec<u8>, Vec<u8>)> {
 }
 
 pub(super) async fn submit(run: &Run, procedure: Planned, key: &str) -> Result<ProcedureId, Trouble> {
-    let submitted = run.executor.submit(procedure).key(key);
+    let submitted = run.executor.submit(procedure).key(key).label("key", key);
     let handle: Handle<Planned> = run.wait(submitted.into_future()).await??;
     run.settle().await;
     Ok(handle.id())
@@ -141,6 +152,7 @@ fn in_both(end: Act) -> Result<((ProcedureState, Option<i64>), String), Trouble>
     })?;
     let (here, copy) = (World::new(), Lab::default());
     let imported = import(&here, &export)?;
+    labels_are_found(&here)?;
     assert!(imported.live && imported.number.is_some() && imported.due.is_none());
     assert_eq!((imported.procedures.len(), imported.signals), (3, 1));
     let moved = live_in(&here, &copy, async |run| {
@@ -221,6 +233,7 @@ fn a_finished_family_is_kept_from_its_import_on() -> Tested {
     let day = std::time::Duration::from_secs(24 * 3_600);
     here.clock.advance_to(there.clock.now().after(10 * day));
     let imported = import(&here, &export)?;
+    labels_are_found(&here)?;
     assert!(!imported.live);
     assert_eq!(
         imported.due,

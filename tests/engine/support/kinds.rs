@@ -467,7 +467,7 @@ pub(crate) fn listed(plans: Vec<Plan>) -> Result<Children, StageError> {
             listed_as(children, plan, Planned)?
         };
     }
-    Ok(children)
+    Ok(children.inherit_labels())
 }
 
 fn child_of(plan: Plan, node: Node) -> Result<Child, StageError> {

@@ -50,7 +50,10 @@ impl Draft<'_> {
             ));
         }
         self.check_graph(births, added)?;
-        let labels = family.row(parent.member).map(|row| row.labels.clone()).unwrap_or_default();
+        let labels = family
+            .row(parent.member)
+            .map(|row| row.labels.clone())
+            .unwrap_or_default();
         let mut all = births.iter().chain(added);
         all.try_for_each(|birth| self.check_birth(birth, &labels))
     }

@@ -356,7 +356,9 @@ impl<'a> Unpack<'a> {
 
     fn labels(&mut self) -> Option<Labels> {
         let count = self.number()?;
-        (0..count).map(|_| Some(Label::new(self.text()?, self.text()?))).collect()
+        (0..count)
+            .map(|_| Some(Label::new(self.text()?, self.text()?)))
+            .collect()
     }
 
     fn limits(&mut self) -> Option<Vec<LimitKey>> {

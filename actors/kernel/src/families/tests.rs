@@ -106,7 +106,10 @@ fn family(common: Common, rare: Rare) -> Family {
             ..GraphNode::default()
         })
     });
-    row.labels = labels.into_iter().map(|(name, value)| Label::new(name, value)).collect();
+    row.labels = labels
+        .into_iter()
+        .map(|(name, value)| Label::new(name, value))
+        .collect();
     of(row, history.wrapping_add(1))
 }
 

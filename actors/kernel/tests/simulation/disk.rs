@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
-    AuditEntry, Blob, Broadcast, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, Label, LimitKey, LockNeed, Pause,
-    ProcedureId, Record, Row, Rules, Seq, SignalEntry, Timestamp,
+    AuditEntry, Blob, Broadcast, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, Label, LimitKey, LockNeed,
+    Pause, ProcedureId, Record, Row, Rules, Seq, SignalEntry, Timestamp,
 };
 
 use super::draw::PAYLOAD;
@@ -195,7 +195,10 @@ impl Disk {
         };
         let of_rows: BTreeSet<(u64, u64)> = self.rows.values().flat_map(labels).collect();
         if of_rows != self.labels {
-            return Err(format!("the index has {:?}, and the rows have {of_rows:?}", self.labels));
+            return Err(format!(
+                "the index has {:?}, and the rows have {of_rows:?}",
+                self.labels
+            ));
         }
         Ok(())
     }

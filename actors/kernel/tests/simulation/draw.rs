@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Birth, Blob, ChildPermits, EventName, HistoryDetail, Hold, JoinPolicy, Key, Kind, KindRules, Label, LimitKey, LockNeed,
-    NextStageNeeds, OnFailure, OnTimeout, ProcedureId, RetryPolicy, Rules, SentSignal, StageOutcome, Timestamp,
+    Birth, Blob, ChildPermits, EventName, HistoryDetail, Hold, JoinPolicy, Key, Kind, KindRules, Label, LimitKey,
+    LockNeed, NextStageNeeds, OnFailure, OnTimeout, ProcedureId, RetryPolicy, Rules, SentSignal, StageOutcome,
+    Timestamp,
 };
 
 /// How many signals may wait for one procedure.

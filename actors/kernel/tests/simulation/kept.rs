@@ -95,12 +95,7 @@ impl Disk {
     /// Names what is left of families that are gone.
     fn leavings(&self) -> Option<String> {
         let left = (self.rows.len(), self.history.len(), self.signals.len());
-        let more = (
-            self.payloads.len(),
-            self.keys.len(),
-            self.due.len(),
-            self.labels.len(),
-        );
+        let more = (self.payloads.len(), self.keys.len(), self.due.len(), self.labels.len());
         (left != (0, 0, 0) || more != (0, 0, 0, 0))
             .then(|| format!("rows, history, signals {left:?}; payloads, keys, results due, labels {more:?}"))
     }

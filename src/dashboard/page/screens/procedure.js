@@ -3,9 +3,10 @@ import { html } from '../dom.js';
 import { Verbs } from '../actions.js';
 import { now } from '../clock.js';
 import { Family, useTree } from '../family.js';
+import { labelsOf } from '../labels.js';
 import { useLoad } from '../load.js';
 import { Ago, At, Copy, Hour, Id, Linked, Shape, Shown, State } from '../parts.js';
-import { setQuery } from '../router.js';
+import { listOf, setQuery } from '../router.js';
 import { harm, keyOf, RULES, shown, standing, why } from '../states.js';
 import { tabsOf } from '../tabs.js';
 import { count, local, sentence, several } from '../words.js';
@@ -37,6 +38,7 @@ export function Procedure({ id, query }) {
             <h1><span class="kind">${row.kind}</span> <span class="dim">v${row.version}</span> <span class="id">${row.id}</span> <${Copy} text=${row.id} /></h1>
             <ul class="marks">
               ${row.key && html`<li><span class="dim">key</span> <span class="mono">${row.key}</span></li>`}
+              ${labelsOf(row).map(({ name, value, filter }) => html`<li key=${name}><span class="dim">${name}</span> <a class="mono" href=${listOf(`${filter} state:live,ended`)} title="All with this label">${value || '–'}</a></li>`)}
               <li><span class="dim">priority</span> ${row.priority}</li>
               ${row.parent && html`<li><span class="dim">child of</span> <${Id} id=${row.parent} /></li>`}
               <li><span class="dim">submitted</span> <${Hour} time=${row.submitted} stop /></li>
