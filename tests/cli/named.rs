@@ -32,10 +32,7 @@ fn a_key_is_as_good_as_an_id() -> Outcome {
     let place = made(orders)?;
     let site = || Site::open(&place.journal, Time::Still, all);
     let verbs = ["show ID", "why ID", "tree ID", "history ID", "export ID"];
-    let ways = [
-        ["1.0", "1", "order-A1", "key:order-A1"],
-        ["3.0", "3", "key:12", "key:12"],
-    ];
+    let ways: [&[&str]; 2] = [&["1.0", "1", "order-A1"], &["3.0", "key:12"]];
     let mut said = Vec::new();
     for verb in verbs {
         for names in ways {

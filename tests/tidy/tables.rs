@@ -4,7 +4,7 @@
 /// Layers of the kernel. A module may use its own layer and those before it.
 pub(crate) const KERNEL: &[&[&str]] = &[
     &["id"],
-    &["lifecycle", "lock", "cause", "history", "fingerprint"],
+    &["lifecycle", "lock", "cause", "history", "fingerprint", "label"],
     &["needs"],
     &["wait"],
     &["verb"],
