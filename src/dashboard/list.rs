@@ -110,11 +110,13 @@ impl<'a> Search<'a> {
     ) -> Result<Option<ProcedureId>, Problem> {
         // Not before: it may have waited for its turn.
         self.begun = state.now();
-        // The model has no index, and would be walked whole for a few procedures of one key or label.
-        match self.filter.scope(self.filter.is_of_live()) {
-            FamilyScope::Live => Ok(self.in_model(state, cursor).await),
-            FamilyScope::Families(_) if self.filter.is_of_live() => Ok(self.in_model(state, cursor).await),
-            scope => self.in_store(state, &scope, cursor).await,
+        // The model has no index, and would be walked whole for the few procedures of a key or a label.
+        let is_of_live = self.filter.is_of_live();
+        let scope = self.filter.scope(is_of_live);
+        if is_of_live && matches!(scope, FamilyScope::Live | FamilyScope::Families(_)) {
+            Ok(self.in_model(state, cursor).await)
+        } else {
+            self.in_store(state, &scope, cursor).await
         }
     }
 

@@ -104,9 +104,12 @@ fn children_and_detached_families_inherit_where_their_birth_says_so() {
     let indexed: Vec<(u64, Labels)> = decision
         .records()
         .iter()
-        .filter_map(|record| match record {
-            Record::Labelled(family, own) => Some((*family, own.clone())),
-            _ => None,
+        .filter_map(|record| {
+            if let Record::Labelled(family, own) = record {
+                Some((*family, own.clone()))
+            } else {
+                None
+            }
         })
         .collect();
     let all = labels(&[("customer", "4711"), ("line", "0")]);
@@ -147,9 +150,12 @@ fn labels_out_of_bounds_are_refused_where_they_are_set() {
         let mut shell = Shell::empty(Epoch(1));
         let effects = shell.feed(0, Event::Submitted(RequestId(7), vec![birth.into()]));
         assert!(shell.kernel.families().is_empty(), "nothing is there");
-        let refused = effects.into_iter().find_map(|effect| match effect {
-            Effect::Requests(RequestEffect::Reply(_, Answer::Refused(refusal))) => Some(refusal),
-            _ => None,
+        let refused = effects.into_iter().find_map(|effect| {
+            if let Effect::Requests(RequestEffect::Reply(_, Answer::Refused(refusal))) = effect {
+                Some(refusal)
+            } else {
+                None
+            }
         });
         refused.expect("it is refused")
     };

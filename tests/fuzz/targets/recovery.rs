@@ -167,7 +167,7 @@ async fn ask(run: &Run) -> Result<Vec<ProcedureId>, Trouble> {
     let live = ListFilter {
         live_only: true,
         kind: Some("plain".into()),
-        state: None,
+        ..ListFilter::default()
     };
     let some = executor.list(live, page.next, 1).await?;
     assert!(some.items.len() <= 1 && page.items.len() <= 100);

@@ -287,10 +287,12 @@ pub(crate) fn rules() -> Rules {
 /// Gives a birth labels that its drawn value decides: few different ones, so that families share them.
 fn labelled(birth: Birth) -> Birth {
     let size = birth.payload.len();
-    let own = (size % 3 == 0).then(|| Label::new("size", (size % 5).to_string()));
+    let own = size
+        .is_multiple_of(3)
+        .then(|| Label::new("size", (size % 5).to_string()));
     Birth {
         labels: own.into_iter().collect(),
-        inherits_labels: size % 2 == 0,
+        inherits_labels: size.is_multiple_of(2),
         ..birth
     }
 }
