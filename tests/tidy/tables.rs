@@ -96,7 +96,7 @@ pub(crate) const FACADE: &[&[&str]] = &[
 /// Layers of the command line. Its parts name each other from where they stand; the demo is under all of them.
 pub(crate) const PROGRAM: &[&[&str]] = &[
     &["demo"],
-    &["exit", "print"],
+    &["exit", "named", "print"],
     &[
         "act", "bench", "document", "import", "look", "place", "site", "source", "tail", "watch",
     ],

@@ -64,7 +64,7 @@ journey('a key leads to its procedure, from the address and from the filter, als
   await becomes(async () => path(), '/2.0');
   await go('procedures/order-3');
   await until(() => page.getByText('No procedure with the key "order-3" is known.').isVisible(), 'it says so');
-});
+}, { expected: /404.*order-3/ });
 
 journey('1,200 rows come in pages, as they are scrolled to', async (page, go) => {
   await many({ wait: 'go' }, 1_200);

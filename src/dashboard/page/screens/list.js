@@ -157,9 +157,11 @@ function FilterBox({ filter, error }) {
     const word = text.trim();
     if (/^[^\s:"]+$/.test(word)) {
       try {
-        const found = await get('find', { key: word });
-        window.clearTimeout(timer.current);
-        if (found.procedure) return go(pageOf(found.id));
+        const { items: [found] } = await get('procedures', { filter: `key:"=${word.replaceAll('\\', '\\\\')}" state:live,ended`, limit: 1 });
+        if (found) {
+          window.clearTimeout(timer.current);
+          return go(pageOf(found.id));
+        }
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
       }
