@@ -107,7 +107,7 @@ pub use procession_actors::view::{
 };
 pub use procession_actors::{
     Accepts, AskError, CallContext, Child, ChildOutcome, Children, CodecError, Elapsed, ExportedEntry,
-    ExportedProcedure, ExportedStage, FamilyExport, Fence, Finished, GLOBAL_LIMIT, ImportError, JoinVerdict,
+    ExportedProcedure, ExportedStage, FamilyExport, Fence, Finished, GLOBAL_LIMIT, Hooks, ImportError, JoinVerdict,
     KindSettings, KindThresholds, Old, OrStageError, Procedure, ReadError, Signal, SignalOffer, StageContext,
     StageError, StartError, Step, StoreError, SubmitBound, SubmitError, Submitted, Supervisor, Thresholds, Token,
     Transient, UpgradeError,

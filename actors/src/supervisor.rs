@@ -1732,7 +1732,7 @@ impl Handler<HooksRan> for Supervisor {
 impl Supervisor {
     /// Calls the recovery hooks of this point. They are user code, so they run on the workers.
     fn call_recovery_hooks(&mut self, point: HookPoint) -> impl Future<Output = Result<Failed, StoreError>> + use<> {
-        let wanted = recovery_hooks::wanted(&self.kernel, &self.registry);
+        let wanted = recovery_hooks::wanted(&self.kernel, &self.registry, point);
         let mut worker = || self.dispatch.next_worker().cloned();
         let calls = wanted.into_iter().map(|hooked| (hooked, worker())).collect();
         recovery_hooks::call_all(calls, point, self.reader.clone(), Arc::clone(&self.registry))

@@ -8,9 +8,9 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use procession::messages::Submit;
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
 use procession::{
-    AskError, Builder, Children, Executor, Finished, JoinPolicy, Kind, KindSettings, ListFilter, Noop, OperatorRequest,
+    AskError, Builder, Children, Executor, Hooks, JoinPolicy, Kind, KindSettings, ListFilter, Noop, OperatorRequest,
     Pause, Procedure, ProcedureId, ProcedureState, RetryPolicy, Sequence, StageContext, StageError, StartError, Step,
-    Steps, SubmitError, Submitted, WaitReason,
+    Steps, SubmitError, WaitReason,
 };
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +46,6 @@ struct Place {
 
 impl Procedure for Job {
     const KIND: &'static str = "job";
-    const METRIC_HOOKS: bool = true;
     type Stage = u32;
     type Env = Place;
     type Output = String;
@@ -87,12 +86,10 @@ impl Procedure for Job {
         }
     }
 
-    fn on_submit(place: &Place, submitted: &Submitted) {
-        place.lab.note(format!("{} as {}", submitted.kind, place.name));
-    }
-
-    fn on_finish(place: &Place, finished: &Finished) {
-        place.lab.note(format!("{} as {} ends", finished.kind, place.name));
+    fn hooks() -> Hooks<Self> {
+        Hooks::<Self>::new()
+            .on_submit(|place, submitted| place.lab.note(format!("{} as {}", submitted.kind, place.name)))
+            .on_finish(|place, finished| place.lab.note(format!("{} as {} ends", finished.kind, place.name)))
     }
 }
 

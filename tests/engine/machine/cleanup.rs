@@ -161,7 +161,6 @@ struct Clumsy;
 
 impl procession::Procedure for Clumsy {
     const KIND: &'static str = "clumsy";
-    const CLEANUP: bool = true;
     type Stage = ();
     type Env = std::sync::Arc<std::sync::atomic::AtomicU32>;
     type Output = ();
@@ -184,9 +183,11 @@ impl procession::Procedure for Clumsy {
         Ok(())
     }
 
-    async fn completion_cleanup(&mut self, calls: &Self::Env) {
-        calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        panic!("clumsy");
+    fn hooks() -> procession::Hooks<Self> {
+        procession::Hooks::<Self>::new().completion_cleanup(async |_, calls| {
+            calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            panic!("clumsy");
+        })
     }
 }
 

@@ -161,15 +161,15 @@ kind_of_plan! {
     /// A plan that cleans up after its end, which the log shows as stage 0 of its name with a `~`.
     /// It waits, in its body, until the gate of that name is shut no more.
     Tidy, "tidy", rollback: true, attempts: 3, undo_attempts: 3, with: {
-        const CLEANUP: bool = true;
-
-        async fn completion_cleanup(&mut self, lab: &Lab) {
-            let name = format!("{}~", self.0.name);
-            let call = Call { name: name.clone(), stage: 0, undo: false, attempt: 1, value: self.0.value.clone() };
-            lab.called(procession::ProcedureId::root(0), call);
-            if self.0.tidies_late {
-                lab.gate(&name).await;
-            }
+        fn hooks() -> procession::Hooks<Self> {
+            procession::Hooks::<Self>::new().completion_cleanup(async |tidy, lab| {
+                let (plan, name) = (&tidy.0, format!("{}~", tidy.0.name));
+                let call = Call { name: name.clone(), stage: 0, undo: false, attempt: 1, value: plan.value.clone() };
+                lab.called(procession::ProcedureId::root(0), call);
+                if plan.tidies_late {
+                    lab.gate(&name).await;
+                }
+            })
         }
     }
 }
