@@ -501,7 +501,12 @@ fn unsafe_is_forbidden_in_every_package() -> Checked {
     let mut wrong = Vec::new();
     let packages = ["actors/Cargo.toml", "actors/kernel/Cargo.toml", "src/cli/Cargo.toml"];
     let packages = packages.map(|path| (path, "[lints]\nworkspace = true"));
-    let others = ["Cargo.toml", "tests/loom/Cargo.toml", "benches/peers/Cargo.toml"];
+    let others = [
+        "Cargo.toml",
+        "tests/api/Cargo.toml",
+        "tests/loom/Cargo.toml",
+        "benches/peers/Cargo.toml",
+    ];
     let others = others.map(|path| (path, "unsafe_code = \"forbid\""));
     let own = [("Cargo.toml", "[lints]\nworkspace = true")];
     for (path, text) in packages.into_iter().chain(others).chain(own) {
