@@ -18,7 +18,7 @@ use actix::prelude::*;
 use procession_actors::journal::{Space, codec};
 use procession_actors::messages::{
     self, Acknowledge, Archived, AwaitOutcome, Broadcast, Drain, Explain, Export, History, Limits, List, Locks, Query,
-    SendSignal, SendSignals, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree, Verdicts,
+    SendSignal, SendSignals, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree, Verdicts, Write,
 };
 use procession_actors::view::{
     ArchivedFamily, ChangeFeed, DrainReport, Explanation, HistoryPage, LatestFeed, ListFilter, LockView, Mailbox,
@@ -467,6 +467,56 @@ impl Executor {
             .get(Space::User(Key::from(space)), key.as_ref().to_vec())
             .await?;
         Ok(bytes.map(|bytes| codec::decode_user(&bytes)).transpose()?)
+    }
+
+    /// Puts a value of user data in a commit of its own, and returns once that is durable. Commits have one order: a
+    /// stage that begins afterwards reads the value, and of several writes of a key the last commit counts. To change a
+    /// value according to what it is, use a procedure with a lock: nothing keeps a stage from writing between
+    /// [`get`](Self::get) and this.
+    ///
+    /// ```
+    /// # #[actix_rt::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use procession::{Executor, Noop};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
+    /// executor.put("prices", "bread", &250_u32).await?;
+    /// assert_eq!(executor.get::<u32>("prices", "bread").await?, Some(250));
+    /// executor.delete("prices", "bread").await?;
+    /// assert_eq!(executor.get::<u32>("prices", "bread").await?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if the value cannot be encoded, or stored under this name (1 to 100 bytes) and key (1 to
+    /// 65,535 bytes); [`AskError::TooLarge`] if it has more than 32 MiB, or what
+    /// [`max_write_bytes`](Builder::max_write_bytes) says; [`AskError::NotNow`] if the engine drains, or has as many
+    /// keyspaces as it may. Nothing is written then. After any other error the value may have been written or not:
+    /// put it again.
+    pub async fn put<T: Serialize>(&self, space: &str, key: impl AsRef<[u8]>, value: &T) -> Result<(), AskError> {
+        self.write(Write::new().put(space, key, value)?).await
+    }
+
+    /// Deletes a value of user data in a commit of its own, and returns once that is durable. Otherwise like
+    /// [`put`](Self::put).
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put).
+    pub async fn delete(&self, space: &str, key: impl AsRef<[u8]>) -> Result<(), AskError> {
+        self.write(Write::new().delete(space, key)).await
+    }
+
+    /// Writes user data in one commit: all of it, or none. Otherwise like [`put`](Self::put).
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put), and [`AskError::BatchTooLarge`] for more than 10,000 writes, or what
+    /// [`max_writes`](Builder::max_writes) says.
+    pub async fn write(&self, write: Write) -> Result<(), AskError> {
+        self.ask(write).await
     }
 
     /// Reads all committed user data whose key begins with `prefix`, in the order of the keys.

@@ -553,12 +553,6 @@ impl<'a> CallContext<'a> {
         self.nothing_to_undo = true;
     }
 
-    /// Returns `true` if the store can keep user data under this name and key.
-    fn can_exist(&self, space: &str, key: &[u8]) -> bool {
-        let bounds = self.host.reader.bounds();
-        bounds.admits_space(space) && bounds.admits_key(key)
-    }
-
     /// Puts a value of user data in this stage's commit. The write is dropped if the stage fails, retries, panics or
     /// yields.
     ///
@@ -569,20 +563,7 @@ impl<'a> CallContext<'a> {
     pub fn put<T: Serialize>(&mut self, space: &str, key: impl AsRef<[u8]>, value: &T) -> Result<(), CodecError> {
         let key = key.as_ref();
         // The store would refuse this write, and with it the whole commit, which stops the engine.
-        if !self.can_exist(space, key) {
-            let bounds = self.host.reader.bounds();
-            let why = format!(
-                "the name has {} bytes of 1 to {}, the key {} of 1 to {}",
-                space.len(),
-                bounds.space_name,
-                key.len(),
-                bounds.key
-            );
-            return Err(CodecError {
-                what: "the value cannot be stored under this name and key",
-                why,
-            });
-        }
+        self.host.reader.bounds().check_user(space, key)?;
         let value = codec::encode_user(value)?;
         self.write(space, key, Some(value.as_slice().to_vec()));
         Ok(())
@@ -591,7 +572,7 @@ impl<'a> CallContext<'a> {
     /// Deletes a value of user data in this stage's commit.
     pub fn delete(&mut self, space: &str, key: impl AsRef<[u8]>) {
         // A name or key that cannot exist has nothing to delete.
-        if self.can_exist(space, key.as_ref()) {
+        if self.host.reader.bounds().check_user(space, key.as_ref()).is_ok() {
             self.write(space, key.as_ref(), None);
         }
     }

@@ -385,8 +385,8 @@ pub enum AskError {
         /// Limit in bytes.
         limit: usize,
     },
-    /// Too many signals were sent at once.
-    #[error("{size} signals at once are over the limit of {limit}; send them in several messages")]
+    /// Too many signals, or writes of user data, were sent at once.
+    #[error("{size} at once are over the limit of {limit}; send them in several messages")]
     BatchTooLarge {
         /// How many were sent.
         size: usize,

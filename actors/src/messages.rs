@@ -7,13 +7,13 @@ use std::time::Duration;
 use actix::prelude::*;
 use procession_kernel::{
     AuditEntry, Birth, Blob, Brood, BypassAs, BypassScope, EventName, HistoryEntry, Key, LimitKey, LimitUse, Operated,
-    OperatorRequest, Pause, ProcedureId, RevealScope, TraceParent, Verb,
+    OperatorRequest, Pause, ProcedureId, RevealScope, TraceParent, UserWrite, Verb,
 };
 use serde::Serialize;
 
 use crate::error::{AskError, CodecError, SubmitError};
 use crate::export::FamilyExport;
-use crate::journal::codec;
+use crate::journal::{StoreBounds, codec};
 use crate::procedure::Procedure;
 pub use crate::signal::SendSignal;
 use crate::step::{Children, birth_of};
@@ -223,6 +223,71 @@ impl Broadcast {
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(Key::from(key.into()));
         self
+    }
+}
+
+/// Writes user data in a commit of its own: all of it or none. Answered once it is durable.
+///
+/// The writes have the bounds of a stage's: 10,000 at most, with 32 MiB together, unless the builder says otherwise. A
+/// draining engine refuses them. Commits have one order: a stage that begins after the answer reads what was written.
+///
+/// ```
+/// # use procession_actors::CodecError;
+/// # use procession_actors::messages::Write;
+/// # fn main() -> Result<(), CodecError> {
+/// let moved = Write::new().delete("stock", "shelf-1").put("stock", "shelf-2", &12_u32)?;
+/// # drop(moved);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Message, Clone, Default)]
+#[rtype(result = "Result<(), AskError>")]
+pub struct Write {
+    pub(crate) writes: Vec<UserWrite>,
+}
+
+impl Write {
+    /// Starts with nothing to write.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Puts a value. The last write of a key counts.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the value cannot be encoded. A name or a key that the store cannot hold is refused when the
+    /// message is answered.
+    pub fn put<T: Serialize>(self, space: &str, key: impl AsRef<[u8]>, value: &T) -> Result<Self, CodecError> {
+        let value = codec::encode_user(value)?;
+        Ok(self.and(space, key.as_ref(), Some(value.as_slice().to_vec())))
+    }
+
+    /// Deletes a value. A key that does not exist is none to delete, and no error.
+    #[must_use]
+    pub fn delete(self, space: &str, key: impl AsRef<[u8]>) -> Self {
+        self.and(space, key.as_ref(), None)
+    }
+
+    fn and(mut self, space: &str, key: &[u8], value: Option<Vec<u8>>) -> Self {
+        self.writes.push(UserWrite {
+            space: Key::from(space),
+            key: key.to_vec(),
+            value,
+        });
+        self
+    }
+
+    /// Returns the writes that the store takes. A write that it refuses would fail the whole commit, and stop the engine.
+    pub(crate) fn checked(self, bounds: &StoreBounds) -> Result<Vec<UserWrite>, CodecError> {
+        let mut writes = self.writes;
+        for write in writes.iter().filter(|write| write.value.is_some()) {
+            bounds.check_user(write.space.as_str(), &write.key)?;
+        }
+        // What cannot exist needs no deletion.
+        writes.retain(|write| bounds.check_user(write.space.as_str(), &write.key).is_ok());
+        Ok(writes)
     }
 }
 

@@ -65,7 +65,7 @@ use crate::limiter::{Acquired, Limiter, LocksHeld, Served, Usage, Waiters};
 use crate::messages::{
     self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Drain, Export, History, HistoryPage, Limits, List,
     Locks, Operate, PollLatest, Query, ReadArchive, SendSignal, SendSignals, Submit, SubmitBatch, Subscribe,
-    SubscribeLatest, TakeSnapshot, Tree,
+    SubscribeLatest, TakeSnapshot, Tree, Write,
 };
 use crate::procedure_actor::{Report, Reported};
 use crate::queues::{BatchedInbox, CountedAddr, CountedMessage, InboxWake, Ordered, handle_counted};
@@ -538,6 +538,16 @@ impl Handler<Broadcast> for Supervisor {
         };
         let reply = self.request(event, ctx);
         Box::pin(replies::broadcast(reply, self.committed()))
+    }
+}
+
+impl Handler<Write> for Supervisor {
+    type Result = AskFuture<()>;
+
+    fn handle(&mut self, write: Write, ctx: &mut Self::Context) -> Self::Result {
+        let writes = write.checked(&self.reader.bounds()).map_err(AskError::from);
+        let reply = writes.and_then(|writes| self.request(|request| Event::Written(request, writes), ctx));
+        Box::pin(replies::done(reply, self.committed()))
     }
 }
 
@@ -2173,4 +2183,5 @@ handle_counted_requests! {
     messages::TakeSnapshot,
     messages::Tree,
     messages::Verdicts,
+    messages::Write,
 }

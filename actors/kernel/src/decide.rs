@@ -60,6 +60,7 @@ impl Kernel {
                 key,
             } => draft.broadcast(request, name, payload, key),
             Event::WaveDue(seq) => draft.wave_due(seq),
+            Event::Written(request, writes) => draft.written(request, writes),
             Event::Requested(request, verb, by, stored) => draft.requested(request, *verb, &by, stored),
             Event::Acknowledged(request, row) => draft.acknowledged(request, *row),
             Event::EvictionDue(doomed) => draft.eviction_due(doomed),

@@ -179,7 +179,8 @@ pub enum Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NotNow {
-    /// As many wait as may: signals for one procedure, broadcasts, subscribers, names that are closed.
+    /// As many are there as may be: signals for one procedure, broadcasts, subscribers, names that are closed,
+    /// keyspaces of user data.
     Full,
     /// The key stands for another request.
     KeyUsed,

@@ -292,6 +292,8 @@ pub enum Event {
         /// The sender's key.
         key: Option<Key>,
     },
+    /// A client writes user data in a commit of its own.
+    Written(RequestId, Vec<UserWrite>),
     /// More procedures that wait for the broadcast of this commit must be woken.
     WaveDue(Seq),
     /// An operator sends a request, with what the store holds about its target.

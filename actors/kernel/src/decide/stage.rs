@@ -137,7 +137,7 @@ impl Draft<'_> {
             ));
         }
         if leaves_effects(&report.outcome) {
-            self.check_writes(&report.writes)?;
+            self.check_writes(&report.writes).map_err(|excess| excess.to_string())?;
         }
         match &report.outcome {
             StageOutcome::Spawn { births, join, .. } => {

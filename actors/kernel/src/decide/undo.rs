@@ -96,7 +96,7 @@ impl Draft<'_> {
             report.note = None;
         }
         if report.outcome.is_ok() {
-            report.outcome = self.check_writes(&report.writes);
+            report.outcome = self.check_writes(&report.writes).map_err(|excess| excess.to_string());
         }
         let id = ProcedureId::new(scope.family, top.member);
         let (ending, error) = match &report.outcome {

@@ -423,6 +423,7 @@ fn asker(event: &Event) -> Option<RequestId> {
         Event::Submitted(request, _)
         | Event::Signalled(request, _)
         | Event::Broadcast { request, .. }
+        | Event::Written(request, _)
         | Event::Requested(request, ..)
         | Event::Acknowledged(request, _)
         | Event::DrainEnded(request) => Some(*request),
