@@ -54,22 +54,24 @@ impl HookQueue {
 
     /// Queues a call of `on_submit` for a kind that has it. Returns `false` if there is no room, and drops the call.
     pub(super) fn submitted(&mut self, place: usize, id: ProcedureId, at: Timestamp) -> bool {
-        self.push(place, |kind, hooks| {
-            let kind = kind.clone();
-            hooks.on_submit.then(|| HookCall::Submitted(Submitted { id, kind, at }))
-        })
+        match self.kinds.get(place) {
+            Some(Some((kind, hooks))) if hooks.on_submit => {
+                let kind = kind.clone();
+                self.push(HookCall::Submitted(Submitted { id, kind, at }))
+            }
+            Some(_) | None => true,
+        }
     }
 
     /// Queues a call of `on_finish` for a kind that has it. Returns `false` if there is no room, and drops the call.
     pub(super) fn finished(&mut self, place: usize, finished: Finished) -> bool {
-        self.push(place, |_, hooks| hooks.on_finish.then(|| HookCall::Finished(finished)))
+        match self.kinds.get(place) {
+            Some(Some((_, hooks))) if hooks.on_finish => self.push(HookCall::Finished(finished)),
+            Some(_) | None => true,
+        }
     }
 
-    fn push(&mut self, place: usize, call: impl FnOnce(&Kind, HookSet) -> Option<HookCall>) -> bool {
-        let Some(Some((kind, hooks))) = self.kinds.get(place) else {
-            return true;
-        };
-        let Some(call) = call(kind, *hooks) else { return true };
+    fn push(&mut self, call: HookCall) -> bool {
         let has_room = self.waiting.len() < WAITING;
         if has_room {
             self.waiting.push_back(call);
