@@ -119,10 +119,13 @@ fn written(shell: &mut Shell, writes: Vec<UserWrite>) -> (Answer, usize) {
     let decision = shell.kernel.decide(Timestamp(1), event.clone());
     let recorded = decision.durable().count();
     let effects = shell.feed(1, event);
-    let answer = effects.into_iter().find_map(|effect| match effect {
-        Effect::Requests(RequestEffect::Reply(to, answer)) if to == request => Some(answer),
-        _ => None,
+    let mut replies = effects.into_iter().filter_map(|effect| {
+        if let Effect::Requests(RequestEffect::Reply(to, answer)) = effect {
+            return Some((to, answer));
+        }
+        None
     });
+    let answer = replies.find_map(|(to, answer)| (to == request).then_some(answer));
     (answer.expect("every caller is answered"), recorded)
 }
 
