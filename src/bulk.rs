@@ -11,7 +11,7 @@ use actix::prelude::*;
 use futures::future::join_all;
 use procession_actors::messages::Operate;
 use procession_actors::{AskError, Procedure, StageContext, StageError, Step, Supervisor};
-use procession_kernel::{Operated, OperatorRequest, Pause, ProcedureId, RetryPolicy, Verb};
+use procession_kernel::{Operated, OperatorRequest, PauseScope, ProcedureId, RetryPolicy, Verb};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -47,8 +47,8 @@ impl BulkVerb {
     #[must_use]
     pub const fn of(self, id: ProcedureId) -> Verb {
         match self {
-            Self::Pause => Verb::Pause(Pause::One(id)),
-            Self::Resume => Verb::Resume(Pause::One(id)),
+            Self::Pause => Verb::Pause(PauseScope::One(id)),
+            Self::Resume => Verb::Resume(PauseScope::One(id)),
             Self::Retry => Verb::RetryNow(id),
             Self::Abort => Verb::Abort(id),
             Self::RetryUndo => Verb::RetryUndo(id),

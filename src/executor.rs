@@ -2,15 +2,18 @@
 
 mod builder;
 mod operate;
+mod place;
+mod signal;
 mod submission;
 
 pub use builder::Builder;
+pub use place::JournalPlace;
+pub use signal::OutgoingSignal;
 pub use submission::Submission;
 
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +21,7 @@ use actix::prelude::*;
 use procession_actors::journal::{Space, codec};
 use procession_actors::messages::{
     self, Acknowledge, Archived, AwaitOutcome, Broadcast, Drain, Explain, Export, History, Limits, List, Locks, Query,
-    SendSignal, SendSignals, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree, Verdicts, Write,
+    SendSignal, SendSignals, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree, Verdicts, WriteUserData,
 };
 use procession_actors::view::{
     ArchivedFamily, ChangeFeed, DrainReport, Explanation, HistoryPage, LatestFeed, ListFilter, LockView, Mailbox,
@@ -56,7 +59,7 @@ impl fmt::Debug for Executor {
 }
 
 impl Executor {
-    /// Begins to set up an engine whose journal is in this directory.
+    /// Begins to set up an engine whose journal is in this directory, or in this store.
     ///
     /// ```
     /// use procession::{Executor, Noop};
@@ -71,8 +74,8 @@ impl Executor {
     /// })
     /// # }
     /// ```
-    pub fn builder(directory: impl Into<PathBuf>) -> Builder {
-        Builder::new(directory.into())
+    pub fn builder(journal: impl Into<JournalPlace>) -> Builder {
+        Builder::new(journal.into())
     }
 
     pub(crate) fn new(engine: Engine) -> Self {
@@ -261,7 +264,7 @@ impl Executor {
         before: Option<u32>,
         limit: usize,
     ) -> Result<HistoryPage, AskError> {
-        self.ask(messages::HistoryPage { id, before, limit }).await
+        self.ask(messages::ReadHistoryPage { id, before, limit }).await
     }
 
     /// Copies everything that the journal holds of a family, live, finished or quarantined.
@@ -283,26 +286,11 @@ impl Executor {
         self.ask(Archived).await
     }
 
-    /// Sends a signal; gives its number once it is durable. A sender that got no
-    /// answer repeats it with the same key.
-    ///
-    /// # Errors
-    ///
-    /// [`AskError::Finished`] if the procedure has ended, [`AskError::Unknown`] if it is not known;
-    /// [`AskError::NotAccepted`] if its kind does not [accept](Procedure::accepts) the signal.
-    pub async fn signal<T: Serialize>(
-        &self,
-        id: ProcedureId,
-        name: &str,
-        payload: &T,
-        key: Option<&str>,
-    ) -> Result<u32, AskError> {
-        let mut signal = SendSignal::new(id, name, payload)?;
-        if let Some(key) = key {
-            signal = signal.key(key);
-        }
-        self.engine.admit_signals(std::slice::from_ref(&signal)).await?;
-        self.ask(signal).await
+    /// Sends a signal. Await the result: it is the signal's number, once the signal is durable. A sender that got no
+    /// answer repeats it with the same [`key`](OutgoingSignal::key).
+    #[must_use = "a signal is not sent until it is awaited"]
+    pub fn signal<T: Serialize>(&self, id: ProcedureId, name: &str, payload: &T) -> OutgoingSignal {
+        OutgoingSignal::new(self.clone(), SendSignal::new(id, name, payload))
     }
 
     /// Sends signals in one commit: all of them or none. Returns their numbers once they are durable.
@@ -321,7 +309,7 @@ impl Executor {
     ///
     /// [`AskError::Finished`] if the procedure has ended, [`AskError::Unknown`] if it is not known.
     pub async fn mailbox(&self, id: ProcedureId) -> Result<Mailbox, AskError> {
-        self.ask(messages::Mailbox(id)).await
+        self.ask(messages::ReadMailbox(id)).await
     }
 
     /// Wakes all who wait for this event now; gives how many. It is not kept.
@@ -496,7 +484,7 @@ impl Executor {
     /// keyspaces as it may. Nothing is written then. After any other error the value may have been written or not:
     /// put it again.
     pub async fn put<T: Serialize>(&self, space: &str, key: impl AsRef<[u8]>, value: &T) -> Result<(), AskError> {
-        self.write(Write::new().put(space, key, value)?).await
+        self.write(WriteUserData::new().put(space, key, value)?).await
     }
 
     /// Deletes a value of user data in a commit of its own, and returns once that is durable. Otherwise like
@@ -506,7 +494,7 @@ impl Executor {
     ///
     /// As [`put`](Self::put).
     pub async fn delete(&self, space: &str, key: impl AsRef<[u8]>) -> Result<(), AskError> {
-        self.write(Write::new().delete(space, key)).await
+        self.write(WriteUserData::new().delete(space, key)).await
     }
 
     /// Writes user data in one commit: all of it, or none. Otherwise like [`put`](Self::put).
@@ -515,7 +503,7 @@ impl Executor {
     ///
     /// As [`put`](Self::put), and [`AskError::BatchTooLarge`] for more than 10,000 writes, or what
     /// [`max_writes`](Builder::max_writes) says.
-    pub async fn write(&self, write: Write) -> Result<(), AskError> {
+    pub async fn write(&self, write: WriteUserData) -> Result<(), AskError> {
         self.ask(write).await
     }
 

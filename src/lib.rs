@@ -92,7 +92,7 @@ pub mod testkit;
 pub mod views;
 
 pub use bulk::{Bulk, BulkEngine, BulkOutcome, BulkReport, BulkStage, BulkVerb};
-pub use executor::{Builder, Executor, Submission};
+pub use executor::{Builder, Executor, JournalPlace, OutgoingSignal, Submission};
 pub use handle::{Handle, ProcedureError};
 pub use history::{DecodeStage, note};
 pub use noop::Noop;
@@ -116,7 +116,7 @@ pub use procession_kernel::{
     AbortAnswer, Act, AuditEntry, BypassAs, BypassScope, Cause, CauseKind, Changed, ChildPermits, Deadlock, Ending,
     Epoch, HistoryDetail, HistoryEntry, Hold, JoinPolicy, Key, Kind, LimitKey, LimitUse, Link, LockMode, LockNeed,
     LockPath, MAX_OVERTAKES, Mark, NotNow, NotUndone, OnFailure, OnTimeout, Operated, OperatorRequest,
-    ParseTraceParentError, Pause, Plan, ProcedureId, ProcedureState, RetryPolicy, RevealScope, Seq, StateSnapshot,
+    ParseTraceParentError, PauseScope, Plan, ProcedureId, ProcedureState, RetryPolicy, RevealScope, Seq, StateSnapshot,
     Timestamp, TraceParent, UnknownVerb, Verb, VerbName, WaitReason, WaitingFor, WakeSource, fingerprint,
 };
 pub use sequence::{Sequence, SequenceStage, StepContext, Steps, UnknownSteps};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use actix::prelude::*;
 use procession_kernel::{
     AuditEntry, Birth, Blob, Brood, BypassAs, BypassScope, EventName, HistoryEntry, Key, LimitKey, LimitUse, Operated,
-    OperatorRequest, Pause, ProcedureId, RevealScope, TraceParent, UserWrite, Verb,
+    OperatorRequest, PauseScope, ProcedureId, RevealScope, TraceParent, UserWrite, Verb,
 };
 use serde::Serialize;
 
@@ -149,7 +149,7 @@ pub struct History(pub ProcedureId);
 /// Asks for a page of a family's history, newest first.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<view::HistoryPage, AskError>")]
-pub struct HistoryPage {
+pub struct ReadHistoryPage {
     /// Any member of the family.
     pub id: ProcedureId,
     /// Returns only entries with a lower number; `None` begins with the newest.
@@ -192,7 +192,7 @@ pub struct SendSignals(pub Vec<SendSignal>);
 /// Asks which signals a procedure has yet to consume, and which events it takes no further signals of.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<view::Mailbox, AskError>")]
-pub struct Mailbox(pub ProcedureId);
+pub struct ReadMailbox(pub ProcedureId);
 
 /// Wakes every procedure that waits for an event, when the broadcast commits, in the order in which they began to wait
 /// (HBase's `ProcedureEvent`). The broadcast is not kept. Answered with the number of procedures it woke.
@@ -233,20 +233,20 @@ impl Broadcast {
 ///
 /// ```
 /// # use procession_actors::CodecError;
-/// # use procession_actors::messages::Write;
+/// # use procession_actors::messages::WriteUserData;
 /// # fn main() -> Result<(), CodecError> {
-/// let moved = Write::new().delete("stock", "shelf-1").put("stock", "shelf-2", &12_u32)?;
+/// let moved = WriteUserData::new().delete("stock", "shelf-1").put("stock", "shelf-2", &12_u32)?;
 /// # drop(moved);
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Message, Clone, Default)]
 #[rtype(result = "Result<(), AskError>")]
-pub struct Write {
+pub struct WriteUserData {
     pub(crate) writes: Vec<UserWrite>,
 }
 
-impl Write {
+impl WriteUserData {
     /// Starts with nothing to write.
     #[must_use]
     pub fn new() -> Self {
@@ -297,10 +297,10 @@ impl Write {
 /// ```
 /// # use actix::Addr;
 /// # use procession_actors::{Supervisor, messages::Operate};
-/// # use procession_kernel::{OperatorRequest, Pause};
+/// # use procession_kernel::{OperatorRequest, PauseScope};
 /// # async fn pause_all(supervisor: Addr<Supervisor>) -> Result<(), Box<dyn std::error::Error>> {
 /// let by = OperatorRequest::new("ann", "the disk is full");
-/// let paused = supervisor.send(Operate::pause(Pause::All, by)).await??;
+/// let paused = supervisor.send(Operate::pause(PauseScope::All, by)).await??;
 /// println!("{} procedures were paused", paused.changed);
 /// # Ok(())
 /// # }
@@ -324,13 +324,13 @@ impl Operate {
 
     /// Pauses a procedure with all its descendants, a kind, or everything. A running stage ends first.
     #[must_use]
-    pub const fn pause(what: Pause, by: OperatorRequest) -> Self {
+    pub const fn pause(what: PauseScope, by: OperatorRequest) -> Self {
         Self::new(Verb::Pause(what), by)
     }
 
     /// Resumes a procedure that was paused by an operator, as poison, or for running one stage too often in a row.
     #[must_use]
-    pub const fn resume(what: Pause, by: OperatorRequest) -> Self {
+    pub const fn resume(what: PauseScope, by: OperatorRequest) -> Self {
         Self::new(Verb::Resume(what), by)
     }
 

@@ -63,9 +63,9 @@ use crate::journal::encode::LastLook;
 use crate::journal::{Appended, Batch, Journal, Reader};
 use crate::limiter::{Acquired, Limiter, LocksHeld, Served, Usage, Waiters};
 use crate::messages::{
-    self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Drain, Export, History, HistoryPage, Limits, List,
-    Locks, Operate, PollLatest, Query, ReadArchive, SendSignal, SendSignals, Submit, SubmitBatch, Subscribe,
-    SubscribeLatest, TakeSnapshot, Tree, Write,
+    self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Drain, Export, History, Limits, List, Locks, Operate,
+    PollLatest, Query, ReadArchive, ReadHistoryPage, SendSignal, SendSignals, Submit, SubmitBatch, Subscribe,
+    SubscribeLatest, TakeSnapshot, Tree, WriteUserData,
 };
 use crate::procedure_actor::{Report, Reported};
 use crate::queues::{BatchedInbox, CountedAddr, CountedMessage, InboxWake, Ordered, handle_counted};
@@ -514,10 +514,10 @@ impl Handler<SendSignals> for Supervisor {
     }
 }
 
-impl Handler<messages::Mailbox> for Supervisor {
+impl Handler<messages::ReadMailbox> for Supervisor {
     type Result = AskFuture<view::Mailbox>;
 
-    fn handle(&mut self, messages::Mailbox(id): messages::Mailbox, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, messages::ReadMailbox(id): messages::ReadMailbox, _: &mut Self::Context) -> Self::Result {
         let mailbox = view::Mailbox::of(&self.kernel, id);
         self.query(async move |committed| match mailbox {
             Some(mailbox) => Ok(mailbox),
@@ -541,10 +541,10 @@ impl Handler<Broadcast> for Supervisor {
     }
 }
 
-impl Handler<Write> for Supervisor {
+impl Handler<WriteUserData> for Supervisor {
     type Result = AskFuture<()>;
 
-    fn handle(&mut self, write: Write, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, write: WriteUserData, ctx: &mut Self::Context) -> Self::Result {
         let writes = write.checked(&self.reader.bounds()).map_err(AskError::from);
         let reply = writes.and_then(|writes| self.request(|request| Event::Written(request, writes), ctx));
         Box::pin(replies::done(reply, self.committed()))
@@ -894,10 +894,14 @@ impl Handler<History> for Supervisor {
     }
 }
 
-impl Handler<HistoryPage> for Supervisor {
+impl Handler<ReadHistoryPage> for Supervisor {
     type Result = Queried<view::HistoryPage>;
 
-    fn handle(&mut self, HistoryPage { id, before, limit }: HistoryPage, _: &mut Self::Context) -> Self::Result {
+    fn handle(
+        &mut self,
+        ReadHistoryPage { id, before, limit }: ReadHistoryPage,
+        _: &mut Self::Context,
+    ) -> Self::Result {
         self.query(move |committed| async move {
             let root = committed.row(ProcedureId::root(id.family)).await?;
             root.ok_or(AskError::Unknown(id))?;
@@ -2167,11 +2171,11 @@ handle_counted_requests! {
     messages::Export,
     messages::SubscribeLatest,
     messages::History,
-    messages::HistoryPage,
+    messages::ReadHistoryPage,
     messages::Limits,
     messages::List,
     messages::Locks,
-    messages::Mailbox,
+    messages::ReadMailbox,
     messages::Operate,
     messages::Query,
     messages::ReadArchive,
@@ -2183,5 +2187,5 @@ handle_counted_requests! {
     messages::TakeSnapshot,
     messages::Tree,
     messages::Verdicts,
-    messages::Write,
+    messages::WriteUserData,
 }

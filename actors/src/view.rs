@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use procession_kernel::{
-    Blob, Cause, Ended, Epoch, HistoryEntry, Key, Kind, LockMode, LockNeed, LockPath, Mark, NotUndone, Pause,
+    Blob, Cause, Ended, Epoch, HistoryEntry, Key, Kind, LockMode, LockNeed, LockPath, Mark, NotUndone, PauseScope,
     ProcedureId, ProcedureState, Row, Seq, Timestamp, TraceParent, WaitReason,
 };
 use serde::de::DeserializeOwned;
@@ -425,7 +425,7 @@ pub struct Snapshot {
     /// How long the newest 1,000 syncs of the store took. `None` if there was no sync, or the store does not report it.
     pub sync_times: Option<SyncTimes>,
     /// The kinds that are paused, or everything.
-    pub paused: Vec<Pause>,
+    pub paused: Vec<PauseScope>,
     /// The batch that reached the disk last.
     pub last_batch: BatchUse,
     /// The longest time for which the supervisor did one thing since the engine started, by the machine's clock.

@@ -13,7 +13,8 @@ use procession_actors::AskError;
 use procession_actors::journal::codec;
 use procession_actors::messages::Operate;
 use procession_kernel::{
-    AbortAnswer, Blob, BypassAs, BypassScope, EventName, Kind, Operated, Pause, Plan, ProcedureId, Seq, Verb, VerbName,
+    AbortAnswer, Blob, BypassAs, BypassScope, EventName, Kind, Operated, PauseScope, Plan, ProcedureId, Seq, Verb,
+    VerbName,
 };
 use serde_json::{Value, json};
 
@@ -89,8 +90,8 @@ async fn operate(
         BypassScope::Alone
     };
     let verb = match verb {
-        VerbName::Pause => Verb::Pause(Pause::One(id)),
-        VerbName::Resume => Verb::Resume(Pause::One(id)),
+        VerbName::Pause => Verb::Pause(PauseScope::One(id)),
+        VerbName::Resume => Verb::Resume(PauseScope::One(id)),
         VerbName::RetryNow => Verb::RetryNow(id),
         VerbName::Abort => Verb::Abort(id),
         VerbName::RetryUndo => Verb::RetryUndo(id),
@@ -147,7 +148,7 @@ pub(super) async fn many(request: HttpRequest, body: Body, state: web::Data<Stat
     };
     caller.need(Right::Operate)?;
     let by = Request::read(&request, body, &caller.0)?.by;
-    let verb = make(kind.map_or(Pause::All, Pause::Kind));
+    let verb = make(kind.map_or(PauseScope::All, PauseScope::Kind));
     let is_dry = by.dry_run;
     let operated = state.executor.operate(Operate { verb, by }).await?;
     answer(&state, &operated, is_dry, None)
@@ -171,7 +172,7 @@ async fn drain(state: &State, mut asked: Request) -> Answer {
     let is_dry = asked.by.dry_run;
     let until = state.now().after(deadline);
     state.moment()?;
-    let operated = state.executor.drain_by(deadline, asked.by).await?;
+    let operated = state.executor.operate(Operate::drain(deadline, asked.by)).await?;
     let mut body = shown(&operated, is_dry, Some(this));
     if let Some(body) = body.as_object_mut() {
         let drain = json!({

@@ -9,17 +9,16 @@ use procession_actors::clock::Clock;
 use procession_actors::journal::{EmbeddedStore, JournalStore, SyncMode};
 use procession_actors::offline::{Importer, Offline};
 use procession_actors::{
-    Engine, GLOBAL_LIMIT, KindSettings, Placement, Procedure, Registry, Settings, StartError, Thresholds,
+    Engine, GLOBAL_LIMIT, KindSettings, Placement, Procedure, Registry, Settings, StartError, StoreError, Thresholds,
 };
 use procession_kernel::{Kind, LimitKey};
 
-use super::Executor;
+use super::{Executor, JournalPlace};
 use crate::bulk::{Bulk, BulkEngine};
 
 /// Settings of an engine that is not started yet.
 pub struct Builder {
-    directory: PathBuf,
-    store: Option<Arc<dyn JournalStore>>,
+    place: JournalPlace,
     sync: SyncMode,
     checkpoint_bytes: usize,
     registry: Registry,
@@ -29,8 +28,7 @@ pub struct Builder {
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
-            .field("directory", &self.directory)
-            .field("own_store", &self.store.is_some())
+            .field("journal", &self.place)
             .field("sync", &self.sync)
             .field("placement", &self.settings.placement)
             .field("limits", &self.settings.limits)
@@ -39,10 +37,9 @@ impl fmt::Debug for Builder {
 }
 
 impl Builder {
-    pub(super) fn new(directory: PathBuf) -> Self {
+    pub(super) fn new(place: JournalPlace) -> Self {
         Self {
-            directory,
-            store: None,
+            place,
             sync: SyncMode::Data,
             checkpoint_bytes: EmbeddedStore::CHECKPOINT_BYTES,
             registry: Registry::default(),
@@ -271,7 +268,7 @@ impl Builder {
         self
     }
 
-    /// Chooses when the journal syncs. Default [`SyncMode::Data`]; anything less
+    /// Chooses when the journal in a directory syncs; a store of your own does so by itself. Default [`SyncMode::Data`]; anything less
     /// gives up durability, and is for measurements.
     #[must_use]
     pub fn sync(mut self, sync: SyncMode) -> Self {
@@ -280,7 +277,7 @@ impl Builder {
     }
 
     /// Sets at how many bytes of commits, their index in memory included, the journal puts the newest version of
-    /// what they wrote into tables. Default 24 MiB. Fewer take less memory and make a start faster; of more, more is
+    /// what they wrote into tables. Default 24 MiB; a store of your own has its own way. Fewer take less memory and make a start faster; of more, more is
     /// written over before it is written out. Up to three times as many are kept meanwhile; then commits wait.
     #[must_use]
     pub fn checkpoint_at(mut self, bytes: usize) -> Self {
@@ -288,19 +285,13 @@ impl Builder {
         self
     }
 
-    /// Uses this store in place of the one in the directory; what is said of the latter does not count then.
-    /// The engine closes it when it ends, also in a start that is refused.
-    #[must_use]
-    pub fn store(mut self, store: Arc<dyn JournalStore>) -> Self {
-        self.store = Some(store);
-        self
-    }
-
     /// Tells whether the engine will use this very store.
     #[cfg(feature = "testkit")]
     pub(crate) fn uses_store(&self, store: &Arc<dyn JournalStore>) -> bool {
-        let is_it = |own: &Arc<dyn JournalStore>| std::ptr::addr_eq(Arc::as_ptr(own), Arc::as_ptr(store));
-        self.store.as_ref().is_some_and(is_it)
+        match &self.place {
+            JournalPlace::Store(own) => std::ptr::addr_eq(Arc::as_ptr(own), Arc::as_ptr(store)),
+            JournalPlace::Directory(_) => false,
+        }
     }
 
     /// Uses this clock in place of the system's.
@@ -351,9 +342,9 @@ impl Builder {
     /// [`StartError`] if the journal is held by another engine, damaged, or
     /// written by a newer release; each says what to do.
     pub async fn start(mut self) -> Result<Executor, StartError> {
-        let store = match self.store {
-            Some(store) => store,
-            None => open(self.directory, self.sync, self.checkpoint_bytes).await?,
+        let store = match self.place {
+            JournalPlace::Store(store) => store,
+            JournalPlace::Directory(directory) => open(directory, self.sync, self.checkpoint_bytes).await?,
         };
         let bulk = BulkEngine::default();
         self.registry.register::<Bulk>(bulk.clone());
@@ -367,9 +358,19 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`StartError`] if an engine holds it, or if it is damaged or missing.
+    /// [`StartError`] if an engine holds it, if it is damaged or missing, or if it is in a store of your own: only the
+    /// embedded journal is read offline.
     pub async fn offline(self) -> Result<Offline, StartError> {
-        let directory = self.directory;
+        let JournalPlace::Directory(directory) = self.place else {
+            let (place, why) = (
+                "a store of your own",
+                "only the embedded journal, in a directory, is read offline",
+            );
+            return Err(StartError::Store(StoreError::Io {
+                place: place.to_owned(),
+                why: why.to_owned(),
+            }));
+        };
         let opened = actix_rt::task::spawn_blocking(move || Offline::open(&directory)).await;
         Ok(opened.map_err(|error| StartError::Thread(error.to_string()))??)
     }
@@ -378,7 +379,7 @@ impl Builder {
     /// exported. It is held until the value is dropped.
     ///
     /// ```
-    /// use procession::{OperatorRequest, Executor, Pause};
+    /// use procession::{OperatorRequest, Executor, PauseScope};
     /// # use procession::{Procedure, StageContext, StageError, Step};
     /// # use serde::{Deserialize, Serialize};
     /// # use std::time::Duration;
@@ -417,8 +418,8 @@ impl Builder {
     ///
     /// let executor = Executor::builder(&here).register::<Greet>(()).start().await?;
     /// assert!(executor.status(id).await?.paused);
-    /// executor.resume(Pause::One(id), by).await?;
-    /// executor.signal(id, "go", &(), None).await?;
+    /// executor.resume(PauseScope::One(id), by).await?;
+    /// executor.signal(id, "go", &()).await?;
     /// assert_eq!(executor.handle::<Greet>(id).await?, "hello, ann");
     /// # Ok(()) })
     /// # }
@@ -428,10 +429,10 @@ impl Builder {
     ///
     /// [`StartError`] if an engine holds it, or if it is damaged or missing.
     pub async fn importer(self) -> Result<Importer, StartError> {
-        if let Some(store) = self.store {
-            return Ok(Importer::on(store, self.settings.clock));
-        }
-        let directory = self.directory;
+        let directory = match self.place {
+            JournalPlace::Store(store) => return Ok(Importer::on(store, self.settings.clock)),
+            JournalPlace::Directory(directory) => directory,
+        };
         let opened = actix_rt::task::spawn_blocking(move || Importer::open(&directory)).await;
         Ok(opened.map_err(|error| StartError::Thread(error.to_string()))??)
     }

@@ -299,7 +299,7 @@ impl<S: 'static> Check<S> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
     /// let check = check.client(async |(), run, id| {
     ///     // It is too late or not; both are well.
-    ///     run.executor.abort(id, "ann", "a mistake").await.ok();
+    ///     run.executor.abort(id, procession::OperatorRequest::new("ann", "a mistake")).await.ok();
     ///     Ok(())
     /// });
     /// check.crash_at_every_commit()?;

@@ -65,7 +65,7 @@ pub(crate) async fn carry_out(run: &Run, order: Order) -> Result<Value, Trouble>
             Ok(json!(count))
         }
         Order::Signal { id, event } => {
-            run.executor.signal(id.parse()?, &event, &"now", None).await?;
+            run.executor.signal(id.parse()?, &event, &"now").await?;
             run.settle().await;
             Ok(Value::Null)
         }

@@ -158,7 +158,7 @@ fn signals_of_one_count_for_it_alone() -> Outcome {
         rest(&executor, parent).await?;
         for member in 1..=2 {
             let id = ProcedureId::new(parent.family, member);
-            let sent = (0..each).map(|_| executor.signal(id, "noise", &(), None));
+            let sent = (0..each).map(|_| executor.signal(id, "noise", &()).into_future());
             let sent = futures::stream::iter(sent).buffer_unordered(2_000);
             sent.try_collect::<Vec<_>>().await?;
         }

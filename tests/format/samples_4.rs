@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use procession_kernel::{
     AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, Cause, CauseKind, Ending, EventName, Gate,
-    GraphNode, HistoryEntry, InFlight, JoinPolicy, Kind, LimitKey, Pause, ProcedureId, ProcedureState, Question,
+    GraphNode, HistoryEntry, InFlight, JoinPolicy, Kind, LimitKey, PauseScope, ProcedureId, ProcedureState, Question,
     Record, RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake,
 };
 
@@ -244,10 +244,10 @@ pub(crate) fn acts() -> Vec<Sample> {
     let id = ProcedureId::new(42, 3);
     let bypass = |scope, outcome| Verb::Bypass(id, scope, outcome);
     let verbs = [
-        Verb::Pause(Pause::One(id)),
-        Verb::Pause(Pause::Kind(Kind::from("copy"))),
-        Verb::Pause(Pause::All),
-        Verb::Resume(Pause::All),
+        Verb::Pause(PauseScope::One(id)),
+        Verb::Pause(PauseScope::Kind(Kind::from("copy"))),
+        Verb::Pause(PauseScope::All),
+        Verb::Resume(PauseScope::All),
         Verb::RetryNow(id),
         bypass(BypassScope::Alone, BypassAs::Success),
         bypass(BypassScope::Descendants, BypassAs::Output(Blob::default())),

@@ -11,7 +11,7 @@ use crate::id::{Epoch, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
 use crate::record::{KeyEntry, Record};
 use crate::retry::RetryPolicy;
 use crate::row::Row;
-use crate::wait::{Pause, WaitReason};
+use crate::wait::{PauseScope, WaitReason};
 use crate::waiters::Waiters;
 
 /// How much history a kind leaves.
@@ -220,7 +220,7 @@ pub struct Kernel {
     pub(crate) in_flight: usize,
     pub(crate) late: u64,
     pub(crate) found: u64,
-    pub(crate) pauses: BTreeSet<Pause>,
+    pub(crate) pauses: BTreeSet<PauseScope>,
     pub(crate) audits: VecDeque<u64>,
     pub(crate) next_audit: u64,
     pub(crate) requests: BTreeMap<Key, AuditEntry>,
@@ -404,7 +404,7 @@ impl Kernel {
 
     /// Returns the pauses of kinds and of everything.
     #[must_use]
-    pub const fn pauses(&self) -> &BTreeSet<Pause> {
+    pub const fn pauses(&self) -> &BTreeSet<PauseScope> {
         &self.pauses
     }
 

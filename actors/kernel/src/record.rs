@@ -10,7 +10,7 @@ use crate::cause::NotUndone;
 use crate::history::HistoryEntry;
 use crate::id::{Blob, Epoch, EventName, Key, LimitKey, ProcedureId, Seq, Timestamp};
 use crate::row::Row;
-use crate::wait::{Pause, SignalEntry};
+use crate::wait::{PauseScope, SignalEntry};
 use crate::waiters::Broadcast;
 
 /// A write of user data, made in the commit of the stage that requested it.
@@ -109,7 +109,7 @@ pub enum Record {
     /// All waiters of the broadcast of that commit are woken.
     BroadcastOver(Seq),
     /// A pause begins or ends.
-    Pause(Pause, bool),
+    Pause(PauseScope, bool),
     /// A quarantined family was moved to the archive, as these bytes.
     Archived(u64, Blob),
     /// The capacity of a limit; `None` is unlimited.

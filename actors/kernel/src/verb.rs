@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::id::{Blob, EventName, LimitKey, ProcedureId};
-use crate::wait::Pause;
+use crate::wait::PauseScope;
 
 /// The members of a family that end with a bypassed procedure. Append-only: the short names are stored on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,10 +65,10 @@ pub enum Verb {
     Abort(ProcedureId),
     /// Start no more stages and undos of what it names.
     #[serde(rename = "p")]
-    Pause(Pause),
+    Pause(PauseScope),
     /// Resume what was paused by an operator, as poison, or for running one stage too often.
     #[serde(rename = "r")]
-    Resume(Pause),
+    Resume(PauseScope),
     /// End a backoff, or the rest of a procedure that waits for an operator. Failed attempts stay counted.
     #[serde(rename = "n")]
     RetryNow(ProcedureId),
@@ -245,8 +245,8 @@ impl Verb {
     pub const fn target(&self) -> Option<ProcedureId> {
         match self {
             Self::Abort(id)
-            | Self::Pause(Pause::One(id))
-            | Self::Resume(Pause::One(id))
+            | Self::Pause(PauseScope::One(id))
+            | Self::Resume(PauseScope::One(id))
             | Self::RetryNow(id)
             | Self::Bypass(id, ..)
             | Self::RetryUndo(id)
@@ -417,10 +417,10 @@ impl Act {
 
     /// Returns what the act paused. An import may have paused its root.
     #[must_use]
-    pub fn paused(&self) -> Option<Pause> {
+    pub fn paused(&self) -> Option<PauseScope> {
         match self {
             Self::Operate(Verb::Pause(what)) => Some(what.clone()),
-            Self::Import(family) => Some(Pause::One(ProcedureId::root(*family))),
+            Self::Import(family) => Some(PauseScope::One(ProcedureId::root(*family))),
             Self::Operate(_) | Self::Broadcast(_) => None,
         }
     }
@@ -452,11 +452,11 @@ impl Act {
     }
 }
 
-fn paused_in(words: &str) -> Option<Pause> {
+fn paused_in(words: &str) -> Option<PauseScope> {
     match words.strip_prefix("the kind ") {
-        Some(kind) => Some(Pause::Kind(kind.into())),
-        None if words == "everything" => Some(Pause::All),
-        None => words.parse().ok().map(Pause::One),
+        Some(kind) => Some(PauseScope::Kind(kind.into())),
+        None if words == "everything" => Some(PauseScope::All),
+        None => words.parse().ok().map(PauseScope::One),
     }
 }
 
@@ -498,9 +498,9 @@ mod tests {
         let id = ProcedureId::new(7, 2);
         let acts = [
             Act::Operate(Verb::Abort(id)),
-            Act::Operate(Verb::Pause(Pause::One(id))),
-            Act::Operate(Verb::Pause(Pause::Kind("a kind of its own".into()))),
-            Act::Operate(Verb::Pause(Pause::All)),
+            Act::Operate(Verb::Pause(PauseScope::One(id))),
+            Act::Operate(Verb::Pause(PauseScope::Kind("a kind of its own".into()))),
+            Act::Operate(Verb::Pause(PauseScope::All)),
             Act::Import(7),
         ];
         for act in acts {

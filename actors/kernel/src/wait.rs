@@ -144,7 +144,7 @@ impl WaitReason {
     }
 }
 
-impl fmt::Display for Pause {
+impl fmt::Display for PauseScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::One(id) => write!(f, "{id}"),
@@ -165,7 +165,7 @@ impl From<Lacking> for WaitReason {
 
 /// What an operator pauses or resumes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Pause {
+pub enum PauseScope {
     /// This procedure and all its descendants.
     #[serde(rename = "o")]
     One(crate::id::ProcedureId),

@@ -1,6 +1,6 @@
 //! Converts records to writes: the only place that knows which record is stored under which key.
 
-use procession_kernel::{Blob, Epoch, EvictedFamily, Pause, ProcedureId, Record, Seq, SignalEntry};
+use procession_kernel::{Blob, Epoch, EvictedFamily, PauseScope, ProcedureId, Record, Seq, SignalEntry};
 use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
@@ -200,15 +200,15 @@ fn broadcast_key(seq: Seq) -> Vec<u8> {
     key
 }
 
-fn pause_key(what: &Pause) -> Vec<u8> {
+fn pause_key(what: &PauseScope) -> Vec<u8> {
     let mut key = META_PAUSE.to_vec();
     match what {
-        Pause::All => key.push(b'*'),
-        Pause::Kind(kind) => {
+        PauseScope::All => key.push(b'*'),
+        PauseScope::Kind(kind) => {
             key.extend_from_slice(b"kind/");
             key.extend_from_slice(kind.as_str().as_bytes());
         }
-        Pause::One(id) => key.extend_from_slice(&keys::procedure(*id)),
+        PauseScope::One(id) => key.extend_from_slice(&keys::procedure(*id)),
     }
     key
 }

@@ -2,7 +2,7 @@
 //! values.
 
 use procession_kernel::{
-    AuditEntry, Blob, Broadcast, Epoch, HistoryEntry, KeyEntry, Pause, ProcedureId, Record, Row, SignalEntry,
+    AuditEntry, Blob, Broadcast, Epoch, HistoryEntry, KeyEntry, PauseScope, ProcedureId, Record, Row, SignalEntry,
 };
 
 use crate::error::CodecError;
@@ -94,7 +94,7 @@ pub fn audit(number: u64, bytes: &[u8]) -> Result<AuditEntry, CodecError> {
 /// # Errors
 ///
 /// [`CodecError`] if this release cannot.
-pub fn pause(bytes: &[u8]) -> Result<Pause, CodecError> {
+pub fn pause(bytes: &[u8]) -> Result<PauseScope, CodecError> {
     codec::decode(bytes)
 }
 

@@ -4,7 +4,7 @@ use std::future::IntoFuture;
 use std::pin::pin;
 use std::time::Duration;
 
-use procession::messages::Write;
+use procession::messages::WriteUserData;
 use procession::testkit::{Fault, FaultPlan, Run, World};
 use procession::{AskError, Builder, Noop, NotNow, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,9 @@ fn commits_have_one_order_however_the_engine_crashes() -> Tested {
         if executor.get::<bool>("rows", "moved").await?.is_none() {
             executor.put("rows", "gone", &true).await?;
             assert_eq!(executor.get::<bool>("rows", "gone").await?, Some(true));
-            let moves = Write::new().delete("rows", "gone").put("rows", "moved", &true)?;
+            let moves = WriteUserData::new()
+                .delete("rows", "gone")
+                .put("rows", "moved", &true)?;
             executor.write(moves).await?;
         }
         executor.delete("rows", "never").await?;
@@ -96,7 +98,7 @@ fn what_cannot_be_written_is_refused_and_harms_nothing() -> Tested {
                 matches!(large, Err(AskError::TooLarge { limit: 1_000, .. })),
                 "{large:?}"
             );
-            let mut many = Write::new();
+            let mut many = WriteUserData::new();
             for key in ["a", "b", "c"] {
                 many = many.put("rows", key, &1_i64)?;
             }

@@ -100,9 +100,9 @@ fn one_that_cleans_up_has_ended() -> Tested {
         run.wait(handle.outcome()).await??;
         let before = commits(run).await?;
         let by = || procession::OperatorRequest::new("ann", "no need");
-        let abort = run.executor.abort_by(handle.id(), by()).await;
+        let abort = run.executor.abort(handle.id(), by()).await;
         assert!(matches!(abort, Err(AskError::Finished { .. })), "{abort:?}");
-        let pause = run.executor.pause(procession::Pause::One(handle.id()), by()).await;
+        let pause = run.executor.pause(procession::PauseScope::One(handle.id()), by()).await;
         assert!(matches!(pause, Err(AskError::Finished { .. })), "{pause:?}");
         assert_eq!(commits(run).await?, before);
         lab.open("a~");

@@ -285,7 +285,7 @@ fn a_hook_that_fails_sets_its_family_aside_for_this_start() -> Tested {
             1,
             "the start's own commit only: hooks leave nothing"
         );
-        run.wait(run.executor.signal(*c, "go", &(), None)).await??;
+        run.wait(run.executor.signal(*c, "go", &())).await??;
         let outcome = run.wait(run.executor.outcome(*c)).await??;
         assert_eq!(outcome.state, ProcedureState::Success, "the others run");
         Ok(())
@@ -297,7 +297,7 @@ fn a_hook_that_fails_sets_its_family_aside_for_this_start() -> Tested {
     live(&world, &Lab::default(), async |run| {
         assert!(run.executor.snapshot().await?.quarantined.is_empty());
         for id in [a, b] {
-            run.wait(run.executor.signal(*id, "go", &(), None)).await??;
+            run.wait(run.executor.signal(*id, "go", &())).await??;
             let outcome = run.wait(run.executor.outcome(*id)).await??;
             assert_eq!(outcome.state, ProcedureState::Success);
         }

@@ -16,8 +16,8 @@ use futures::future::{Either, select};
 use procession::provider::{Clock, Space};
 use procession::testkit::{Ended, FaultPlan, MemoryStore, Run, Trouble, World};
 use procession::{
-    Executor, FamilyExport, Handle, ImportError, Imported, OperatorRequest, Pause, ProcedureId, ProcedureState, Seq,
-    WaitReason,
+    Executor, FamilyExport, Handle, ImportError, Imported, OperatorRequest, PauseScope, ProcedureId, ProcedureState,
+    Seq, WaitReason,
 };
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
@@ -37,7 +37,7 @@ pub(super) fn import_with(
     by: &OperatorRequest,
 ) -> Result<Ended<Result<Imported, ImportError>>, Trouble> {
     let store = Arc::new(MemoryStore::open(&world.disk, plan)?);
-    let builder = Executor::builder("in memory").store(store.clone());
+    let builder = Executor::builder(store.clone());
     let builder = builder.clock(Arc::new(world.clock.clone()));
     let crashed = store.crashed();
     let import = async {
@@ -85,7 +85,7 @@ pub(super) async fn submit(run: &Run, procedure: Planned, key: &str) -> Result<P
 
 pub(super) async fn resume(run: &Run, id: ProcedureId) -> Tested {
     run.executor
-        .resume(Pause::One(id), OperatorRequest::new("bob", "looked at it"))
+        .resume(PauseScope::One(id), OperatorRequest::new("bob", "looked at it"))
         .await?;
     run.settle().await;
     Ok(())
@@ -122,7 +122,7 @@ fn parent(end: Act) -> Planned {
 /// Lives on until the end: a signal, some time, and what follows.
 async fn live_on(run: &Run, id: ProcedureId) -> Result<(ProcedureState, Option<i64>), Trouble> {
     run.executor
-        .signal(ProcedureId::new(id.family, 1), "go", &5_i64, None)
+        .signal(ProcedureId::new(id.family, 1), "go", &5_i64)
         .await?;
     let outcome = run.wait(run.executor.outcome(id)).await??;
     Ok((outcome.state, outcome.output::<i64>()?))
@@ -134,7 +134,7 @@ fn in_both(end: Act) -> Result<((ProcedureState, Option<i64>), String), Trouble>
     let (id, export, began, ended) = live_in(&there, &lab, async |run| {
         let id = submit(run, parent(end.clone()), "the key").await?;
         let child = ProcedureId::new(id.family, 1);
-        run.executor.signal(child, "later", &7_i64, Some("k")).await?;
+        run.executor.signal(child, "later", &7_i64).key("k").await?;
         let export = run.executor.export(id).await?;
         let began = lab.line();
         Ok((id, export, began, live_on(run, id).await?))

@@ -27,7 +27,7 @@ async fn set_up(run: &Run) -> Result<(ProcedureId, Handle<Brittle>), Trouble> {
     let spoilt = submit(run, Brittle::that(true), "spoilt").await?;
     let stranger = submit(run, Brittle::that(false), "stranger").await?;
     // Its stage has said that it waits; a repeat of the signal meets it set aside.
-    run.executor.signal(spoilt.id(), "go", &(), Some("go")).await.ok();
+    run.executor.signal(spoilt.id(), "go", &()).key("go").await.ok();
     run.settle().await;
     Ok((spoilt.id(), stranger))
 }

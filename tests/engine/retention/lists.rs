@@ -4,7 +4,7 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use procession::testkit::Run;
-use procession::{ListFilter, OperatorRequest, Pause, ProcedureId, Status};
+use procession::{ListFilter, OperatorRequest, PauseScope, ProcedureId, Status};
 
 use crate::support::{Act, Holding, Lab, Patient, Plan, Planned, Tested, UndoAct, failing, live, plan, spawn};
 
@@ -40,7 +40,7 @@ fn e_114_every_row_says_what_comes_next() -> Tested {
         run.wait(run.executor.submit(Patient(stuck)).into_future()).await??;
         run.settle().await;
         let paused = submit(run, plan("z", [Act::Sleep(120_000), Act::Done(1)])).await?;
-        run.executor.pause(Pause::One(paused), by()).await?;
+        run.executor.pause(PauseScope::One(paused), by()).await?;
         submit(run, plan("g", [Act::Held("g".to_owned(), Box::new(Act::Done(1)))])).await?;
         submit(run, plan("n", [Act::Done(1)])).await?;
         let told: Vec<String> = all(run).await?.into_iter().map(|status| status.next).collect();

@@ -20,7 +20,7 @@ use crate::lifecycle::ProcedureState;
 use crate::outstanding::stage_of;
 use crate::record::{Record, UserWrite};
 use crate::row::{InFlight, Round, Row};
-use crate::wait::{Pause, WaitReason, Wake};
+use crate::wait::{PauseScope, WaitReason, Wake};
 
 /// How many family numbers one reservation covers. One record is written per that many submissions, and a crash loses
 /// at most that many numbers.
@@ -52,7 +52,7 @@ pub(crate) struct Draft<'a> {
     next_family: u64,
     pub(super) next_suspect_taken: bool,
     /// The pause that an operator lifts in this very decision.
-    pub(super) resumed: Option<Pause>,
+    pub(super) resumed: Option<PauseScope>,
     /// The signal that the reporting stage has consumed.
     consumed: Option<u32>,
     /// The signals that this decision has sent.
@@ -233,8 +233,8 @@ impl<'a> Draft<'a> {
 
     /// Returns `true` if an operator has paused a procedure, an ancestor, its kind, or everything.
     pub(crate) fn is_paused(&self, row: &Row) -> bool {
-        let holds = |what: &Pause| self.kernel.pauses.contains(what) && self.resumed.as_ref() != Some(what);
-        if !self.kernel.pauses.is_empty() && (holds(&Pause::All) || holds(&Pause::Kind(row.kind.clone()))) {
+        let holds = |what: &PauseScope| self.kernel.pauses.contains(what) && self.resumed.as_ref() != Some(what);
+        if !self.kernel.pauses.is_empty() && (holds(&PauseScope::All) || holds(&PauseScope::Kind(row.kind.clone()))) {
             return true;
         }
         let mut at = Some(row);

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
-    AuditEntry, Blob, Broadcast, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, LimitKey, LockNeed, Pause,
-    ProcedureId, Record, Row, Rules, Seq, SignalEntry, Timestamp,
+    AuditEntry, Blob, Broadcast, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, LimitKey, LockNeed,
+    PauseScope, ProcedureId, Record, Row, Rules, Seq, SignalEntry, Timestamp,
 };
 
 use super::draw::PAYLOAD;
@@ -28,7 +28,7 @@ pub(crate) struct Disk {
     /// Finished families by the instant at which their result goes; or a key that outlives one.
     pub(crate) due: BTreeMap<(Timestamp, u64), Option<Key>>,
     limits: BTreeMap<LimitKey, Option<u32>>,
-    pauses: BTreeSet<Pause>,
+    pauses: BTreeSet<PauseScope>,
     broadcasts: BTreeMap<Seq, Broadcast>,
     pub(crate) owed: Owed,
     pub(crate) audit: BTreeMap<u64, AuditEntry>,

@@ -17,8 +17,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use procession_kernel::{
-    AuditEntry, Broadcast, Epoch, HistoryEntry, Kernel, Kind, LimitKey, NUMBER_MAX, Pause, ProcedureId, ProcedureState,
-    Record, Row, Rules, Seq, Timestamp,
+    AuditEntry, Broadcast, Epoch, HistoryEntry, Kernel, Kind, LimitKey, NUMBER_MAX, PauseScope, ProcedureId,
+    ProcedureState, Record, Row, Rules, Seq, Timestamp,
 };
 
 use crate::clock::Clock;
@@ -233,7 +233,7 @@ async fn read_limits(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<()
 async fn read_pauses(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<(), StartError> {
     let to = keys::after_prefix(META_PAUSE);
     for (_, value) in scan(store, Space::Meta, META_PAUSE.to_vec(), to, usize::MAX).await? {
-        let what: Pause = codec::decode(&value).map_err(damaged)?;
+        let what: PauseScope = codec::decode(&value).map_err(damaged)?;
         kernel.evolve(&Record::Pause(what, true));
     }
     Ok(())
