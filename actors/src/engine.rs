@@ -435,6 +435,7 @@ fn place(
         reader,
         max_payload: loaded.kernel.rules().bounds.payload,
         signal_rules: registry.signal_rules(),
+        kinds: registry.kinds().cloned().collect(),
         #[cfg(feature = "testkit")]
         interceptor: settings.interceptor.clone(),
     });

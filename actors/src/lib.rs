@@ -27,6 +27,8 @@ mod registry;
 mod signal;
 mod stage_error;
 mod step;
+mod submission_key;
+mod submit;
 mod supervisor;
 mod sync;
 mod telemetry;

@@ -11,7 +11,7 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use procession_kernel::{
     Birth, Blob, EventName, HistoryDetail, JoinRuling, Kind, KindRules, NextStageNeeds, SentSignal, Seq, StageEnded,
-    StageOutcome, Timestamp, UserWrite,
+    StageOutcome, Submission, Timestamp, UserWrite,
 };
 
 use crate::accepts::{Accepts, SignalRules};
@@ -25,6 +25,7 @@ use crate::kind_settings::KindSettings;
 use crate::procedure::Procedure;
 use crate::stage_error::StageError;
 use crate::step::{ChildOutcome, JoinVerdict, Step, stage_needs};
+use crate::submission_key::key_entry;
 use crate::thresholds::{KindThresholds, Measures, Thresholds};
 use crate::time_limit::within;
 use crate::upgrade::Old;
@@ -36,7 +37,7 @@ pub(crate) struct Did<T> {
     /// The upgraded value, if no commit holds it yet.
     pub(crate) upgraded: Option<Blob>,
     pub(crate) writes: Vec<UserWrite>,
-    pub(crate) submitted: Vec<Birth>,
+    pub(crate) submitted: Vec<Submission>,
     pub(crate) signals: Vec<SentSignal>,
     pub(crate) children: Vec<Birth>,
     /// Children keep their places in the width while they ask a person.
@@ -358,18 +359,16 @@ impl<P: Procedure> Typed<P> {
         let (children, signals) = (std::mem::take(&mut cx.children), std::mem::take(&mut cx.signals));
         let (note, nothing_to_undo) = (cx.note.take(), cx.nothing_to_undo);
         drop(cx);
+        let mut submitted = submitted;
         let refused = match &result {
-            Ok(Ok(_)) if !signals.is_empty() => {
-                let sent: Vec<&SentSignal> = signals.iter().collect();
-                host.signal_rules.admit(&host.reader, &sent).await.err()
-            }
-            Ok(_) | Err(_) => None,
+            Ok(Ok(_)) => allowed(host, &signals, &mut submitted).await.err(),
+            Ok(Err(_)) | Err(_) => None,
         };
         let mut next_needs = NextStageNeeds::default();
         let keep_places = matches!(&result, Ok(Ok(Step::Spawn { children, .. })) if children.keep_places);
         let result = match refused {
             // The receiver's code may be another after the next start, so this counts as a failed attempt.
-            Some(why) => Ok(Err(StageError::Retry(why.to_string()))),
+            Some(why) => Ok(Err(StageError::Retry(why))),
             None => result,
         };
         let outcome = match result {
@@ -581,6 +580,23 @@ fn ruling(ruled: Result<Result<JoinVerdict, String>, CodecError>, unmeetable: &s
         Ok(Err(panic)) => JoinRuling::Unmeetable(panic),
         Err(error) => JoinRuling::Unmeetable(error.to_string()),
     }
+}
+
+/// Asks the receivers' kinds whether they take the signals of a stage, and looks up the keys of its submissions.
+async fn allowed(host: &Host, signals: &[SentSignal], submitted: &mut [Submission]) -> Result<(), String> {
+    if !signals.is_empty() {
+        let sent: Vec<&SentSignal> = signals.iter().collect();
+        let admitted = host.signal_rules.admit(&host.reader, &sent).await;
+        admitted.map_err(|why| why.to_string())?;
+    }
+    for submission in submitted {
+        if let Some(asked) = &submission.key {
+            let known = key_entry(&host.reader, &asked.key).await;
+            // A key that could not be read may stand for a procedure, which must not run twice.
+            submission.known = known.map_err(|why| format!("the key \"{}\" could not be read: {why}", asked.key))?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs a call for as long as its code allows; then it fails, and may be tried again.

@@ -322,6 +322,7 @@ fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
         detached: false,
         graph: None,
         brood: None,
+        end_signal: None,
     })
 }
 
@@ -400,6 +401,12 @@ impl ChildOutcome {
     #[must_use]
     pub fn failed(&self) -> bool {
         matches!(self.state, ProcedureState::Failed | ProcedureState::RolledBack)
+    }
+
+    /// Returns `true` if the procedure can no longer change. One that has failed and still rolls back has not ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// Returns the child's output, if it succeeded.

@@ -72,6 +72,7 @@ use crate::queues::{BatchedInbox, CountedAddr, CountedMessage, InboxWake, Ordere
 use crate::read::CommittedReader;
 use crate::read::pages::PAGE_MAX;
 use crate::registry::Registry;
+use crate::submission_key::longest_key;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
 use crate::view::{
@@ -1209,6 +1210,9 @@ impl Supervisor {
     }
 
     fn stage_ended(&mut self, report: Box<StageEnded>, ctx: &mut Context<Self>) {
+        if let Some(longest) = longest_key(&report.submitted) {
+            self.lifecycle.note_key(longest);
+        }
         if let Some(report) = self.admit_report(report, ctx) {
             self.decide(Event::StageEnded(report), ctx);
         }

@@ -41,6 +41,8 @@ pub(crate) const ACTORS: &[&[&str]] = &[
         "step",
         "stage_error",
         "signal",
+        "submit",
+        "submission_key",
         "context",
         "upgrade",
         "view",
@@ -87,7 +89,7 @@ pub(crate) const SUPERVISOR: &[&[&str]] = &[
 /// Layers of the facade.
 pub(crate) const FACADE: &[&[&str]] = &[
     &["handle", "executor", "bulk", "history", "provider"],
-    &["noop", "sequence", "definition"],
+    &["noop", "schedule", "sequence", "definition"],
     &["views"],
     &["filter"],
     &["dashboard", "testkit"],

@@ -11,7 +11,7 @@ use crate::needs::Lacking;
 use crate::record::{EvictedFamily, KeyEntry, UserWrite};
 use crate::row::{ChildPermits, GraphNode, Hold, JoinPolicy, NextStageNeeds, OnFailure, OnTimeout, Row};
 use crate::verb::Verb;
-use crate::wait::SentSignal;
+use crate::wait::{EndSignal, SentSignal};
 
 mod make;
 
@@ -54,6 +54,8 @@ pub struct Birth {
     pub graph: Option<Box<GraphNode>>,
     /// For a root: the children that it is born with.
     pub brood: Option<Box<Brood>>,
+    /// For a root: the signal that is sent once its family has ended.
+    pub end_signal: Option<Box<EndSignal>>,
 }
 
 /// The children that a root is born with. The root waits for them before its first stage runs.
@@ -177,8 +179,8 @@ pub struct StageEnded {
     pub upgraded: Option<Blob>,
     /// Writes of user data.
     pub writes: Vec<UserWrite>,
-    /// Families submitted through the context.
-    pub submitted: Vec<Birth>,
+    /// Families submitted through the context. A key that is known already submits nothing.
+    pub submitted: Vec<Submission>,
     /// Signals sent through the context.
     pub signals: Vec<SentSignal>,
     /// Children that the stage collected one by one.

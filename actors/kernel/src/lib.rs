@@ -81,6 +81,6 @@ pub use row::{
     OnFailure, OnTimeout, PayloadSizeNote, Round, Row,
 };
 pub use verb::{AbortAnswer, Act, BypassAs, BypassScope, RevealScope, UnknownVerb, Verb, VerbName};
-pub use wait::{Pause, Question, SentSignal, SignalEntry, WaitReason, Wake};
+pub use wait::{END_SIGNAL_MAX, EndSignal, Pause, Question, SentSignal, SignalEntry, WaitReason, Wake};
 pub use waiters::Broadcast;
 pub use waits::{Deadlock, Link, Need, WaitGraph, WaitNode, WaitingFor};

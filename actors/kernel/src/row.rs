@@ -20,7 +20,7 @@ use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Timestam
 use crate::lifecycle::ProcedureState;
 use crate::lock::LockNeed;
 use crate::needs::Needs;
-use crate::wait::{WaitReason, Wake};
+use crate::wait::{EndSignal, WaitReason, Wake};
 
 /// What becomes of a succeeded child when its family rolls back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -381,6 +381,9 @@ pub struct Row {
     /// The oldest entry that its family may still have, if its kind keeps only the newest; else 0.
     #[serde(rename = "N", default, skip_serializing_if = "is_zero")]
     pub history_from: u32,
+    /// For a root: the signal that is sent once its family has ended.
+    #[serde(rename = "O", default, skip_serializing_if = "Option::is_none")]
+    pub end_signal: Option<Box<EndSignal>>,
     /// Idempotency key of its submission.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,

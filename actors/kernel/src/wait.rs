@@ -281,6 +281,33 @@ pub struct SentSignal {
     pub last: bool,
 }
 
+/// The signal that a family sends once it has ended, whatever its end. It is a notice and nothing more: a receiver that
+/// has ended, or takes no more signals, is not told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndSignal {
+    /// The receiver.
+    #[serde(rename = "i")]
+    pub to: ProcedureId,
+    /// Name of the event.
+    #[serde(rename = "n")]
+    pub name: EventName,
+    /// The payload.
+    #[serde(rename = "p", default, skip_serializing_if = "Blob::is_empty")]
+    pub payload: Blob,
+}
+
+/// Most bytes of the name and the payload of an [`EndSignal`]. They are part of the row, which is written with every
+/// stage.
+pub const END_SIGNAL_MAX: usize = 256;
+
+impl EndSignal {
+    /// Returns the size that counts against [`END_SIGNAL_MAX`].
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.name.as_str().len() + self.payload.len()
+    }
+}
+
 pub(crate) fn is_false(flag: &bool) -> bool {
     !flag
 }

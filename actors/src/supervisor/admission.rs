@@ -178,9 +178,7 @@ impl<A> Admission<A> {
             return demand;
         }
         for submission in submissions {
-            let key = submission.key.as_ref();
-            let is_repeat = submission.known.is_some() || key.is_some_and(|asked| kernel.key(&asked.key).is_some());
-            if !is_repeat {
+            if !is_repeat(kernel, submission) {
                 self.demand_of_root(kernel, &mut submission.birth, &mut demand);
             }
         }
@@ -198,8 +196,10 @@ impl<A> Admission<A> {
             width = *most as usize;
         }
         let mut children = 0;
-        for birth in &mut report.submitted {
-            self.demand_of_root(kernel, detached(birth), &mut demand);
+        for submission in &mut report.submitted {
+            if !is_repeat(kernel, submission) {
+                self.demand_of_root(kernel, detached(&mut submission.birth), &mut demand);
+            }
         }
         for birth in listed(report) {
             if birth.detached {
@@ -514,7 +514,7 @@ fn births_of(report: &mut StageEnded) -> impl Iterator<Item = &mut Birth> {
     report
         .submitted
         .iter_mut()
-        .flat_map(Birth::asking)
+        .flat_map(|submission| submission.birth.asking())
         .chain(spawned.iter_mut())
         .chain(report.children.iter_mut())
 }
@@ -526,6 +526,12 @@ fn listed(report: &mut StageEnded) -> impl Iterator<Item = &mut Birth> {
         spawned = births;
     }
     spawned.iter_mut().chain(report.children.iter_mut())
+}
+
+/// Returns `true` if the submission repeats a key, so that it creates no procedure.
+fn is_repeat(kernel: &Kernel, submission: &Submission) -> bool {
+    let key = submission.key.as_ref();
+    submission.known.is_some() || key.is_some_and(|asked| kernel.key(&asked.key).is_some())
 }
 
 fn detached(birth: &mut Birth) -> &mut Birth {

@@ -565,6 +565,7 @@ impl<'a> Draft<'a> {
             on_timeout: birth.on_timeout,
             priority: birth.priority,
             trace: birth.trace.clone(),
+            end_signal: birth.end_signal.clone(),
             deadline: birth.timeout.map(|timeout| self.now.after(timeout)),
             ..Row::new(id, kind.clone(), birth.version, birth.stage.clone(), self.now)
         });

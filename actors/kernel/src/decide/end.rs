@@ -147,7 +147,14 @@ impl Draft<'_> {
         let root = ProcedureId::root(number);
         let own = self.row(root).and_then(|row| self.rules_of(&row.kind)?.keep_after_end);
         let due = self.now.after(own.unwrap_or(self.kernel.rules.keep_after_end));
-        self.change(root, |row| row.due = Some(due));
+        let mut end_signal = None;
+        self.change(root, |row| {
+            row.due = Some(due);
+            end_signal = row.end_signal.take();
+        });
         self.close_with(Record::FamilyEnded(number, due));
+        if let Some(signal) = end_signal {
+            self.send_end_signal(number, *signal);
+        }
     }
 }

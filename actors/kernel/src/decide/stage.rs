@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::draft::Draft;
 use super::signal::words;
 use super::spawn::{ListRules, check_places};
+use super::submit::oversized_end_signal;
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{AdmissionEffect, DispatchEffect};
 use crate::event::{Birth, StageEnded, StageOutcome};
@@ -16,7 +17,7 @@ use crate::needs::Lacking;
 use crate::record::Record;
 use crate::retry::RETRY_AFTER_MAX;
 use crate::row::{JoinPolicy, Row};
-use crate::wait::{WaitReason, Wake};
+use crate::wait::{END_SIGNAL_MAX, WaitReason, Wake};
 
 /// How many entries leave the window in one commit, at most. It is more than one, so that a kind whose code keeps less
 /// than before catches up, and few, so that no commit is large.
@@ -76,6 +77,12 @@ impl Draft<'_> {
             && let Err(text) = self.admit_all(&mut report.signals)
         {
             // The receiver may take it later, so this counts as a failed attempt.
+            report.outcome = StageOutcome::Retry(text);
+        }
+        if leaves_effects(&report.outcome)
+            && let Err(text) = self.check_keys(&report.submitted)
+        {
+            // A key is free again once the result of its procedure has gone.
             report.outcome = StageOutcome::Retry(text);
         }
         if !leaves_effects(&report.outcome) {
@@ -172,12 +179,10 @@ impl Draft<'_> {
             | StageOutcome::Panicked(_)
             | StageOutcome::Refused(_) => {}
         }
-        report.submitted.iter().try_for_each(|birth| self.check_birth(birth))?;
-        let mut broods = report.submitted.iter().filter_map(|birth| birth.brood.as_ref());
-        broods.try_for_each(|brood| {
-            brood.children.iter().try_for_each(|child| self.check_birth(child))?;
-            self.check_brood(brood)
-        })
+        report
+            .submitted
+            .iter()
+            .try_for_each(|submission| self.check_submission_of_stage(submission))
     }
 
     /// Checks the size of a note of a stage or an undo.
@@ -198,6 +203,11 @@ impl Draft<'_> {
             return Err(format!(
                 "a payload of {} bytes is over the limit of {limit}",
                 birth.payload.len()
+            ));
+        }
+        if let Some(size) = oversized_end_signal(birth) {
+            return Err(format!(
+                "a signal at the end of {size} bytes is over the limit of {END_SIGNAL_MAX}"
             ));
         }
         Ok(())
@@ -278,9 +288,7 @@ impl Draft<'_> {
             self.value_recorded(row, value.clone(), |row| row.stage.clone());
         }
         self.write_user(std::mem::take(&mut report.writes));
-        for birth in &report.submitted {
-            self.begin_family(birth, None);
-        }
+        self.submit_of_stage(std::mem::take(&mut report.submitted));
         self.keep_own(row, &mut report.signals);
     }
 

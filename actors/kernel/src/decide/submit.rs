@@ -12,7 +12,7 @@ use crate::latch::{Join, Latch};
 use crate::lifecycle::ProcedureState;
 use crate::record::{KeyEntry, Record};
 use crate::row::{CHILD_NAME_MAX, Round};
-use crate::wait::WaitReason;
+use crate::wait::{END_SIGNAL_MAX, WaitReason};
 
 /// Number of the first child that a root is born with.
 const FIRST_CHILD: u32 = 1;
@@ -40,6 +40,12 @@ fn check_name(birth: &Birth) -> Result<(), Refusal> {
         return Err(Refusal::BadChildren(text.to_owned()));
     }
     Ok(())
+}
+
+/// Returns the size of the signal at the end, if it is over its bound.
+pub(super) fn oversized_end_signal(birth: &Birth) -> Option<usize> {
+    let size = birth.end_signal.as_ref().map(|signal| signal.size());
+    size.filter(|size| *size > END_SIGNAL_MAX)
 }
 
 impl Draft<'_> {
@@ -106,6 +112,9 @@ impl Draft<'_> {
         if birth.payload.len() > limit {
             return Err(Refusal::TooLarge(birth.payload.len(), limit));
         }
+        if let Some(size) = oversized_end_signal(birth) {
+            return Err(Refusal::TooLarge(size, END_SIGNAL_MAX));
+        }
         let Some(brood) = &birth.brood else { return Ok(()) };
         for child in &brood.children {
             self.check(child)?;
@@ -163,6 +172,59 @@ impl Draft<'_> {
             self.record(Record::Key(key, entry));
         }
         id
+    }
+
+    // Submissions of stages.
+
+    /// Checks what a submission of a stage asks for. What is wrong here stays wrong, so the stage fails for good.
+    pub(super) fn check_submission_of_stage(&self, submission: &Submission) -> Result<(), String> {
+        let birth = &submission.birth;
+        self.check_birth(birth)?;
+        let limit = self.kernel.rules.bounds.name;
+        let size = submission.key.as_ref().map(|asked| asked.key.as_str().len());
+        if let Some(size) = size.filter(|size| *size == 0 || *size > limit) {
+            return Err(format!("a key has 1 to {limit} bytes, and this one has {size}"));
+        }
+        if let Some(characters) = birth.graph.as_ref().and_then(|node| node.name_over_limit()) {
+            return Err(format!(
+                "a name of {characters} characters is over the limit of {CHILD_NAME_MAX}"
+            ));
+        }
+        let Some(brood) = &birth.brood else { return Ok(()) };
+        brood.children.iter().try_for_each(|child| self.check_birth(child))?;
+        self.check_brood(brood)
+    }
+
+    /// Checks that each key of a stage's submissions is new, or stands for the same.
+    pub(super) fn check_keys(&self, submissions: &[Submission]) -> Result<(), String> {
+        let mut own: BTreeMap<&Key, u128> = BTreeMap::new();
+        for submission in submissions {
+            let Some(KeyAsked { key, digest, .. }) = &submission.key else {
+                continue;
+            };
+            if let Some(entry) = self.known(submission, &BTreeMap::new())
+                && entry.digest != *digest
+            {
+                return Err(format!(
+                    "the key \"{key}\" was used for another submission, {}",
+                    entry.id
+                ));
+            }
+            if own.insert(key, *digest).is_some_and(|before| before != *digest) {
+                return Err(format!("the key \"{key}\" was used for two different submissions"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins the families that a stage submits, except those whose key is known.
+    pub(super) fn submit_of_stage(&mut self, submissions: Vec<Submission>) {
+        let mut own = BTreeMap::new();
+        for submission in submissions {
+            if self.known(&submission, &own).is_none() {
+                self.submit(submission, &mut own);
+            }
+        }
     }
 
     /// Begins a family with its root.

@@ -27,6 +27,7 @@ impl Birth {
             detached: false,
             graph: None,
             brood: None,
+            end_signal: None,
         }
     }
 

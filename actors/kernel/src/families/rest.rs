@@ -95,6 +95,7 @@ fn rests(row: &Row) -> bool {
         retry_after,
         repeated,
         history_from: _,
+        end_signal,
         key: _,
         deadline: _,
         submitted: _,
@@ -127,6 +128,7 @@ fn rests(row: &Row) -> bool {
         && *undo_attempts == 0
         && not_undone.is_empty()
         && closed.is_empty()
+        && end_signal.is_none()
         && graph.as_ref().is_none_or(|node| node.is_only_a_name())
         && ended.is_none()
         && due.is_none()

@@ -59,6 +59,7 @@ impl Row {
             retry_after: None,
             repeated: 0,
             history_from: 0,
+            end_signal: None,
             key: None,
             deadline: None,
             submitted: at,

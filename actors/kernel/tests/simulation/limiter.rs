@@ -230,7 +230,10 @@ fn births_of(report: &mut StageEnded) -> impl Iterator<Item = &mut Birth> {
     if let StageOutcome::Spawn { births, .. } = &mut report.outcome {
         spawned = births;
     }
-    let submitted = report.submitted.iter_mut().map(detached);
+    let submitted = report
+        .submitted
+        .iter_mut()
+        .map(|submission| detached(&mut submission.birth));
     submitted.chain(spawned.iter_mut()).chain(report.children.iter_mut())
 }
 
