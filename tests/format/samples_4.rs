@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, Cause, CauseKind, Ending, EventName, Gate,
-    GraphNode, HistoryEntry, InFlight, JoinPolicy, Kind, LimitKey, Pause, ProcedureId, ProcedureState, Question,
-    Record, RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake,
+    AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, Cause, CauseKind, EndSignal, Ending,
+    EventName, Gate, GraphNode, HistoryEntry, InFlight, JoinPolicy, Kind, LimitKey, Pause, ProcedureId, ProcedureState,
+    Question, Record, RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};
@@ -19,6 +19,24 @@ pub(crate) fn rows() -> Vec<Sample> {
         ..plain()
     };
     vec![row("waits-after".to_owned(), waits)]
+}
+
+/// The root of a family that sends a signal when it has ended.
+pub(crate) fn end_signals() -> Vec<Sample> {
+    let signal = |payload: &'static [u8]| {
+        let (name, payload) = (EventName::from("ended"), Blob::from(payload));
+        Some(Box::new(EndSignal { to: ID, name, payload }))
+    };
+    let said = Row {
+        end_signal: signal(b"\xa5ended"),
+        ..plain()
+    };
+    let silent = Row {
+        end_signal: signal(b""),
+        ..plain()
+    };
+    let samples = [("with-payload", said), ("without-payload", silent)];
+    samples.map(|(name, sample)| row(name.to_owned(), sample)).into()
 }
 
 /// Rows that remember a delay that their code chose, and attempts that were cut off.

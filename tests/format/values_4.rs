@@ -28,6 +28,11 @@ fn a_row_is_as_it_was_when_names_could_be_closed() -> Tested {
 }
 
 #[test]
+fn a_row_is_as_it_was_when_an_end_could_send_a_signal() -> Tested {
+    read_rows("v4/end_signals.hex", &samples::end_signals())
+}
+
+#[test]
 fn a_row_is_as_it_was_when_a_history_could_have_a_window() -> Tested {
     read_rows("v4/windows.hex", &samples::windows())
 }
