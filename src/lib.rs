@@ -65,6 +65,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `dashboard` | `dashboard`, pages and an API for operators as a scope of your actix-web application; `views`, what is shown of procedures as JSON; `filter`, the language of filters |
+//! | `schedule` | `schedule`, procedures that are submitted again and again, at the times of a cron expression in a time zone or of an interval |
 //! | `testkit` | `testkit`, a simulated clock, a store with crash points, and checks that crash, repeat and fail every stage of your procedures; for `[dev-dependencies]` |
 //!
 //! The command line is a package of its own, `procession-cli`, and so are its demo and its benchmark.
@@ -85,6 +86,8 @@ mod handle;
 mod history;
 mod noop;
 pub mod provider;
+#[cfg(feature = "schedule")]
+pub mod schedule;
 mod sequence;
 #[cfg(feature = "testkit")]
 pub mod testkit;
