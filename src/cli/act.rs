@@ -20,6 +20,11 @@ use target::Target;
 /// How often an act is sent whose answer got lost: with its key it takes effect once.
 const SENT: u32 = 3;
 
+/// Kind of the schedules, `procession::schedule::Schedule::KIND`. The program is built without them.
+const SCHEDULE: &str = "procession.schedule";
+/// The event that asks one for a run, if it carries nothing: `procession::schedule::Schedule::EVENT`.
+const RUN_NOW: &str = "request";
+
 #[derive(Subcommand)]
 pub(super) enum Act {
     /// Let no further stage of a procedure, a kind or all begin.
@@ -33,6 +38,8 @@ pub(super) enum Act {
     Abort(OneArgs),
     /// Answer the question that a procedure asks.
     Decide(DecideArgs),
+    /// Let a schedule submit a run now, beside its timetable.
+    RunNow(OneArgs),
     /// End a procedure as it stands, without rollback: the last resort.
     Bypass(BypassArgs),
 }
@@ -147,6 +154,7 @@ impl Act {
                 answer: Some(args.answer),
                 ..one(VerbName::Decide, args.how, args.id)
             },
+            Self::RunNow(args) => one(VerbName::Signal, args.how, args.id),
             Self::Bypass(args) => Wish {
                 recursive: args.recursive,
                 ..one(VerbName::Bypass, args.how, args.id)
@@ -159,6 +167,7 @@ impl Wish {
     async fn run(self) -> Result<Exit, Failure> {
         let site = self.how.remote.must_be_named()?;
         let reason = self.must_make_sense()?;
+        self.must_be_a_schedule(&site).await?;
         let plan = site.post(&self.path(), &self.body(), true).await?;
         let planned: Outcome = plan.read()?;
         if self.how.dry_run {
@@ -199,8 +208,8 @@ impl Wish {
         if self.how.dry_run {
             return Ok(reason);
         }
-        // An answer is what the code waits for: whoever gives it needs no reason.
-        if reason.trim().is_empty() && self.verb != VerbName::Decide {
+        // An answer and a request are what the code waits for: whoever gives them needs no reason.
+        if reason.trim().is_empty() && !matches!(self.verb, VerbName::Decide | VerbName::Signal) {
             let text = "say why with --reason: the audit keeps it; or look at the plan with --dry-run";
             return Err(Failure::usage(text));
         }
@@ -211,6 +220,24 @@ impl Wish {
         Ok(reason)
     }
 
+    /// Refuses to ask another procedure for a run: it would keep the signal, and never take it.
+    async fn must_be_a_schedule(&self, site: &Site) -> Result<(), Failure> {
+        let (VerbName::Signal, Target::One(id)) = (self.verb, &self.target) else {
+            return Ok(());
+        };
+        let shown = site.get(&format!("procedures/{id}"), &[]).await?;
+        let kind = shown.get("procedure").get("kind").and_then(Value::as_str);
+        match kind.filter(|kind| *kind != SCHEDULE) {
+            Some(kind) => {
+                let kind = print::plain(kind);
+                let text =
+                    format!("{id} is of the kind {kind}, and no schedule; see \"procession ls kind:{SCHEDULE}\"");
+                Err(Failure::usage(&text))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn path(&self) -> String {
         format!("{}/{}", self.target.path(), self.verb)
     }
@@ -218,6 +245,8 @@ impl Wish {
     fn body(&self) -> Value {
         if let Some(answer) = &self.answer {
             json!({ "answer": answer })
+        } else if self.verb == VerbName::Signal {
+            json!({ "name": RUN_NOW })
         } else if self.recursive {
             json!({ "recursive": true })
         } else {

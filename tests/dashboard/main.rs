@@ -23,6 +23,7 @@ mod openapi;
 mod page;
 mod plan;
 mod questions;
+mod schedules;
 mod shapes;
 mod slow;
 mod stream;

@@ -39,7 +39,7 @@ export function Verbs({ target, only, rest = false }) {
         <button type="button" aria-expanded=${isWide} aria-label="More actions" onClick=${() => widen(!isWide)}>⋯</button>
         ${isWide && html`<span class="drop" role="menu" onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === 'Escape' && widen(false)}>${hidden.map(button)}</span>`}
       </span>`}
-    ${open && html`<${Ask} key=${open} verb=${VERBS[open]} path=${`procedures/${target.id}/${open}`} target=${target} onClose=${() => set(null)} />`}`;
+    ${open && html`<${Ask} key=${open} verb=${VERBS[open]} path=${`procedures/${target.id}/${VERBS[open]?.path ?? open}`} target=${target} fixed=${VERBS[open]?.fixed} onClose=${() => set(null)} />`}`;
 }
 
 /** Verbs for all that a filter admits, as one procedure. @param {{filter: string}} props */
