@@ -110,7 +110,7 @@ impl Site {
     pub(crate) fn schedule(&self) -> Outcome<ProcedureId> {
         futures::executor::block_on(async {
             let hourly = Schedule::every("nightly", Duration::from_secs(3_600))?;
-            let id = self.executor.schedule(hourly).await?.id();
+            let id = self.executor.submit(hourly).key("nightly").await?.id();
             rest(&self.executor, id).await?;
             Ok(id)
         })
