@@ -114,10 +114,11 @@ pub use procession_actors::{
 };
 pub use procession_kernel::{
     AbortAnswer, Act, AuditEntry, BypassAs, BypassScope, Cause, CauseKind, Changed, ChildPermits, Deadlock, Ending,
-    Epoch, HistoryDetail, HistoryEntry, Hold, JoinPolicy, Key, Kind, LimitKey, LimitUse, Link, LockMode, LockNeed,
-    LockPath, MAX_OVERTAKES, Mark, NotNow, NotUndone, OnFailure, OnTimeout, Operated, OperatorRequest,
-    ParseTraceParentError, Pause, Plan, ProcedureId, ProcedureState, RetryPolicy, RevealScope, Seq, StateSnapshot,
-    Timestamp, TraceParent, UnknownVerb, Verb, VerbName, WaitReason, WaitingFor, WakeSource, fingerprint,
+    Epoch, HistoryDetail, HistoryEntry, Hold, JoinPolicy, Key, Kind, Limit, LimitKey, LimitUse, Link, LockMode,
+    LockNeed, LockPath, MAX_OVERTAKES, Mark, NotNow, NotUndone, OnFailure, OnTimeout, Operated, OperatorRequest,
+    ParseTraceParentError, Pause, Plan, ProcedureId, ProcedureState, Rate, RateUse, RetryPolicy, RevealScope, Seq,
+    StateSnapshot, Timestamp, TraceParent, UnknownVerb, Verb, VerbName, WaitReason, WaitingFor, WakeSource,
+    fingerprint,
 };
 pub use sequence::{Sequence, SequenceStage, StepContext, Steps, UnknownSteps};
 

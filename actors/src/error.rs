@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Epoch, Key, Kind, LockNeed, NotNow, ProcedureId, ProcedureState, Seq};
+use procession_kernel::{Epoch, Key, Kind, LimitKey, LockNeed, NotNow, ProcedureId, ProcedureState, Seq};
 
 /// A value that cannot be encoded, or bytes that are not of the requested type.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -122,6 +122,14 @@ pub enum StartError {
         size: usize,
         /// Limit in bytes.
         limit: usize,
+    },
+    /// A limit allows what no limiter can keep.
+    #[error("the limit \"{key}\" cannot be kept: {why}")]
+    BadLimit {
+        /// The name.
+        key: LimitKey,
+        /// The reason, and what to set instead.
+        why: String,
     },
     /// Too many kinds are registered.
     #[error(

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use actix::prelude::*;
 use procession_kernel::{
-    AuditEntry, Birth, Blob, Brood, BypassAs, BypassScope, EventName, HistoryEntry, Key, LimitKey, LimitUse, Operated,
-    OperatorRequest, Pause, ProcedureId, RevealScope, TraceParent, Verb,
+    AuditEntry, Birth, Blob, Brood, BypassAs, BypassScope, EventName, HistoryEntry, Key, Limit, LimitKey, LimitUse,
+    Operated, OperatorRequest, Pause, ProcedureId, RevealScope, TraceParent, Verb,
 };
 use serde::Serialize;
 
@@ -327,10 +327,11 @@ impl Operate {
         Self::new(Verb::SetPriority(id, priority), by)
     }
 
-    /// Sets the capacity of a limit, durably; `None` means unlimited. The limit of a kind has the kind's name.
+    /// Sets what a limit allows, durably: a number of permits at once, a rate, or `None` for anything. The limit of a kind
+    /// has the kind's name.
     #[must_use]
-    pub fn set_limit(key: impl Into<String>, limit: Option<u32>, by: OperatorRequest) -> Self {
-        Self::new(Verb::SetLimit(LimitKey::from(key.into()), limit), by)
+    pub fn set_limit(key: impl Into<String>, limit: impl Into<Limit>, by: OperatorRequest) -> Self {
+        Self::new(Verb::SetLimit(LimitKey::from(key.into()), limit.into()), by)
     }
 
     /// Moves a quarantined family to the archive, and releases all that it holds: locks, permits, its idempotency key.

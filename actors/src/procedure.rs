@@ -228,6 +228,53 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         Vec::new()
     }
 
+    /// Returns the limits of which a stage needs one permit each while it is called. Use it for what a stage calls:
+    /// *four card calls at once*. A limit of the whole procedure is its kind's own, or [`limit`](Self::limit).
+    ///
+    /// The permits are taken together with the stage's locks, all or none, before each attempt. They go back in the commit
+    /// that ends the attempt, so a backoff, a sleep or a wait holds none. The undo of a stage needs the same permits. Two
+    /// stages in a row with the same limit queue twice, so that others have their turn between them.
+    ///
+    /// A name whose limit is not set allows everything. It counts from the stages that are asked for after the limit was
+    /// set. A child's stage takes its permits whatever [`Children::permits`](crate::Children::permits) says. A limit of
+    /// which the procedure holds a permit of its own is not counted twice. This is called at submission and at the end of
+    /// each stage. Default: none.
+    ///
+    /// ```
+    /// # use procession_actors::{Procedure, StageContext, StageError, Step};
+    /// # use procession_kernel::LimitKey;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Order;
+    /// #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+    /// enum Stage { Reserve, Charge, Ship }
+    ///
+    /// impl Procedure for Order {
+    /// #   const KIND: &'static str = "order";
+    /// #   type Env = ();
+    /// #   type Output = ();
+    /// #   fn first(&self) -> Stage { Stage::Reserve }
+    /// #   async fn execute(&mut self, _: Stage, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    /// #       Ok(Step::Done(()))
+    /// #   }
+    ///     type Stage = Stage;
+    ///
+    ///     fn limits(&self, stage: &Stage) -> Vec<LimitKey> {
+    ///         match stage {
+    ///             Stage::Charge => vec![LimitKey::from("cards")],
+    ///             Stage::Reserve | Stage::Ship => Vec::new(),
+    ///         }
+    ///     }
+    /// }
+    /// # use Stage::{Charge, Ship};
+    /// # assert_eq!(Order.limits(&Charge), [LimitKey::from("cards")]);
+    /// # assert!(Order.limits(&Ship).is_empty());
+    /// ```
+    fn limits(&self, stage: &Self::Stage) -> Vec<LimitKey> {
+        let _ = stage;
+        Vec::new()
+    }
+
     /// Returns `false` to mark a point of no return. From this stage on, failures are retried for ever, and an abort
     /// comes too late (HBase's `isRollbackSupported`).
     fn rollback_supported(&self, stage: &Self::Stage) -> bool {
@@ -420,7 +467,8 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         Accepts::anything()
     }
 
-    /// Returns the limit from which this procedure takes one permit, in addition to its kind's own.
+    /// Returns the limit from which this procedure takes one permit, in addition to its kind's own. A child takes it only
+    /// with [`ChildPermits::Own`](procession_kernel::ChildPermits::Own). To limit a stage, see [`limits`](Self::limits).
     fn limit(&self) -> Option<LimitKey> {
         None
     }

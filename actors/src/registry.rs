@@ -29,6 +29,9 @@ use crate::thresholds::{KindThresholds, Measures, Thresholds};
 use crate::time_limit::within;
 use crate::upgrade::Old;
 
+/// The methods that say what a stage needs, as a panic in one of them is told.
+const STAGE_NEEDS: &str = "a question about the next stage";
+
 /// The result of one call of user code.
 pub(crate) struct Did<T> {
     pub(crate) outcome: T,
@@ -422,7 +425,7 @@ impl<P: Procedure> Typed<P> {
     /// Asks user code for everything that the kernel must know about the next stage.
     fn step_taken(&self, step: Step<P>, next_needs: &mut NextStageNeeds) -> StageOutcome {
         if let (Some(next), Some(value)) = (step.next_stage(), &self.value) {
-            match guarded("locks", || stage_needs(value, next)) {
+            match guarded(STAGE_NEEDS, || stage_needs(value, next)) {
                 Ok(Ok(known)) => *next_needs = known,
                 Ok(Err(why)) => return StageOutcome::Fail(why),
                 Err(why) => return StageOutcome::Panicked(why),

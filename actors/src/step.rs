@@ -166,7 +166,7 @@ pub struct Children {
     pub(crate) join: JoinPolicy,
     pub(crate) width: u32,
     pub(crate) keep_places: bool,
-    permits: ChildPermits,
+    permits: Option<ChildPermits>,
 }
 
 impl Children {
@@ -249,10 +249,12 @@ impl Children {
         self
     }
 
-    /// Sets whose permits the children use. Default: they need none.
+    /// Sets whose permits the children use. Default: they need none, whatever limit their kind or their
+    /// [`limit`](Procedure::limit) has. A child whose `limit` names a limit that is set is then logged once for its kind.
+    /// What [`limits`](Procedure::limits) names for a stage is taken in any case.
     #[must_use]
     pub fn permits(mut self, permits: ChildPermits) -> Self {
-        self.permits = permits;
+        self.permits = Some(permits);
         self
     }
 
@@ -309,7 +311,7 @@ fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
         trace: None,
         limit: procedure.limit(),
         hold: P::HOLD,
-        permits: ChildPermits::Exempt,
+        permits: None,
         locks_for_life: P::HOLD_LOCKS,
         next_needs: stage_needs(procedure, &first).map_err(|why| CodecError {
             what: "the procedure cannot be submitted",
@@ -340,9 +342,13 @@ pub(crate) fn stage_needs<P: Procedure>(procedure: &P, stage: &P::Stage) -> Resu
     }
     locks.sort_unstable();
     locks.dedup();
+    let mut limits = procedure.limits(stage);
+    limits.sort_unstable();
+    limits.dedup();
     let name = || format!("{stage:?}");
     Ok(NextStageNeeds {
         locks,
+        limits,
         next_is_no_return: (!procedure.rollback_supported(stage)).then(name),
         name: P::REPEAT_LIMIT.map(|_| name()),
         expected: procedure.expected(stage),

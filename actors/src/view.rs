@@ -58,7 +58,7 @@ pub struct Status {
     pub cause: Option<Cause>,
     /// The executed stages of its subtree that were not undone.
     pub not_undone: Vec<NotUndone>,
-    /// `true` if it holds its permits.
+    /// `true` if it holds permits: its own, or those of the stage that is called.
     pub holds: bool,
     /// The locks that it holds.
     pub locks: Vec<LockNeed>,
@@ -111,7 +111,7 @@ impl Status {
             going: row.in_flight.is_some(),
             cause: row.cause.clone(),
             not_undone: row.not_undone.clone(),
-            holds: row.holds,
+            holds: row.holds || row.stage_permits,
             locks: row.locked.clone(),
             past_no_return: row.past_no_return.clone(),
             paused: row.paused,

@@ -11,7 +11,7 @@ use procession_actors::offline::{Importer, Offline};
 use procession_actors::{
     Engine, GLOBAL_LIMIT, KindSettings, Placement, Procedure, Registry, Settings, StartError, Thresholds,
 };
-use procession_kernel::{Kind, LimitKey};
+use procession_kernel::{Kind, Limit, LimitKey};
 
 use super::Executor;
 use crate::bulk::{Bulk, BulkEngine};
@@ -101,19 +101,34 @@ impl Builder {
         self
     }
 
-    /// Lets at most this many procedures of a kind, or of a limit that
-    /// procedures name themselves, run at once. A capacity that was set at run
-    /// time outlives this one.
+    /// Limits what has this name: procedures of a kind, procedures that name it with
+    /// [`Procedure::limit`](crate::Procedure::limit), and stages that name it with
+    /// [`Procedure::limits`](crate::Procedure::limits). A number lets at most so many run at once;
+    /// [`Limit::per`] lets at most so many begin in a time. What was set at run time outlives this.
+    ///
+    /// A rate counts begins: admissions of procedures, and attempts of stages and undos. What began counts after a restart
+    /// too. A period of less than 1 ms refuses to start.
+    ///
+    /// ```
+    /// # use procession::{Executor, Limit};
+    /// # use std::time::Duration;
+    /// # fn set_up(builder: procession::Builder) -> procession::Builder {
+    /// builder
+    ///     .limit("exports", 2)
+    ///     .limit("mails", Limit::per(100, Duration::from_secs(60)))
+    ///     .limit("cards", Limit::per(10, Duration::from_secs(1)).and_at_once(4))
+    /// # }
+    /// ```
     #[must_use]
-    pub fn limit(mut self, key: &str, limit: u32) -> Self {
-        self.settings.limits.push((LimitKey::from(key), limit));
+    pub fn limit(mut self, key: &str, limit: impl Into<Limit>) -> Self {
+        self.settings.limits.push((LimitKey::from(key), limit.into()));
         self
     }
 
     /// Lets at most this many procedures of all kinds together run at once,
     /// children that need no permit not counted.
     #[must_use]
-    pub fn global_limit(self, limit: u32) -> Self {
+    pub fn global_limit(self, limit: impl Into<Limit>) -> Self {
         self.limit(GLOBAL_LIMIT, limit)
     }
 

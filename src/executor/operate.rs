@@ -7,7 +7,7 @@ use procession_actors::AskError;
 use procession_actors::FamilyExport;
 use procession_actors::messages::{Audit, Operate, ReadArchive};
 use procession_kernel::{
-    AbortAnswer, AuditEntry, BypassAs, BypassScope, Operated, OperatorRequest, Pause, ProcedureId, RevealScope,
+    AbortAnswer, AuditEntry, BypassAs, BypassScope, Limit, Operated, OperatorRequest, Pause, ProcedureId, RevealScope,
 };
 use serde::Serialize;
 
@@ -42,12 +42,18 @@ impl Executor {
         self.operate(Operate::abort(id, by)).await
     }
 
-    /// Sets the capacity of a limit, durably; none is unlimited.
+    /// Sets what a limit allows, durably: a number of permits at once, a rate, or `None` for anything.
     ///
     /// # Errors
     ///
-    /// [`AskError`] if the engine has stopped or its journal has failed.
-    pub async fn set_limit(&self, key: &str, limit: Option<u32>, by: OperatorRequest) -> Result<Operated, AskError> {
+    /// [`AskError::NotNow`] if the name is too long, or the period of a rate too short; [`AskError`] if the engine has
+    /// stopped or its journal has failed.
+    pub async fn set_limit(
+        &self,
+        key: &str,
+        limit: impl Into<Limit>,
+        by: OperatorRequest,
+    ) -> Result<Operated, AskError> {
         self.operate(Operate::set_limit(key, limit, by)).await
     }
 

@@ -139,6 +139,7 @@ pub(crate) fn history() -> Vec<Sample> {
         begun: Timestamp(3),
         ended: Timestamp(4),
         locks: None,
+        limits: Vec::new(),
         note: None,
     };
     vec![("admitted".to_owned(), Record::History(Box::new(entry)))]
@@ -275,7 +276,7 @@ pub(crate) fn others() -> Vec<Sample> {
         ("resumed-kind", Record::Pause(Pause::Kind(Kind::from("move")), false)),
         ("archived", Record::Archived(5, blob("an export"))),
         ("discharged", Record::Evicted(Box::new(discharged))),
-        ("limit-of-all", Record::Limit(LimitKey::from("*"), Some(0))),
+        ("limit-of-all", Record::Limit(LimitKey::from("*"), Some(0).into())),
     ];
     samples.map(|(name, record)| (name.to_owned(), record)).into()
 }

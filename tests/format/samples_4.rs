@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use procession_kernel::{
     AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, Cause, CauseKind, Ending, EventName, Gate,
-    GraphNode, HistoryEntry, InFlight, JoinPolicy, Kind, LimitKey, Pause, ProcedureId, ProcedureState, Question,
-    Record, RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake,
+    GraphNode, HistoryEntry, InFlight, JoinPolicy, Kind, Limit, LimitKey, Pause, ProcedureId, ProcedureState, Question,
+    RateWindow, Record, RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};
@@ -114,6 +114,59 @@ pub(crate) fn notes() -> Vec<Sample> {
         other => (name, other),
     };
     samples_2::history().into_iter().map(noted).collect()
+}
+
+/// Rows whose next stage names limits, without their permits and with them.
+pub(crate) fn stage_limits() -> Vec<Sample> {
+    let waits = Row {
+        wait: Some(WaitReason::Permit(LimitKey::from("cards"))),
+        stage_limits: vec![LimitKey::from("cards"), LimitKey::from("mails")],
+        ..plain()
+    };
+    let called = Row {
+        stage_limits: vec![LimitKey::from("cards")],
+        stage_permits: true,
+        ..plain()
+    };
+    let samples = [("waits-for-a-stages-permit", waits), ("holds-a-stages-permit", called)];
+    samples.map(|(name, sample)| row(name.to_owned(), sample)).into()
+}
+
+/// An entry whose stage ran under a permit.
+pub(crate) fn limited() -> Vec<Sample> {
+    let limited = |(name, record): Sample| match record {
+        Record::History(entry) => {
+            let limits = vec![LimitKey::from("cards")];
+            (name, Record::History(Box::new(HistoryEntry { limits, ..*entry })))
+        }
+        other => (name, other),
+    };
+    samples_2::history().into_iter().map(limited).collect()
+}
+
+/// Rates as set at run time, the act that sets one, and begins that count.
+pub(crate) fn rates() -> Vec<Sample> {
+    let cards = || LimitKey::from("cards");
+    let rate = Limit::per(100, Duration::from_millis(1_500));
+    let mut window = RateWindow::default();
+    for at in [300, 310, 1_000_000] {
+        window.begin(Timestamp(at), Duration::from_millis(1_500));
+    }
+    let act = Act::Operate(Verb::SetLimit(cards(), rate));
+    let entry = AuditEntry {
+        words: act.to_string(),
+        changes: Vec::new(),
+        act: Some(act),
+        ..samples_2::audit()
+    };
+    let samples = [
+        ("rate-set", Record::Limit(cards(), rate)),
+        ("rate-with-a-capacity-set", Record::Limit(cards(), rate.and_at_once(4))),
+        ("rate-begins", Record::RateWindow(cards(), Box::new(window))),
+        ("rate-without-begins", Record::RateWindow(cards(), Box::default())),
+        ("act-of-a-rate", Record::Audit(Box::new(entry))),
+    ];
+    samples.map(|(name, record)| (name.to_owned(), record)).into()
 }
 
 /// A row whose kind keeps only the newest entries of the history.
@@ -257,8 +310,8 @@ pub(crate) fn acts() -> Vec<Sample> {
         Verb::SkipUndo(id),
         Verb::OverrideResult(id, Blob::default()),
         Verb::SetPriority(id, -3),
-        Verb::SetLimit(LimitKey::from("gpu"), Some(2)),
-        Verb::SetLimit(LimitKey::from("gpu"), None),
+        Verb::SetLimit(LimitKey::from("gpu"), Some(2).into()),
+        Verb::SetLimit(LimitKey::from("gpu"), None.into()),
         Verb::Discharge(42),
         Verb::AuditReveal(id, RevealScope::Values),
         Verb::AuditReveal(id, RevealScope::Family),

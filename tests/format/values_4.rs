@@ -4,6 +4,7 @@ use procession_actors::testkit::format;
 use procession_kernel::{Act, Record, Verb};
 
 use crate::Tested;
+use crate::samples::Sample;
 use crate::samples_4 as samples;
 use crate::values::{compare, read_rows, value};
 
@@ -38,9 +39,37 @@ fn a_row_is_as_it_was_when_time_outs_of_stages_got_a_kind() -> Tested {
 }
 
 #[test]
+fn a_row_is_as_it_was_when_stages_got_limits() -> Tested {
+    read_rows("v4/stage_limits.hex", &samples::stage_limits())
+}
+
+#[test]
+fn a_rate_is_as_it_was_when_rates_came() -> Tested {
+    let samples = samples::rates();
+    for (line, (name, record)) in compare("v4/rates.hex", &samples)?.iter().zip(&samples) {
+        match record {
+            Record::Limit(_, limit) => assert_eq!(format::limit(value(line)?)?, *limit, "{name}"),
+            Record::RateWindow(_, window) if window.is_empty() => assert_eq!(line.value, None, "{name}"),
+            Record::RateWindow(_, window) => assert_eq!(format::rate_window(value(line)?)?, **window, "{name}"),
+            Record::Audit(entry) => assert_eq!(format::audit(entry.number, value(line)?)?, **entry, "{name}"),
+            other => return Err(format!("{other:?} has no rate").into()),
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_history_entry_is_as_it_was_when_stages_got_limits() -> Tested {
+    read_history("v4/limited.hex", &samples::limited())
+}
+
+#[test]
 fn a_history_entry_is_as_it_was_when_it_got_a_note() -> Tested {
-    let samples = samples::notes();
-    for (line, (name, record)) in compare("v4/notes.hex", &samples)?.iter().zip(&samples) {
+    read_history("v4/notes.hex", &samples::notes())
+}
+
+fn read_history(golden: &str, samples: &[Sample]) -> Tested {
+    for (line, (name, record)) in compare(golden, samples)?.iter().zip(samples) {
         let Record::History(entry) = record else {
             return Err(format!("{name} is no entry").into());
         };

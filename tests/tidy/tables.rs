@@ -4,6 +4,7 @@
 /// Layers of the kernel. A module may use its own layer and those before it.
 pub(crate) const KERNEL: &[&[&str]] = &[
     &["id"],
+    &["limit", "rate_window", "rates"],
     &["lifecycle", "lock", "cause", "history", "fingerprint"],
     &["needs"],
     &["wait"],

@@ -14,6 +14,7 @@ mod operate;
 mod pause;
 mod plan;
 mod question;
+mod rate;
 mod recover;
 mod repeat_limit;
 mod retention;

@@ -4,6 +4,7 @@ use crate::audit::{AuditEntry, Changed};
 use crate::cause::{Cause, NotUndone};
 use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp};
 use crate::lifecycle::ProcedureState;
+use crate::limit::Limit;
 use crate::needs::Needs;
 use crate::plan::Plan;
 use crate::row::{Mark, Round};
@@ -252,8 +253,8 @@ pub enum AdmissionEffect {
     Cancel(ProcedureId),
     /// This procedure withdraws its request, and keeps exactly these permits and locks, whatever it was granted.
     Keep(ProcedureId, Needs),
-    /// The capacity of a limit has changed.
-    SetLimit(LimitKey, Option<u32>),
+    /// What a limit allows has changed.
+    SetLimit(LimitKey, Limit),
     /// The priority of a procedure has changed, and with it its position in the queues.
     SetPriority(ProcedureId, i16),
 }

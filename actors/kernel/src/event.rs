@@ -34,8 +34,8 @@ pub struct Birth {
     pub limit: Option<LimitKey>,
     /// How long it holds its permits.
     pub hold: Hold,
-    /// For a child: the procedure whose permits it runs on.
-    pub permits: ChildPermits,
+    /// For a child: the procedure whose permits it runs on. `None` if nobody said; it then needs none.
+    pub permits: Option<ChildPermits>,
     /// `true` if it holds its locks for life, not only for the stage.
     pub locks_for_life: bool,
     /// What its code declares about its first stage.

@@ -9,6 +9,8 @@ use crate::audit::AuditEntry;
 use crate::cause::NotUndone;
 use crate::history::HistoryEntry;
 use crate::id::{Blob, Epoch, EventName, Key, LimitKey, ProcedureId, Seq, Timestamp};
+use crate::limit::Limit;
+use crate::rate_window::RateWindow;
 use crate::row::Row;
 use crate::wait::{Pause, SignalEntry};
 use crate::waiters::Broadcast;
@@ -112,8 +114,10 @@ pub enum Record {
     Pause(Pause, bool),
     /// A quarantined family was moved to the archive, as these bytes.
     Archived(u64, Blob),
-    /// The capacity of a limit; `None` is unlimited.
-    Limit(LimitKey, Option<u32>),
+    /// What a limit allows.
+    Limit(LimitKey, Limit),
+    /// The begins that count for the rate of a limit; none if the window is empty.
+    RateWindow(LimitKey, Box<RateWindow>),
     /// Family numbers below this one may have been assigned.
     FamiliesReserved(u64),
     /// An engine took the store; engines had died this often before.

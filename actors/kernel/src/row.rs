@@ -5,6 +5,7 @@ mod graph;
 mod locks;
 mod make;
 mod payload_size;
+mod permits;
 
 pub use failure_streak::FailureStreak;
 pub use graph::{CHILD_NAME_MAX, Gate, GraphNode};
@@ -213,12 +214,22 @@ pub enum Mark {
 pub struct NextStageNeeds {
     /// Locks that it needs.
     pub locks: Vec<LockNeed>,
+    /// Limits of which it needs one permit each, while it runs. Those of the procedure itself are not counted again.
+    pub limits: Vec<LimitKey>,
     /// Its name, if it does not support rollback.
     pub next_is_no_return: Option<String>,
     /// Its name, if the kind limits how often one stage runs in a row.
     pub name: Option<String>,
     /// How long it is expected to take.
     pub expected: Option<Duration>,
+}
+
+impl NextStageNeeds {
+    /// Returns `true` if the stage needs neither locks nor permits of its own.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.locks.is_empty() && self.limits.is_empty()
+    }
 }
 
 /// Current row of a procedure, overwritten by each commit that touches the procedure.
@@ -289,6 +300,12 @@ pub struct Row {
     /// How long it holds its permits.
     #[serde(rename = "1", default, skip_serializing_if = "Hold::is_for_life")]
     pub hold: Hold,
+    /// Limits of which the next stage, or the next undo, needs one permit each while it runs.
+    #[serde(rename = "X", default, skip_serializing_if = "Vec::is_empty")]
+    pub stage_limits: Vec<LimitKey>,
+    /// It holds a permit of each of these.
+    #[serde(rename = "Y", default, skip_serializing_if = "std::ops::Not::not")]
+    pub stage_permits: bool,
     /// Locks needed by the next stage, or by the next undo.
     #[serde(rename = "2", default, skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<LockNeed>,
@@ -443,14 +460,14 @@ impl Row {
     /// Returns `true` if it holds everything that its next stage needs.
     #[must_use]
     pub fn is_admitted(&self) -> bool {
-        (self.holds || self.limits.is_empty()) && self.has_locks()
+        (self.holds || self.limits.is_empty()) && self.has_stage_permits() && self.has_locks()
     }
 
     /// Returns the permits and locks that it holds.
     #[must_use]
     pub fn held(&self) -> Needs {
         Needs {
-            limits: if self.holds { self.limits.clone() } else { Vec::new() },
+            limits: self.held_limits(),
             locks: self.locked.clone(),
         }
     }

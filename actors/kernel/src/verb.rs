@@ -8,6 +8,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::id::{Blob, EventName, LimitKey, ProcedureId};
+use crate::limit::Limit;
 use crate::wait::Pause;
 
 /// The members of a family that end with a bypassed procedure. Append-only: the short names are stored on disk.
@@ -87,9 +88,9 @@ pub enum Verb {
     /// Change the priority of a procedure, and its place in the queues.
     #[serde(rename = "i")]
     SetPriority(ProcedureId, i16),
-    /// Set the capacity of a limit; `None` is unlimited.
+    /// Set what a limit allows.
     #[serde(rename = "l")]
-    SetLimit(LimitKey, Option<u32>),
+    SetLimit(LimitKey, Limit),
     /// Put a quarantined family into the archive, and free what it holds.
     #[serde(rename = "d")]
     Discharge(u64),
@@ -331,8 +332,8 @@ impl fmt::Display for Verb {
             Self::SkipUndo(id) => write!(f, "skip the undo of {id}"),
             Self::OverrideResult(id, output) => write!(f, "override the result of {id} by {} bytes", output.len()),
             Self::SetPriority(id, priority) => write!(f, "set the priority of {id} to {priority}"),
-            Self::SetLimit(key, Some(limit)) => write!(f, "set the limit {key} to {limit}"),
-            Self::SetLimit(key, None) => write!(f, "lift the limit {key}"),
+            Self::SetLimit(key, Limit::UNLIMITED) => write!(f, "lift the limit {key}"),
+            Self::SetLimit(key, limit) => write!(f, "set the limit {key} to {limit}"),
             Self::Discharge(family) => write!(f, "discharge the family {family}"),
             Self::AuditReveal(id, RevealScope::Values) => write!(f, "reveal the values of {id}"),
             Self::AuditReveal(id, RevealScope::Family) => write!(f, "export the family of {id}"),

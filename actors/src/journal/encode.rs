@@ -24,6 +24,8 @@ pub(crate) const META_PAUSE: &[u8] = b"pause/";
 pub(crate) const META_BROADCAST: &[u8] = b"broadcast/";
 /// Prefix of capacities that were set at run time.
 pub(crate) const META_LIMIT: &[u8] = b"limit/";
+/// Prefix of the keys of rates; the name of the limit follows.
+pub(crate) const META_RATE: &[u8] = b"rate/";
 
 /// Value of `META_STARTED`.
 #[derive(Serialize, Deserialize)]
@@ -154,6 +156,14 @@ pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError
             let key = limit_key(key.as_str());
             batch.put_with(Space::Meta, &key, |bytes| codec::encode_into(bytes, value))?;
         }
+        Record::RateWindow(key, window) => {
+            let key = rate_key(key.as_str());
+            if window.is_empty() {
+                batch.delete(Space::Meta, &key);
+            } else {
+                batch.put_with(Space::Meta, &key, |bytes| codec::encode_into(bytes, window))?;
+            }
+        }
         Record::FamiliesReserved(below) => batch.put(Space::Meta, META_FAMILIES, &below.to_be_bytes()),
         Record::Started(epoch, deaths) => {
             let started = Started {
@@ -190,6 +200,12 @@ pub(crate) fn write_look(batch: &mut Batch, look: &LastLook) -> Result<(), Codec
 
 fn limit_key(name: &str) -> Vec<u8> {
     let mut key = META_LIMIT.to_vec();
+    key.extend_from_slice(name.as_bytes());
+    key
+}
+
+fn rate_key(name: &str) -> Vec<u8> {
+    let mut key = META_RATE.to_vec();
     key.extend_from_slice(name.as_bytes());
     key
 }

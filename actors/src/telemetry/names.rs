@@ -62,7 +62,7 @@ metrics! {
     LIMITER_USED, "procession_limiter_used", Gauge, ["limit"], Count,
         "permits in use";
     LIMITER_LIMIT, "procession_limiter_limit", Gauge, ["limit"], Count,
-        "capacity; infinite for a limit that was lifted";
+        "capacity; infinite for a limit that was lifted or is a rate alone";
     LIMITER_WAITING, "procession_limiter_waiting", Gauge, ["limit"], Count,
         "requests that wait for a permit";
     LOCK_WAITERS, "procession_lock_waiters", Gauge, [], Count,

@@ -43,6 +43,7 @@ fn rolls_back(row: &Row) -> String {
         Some(WaitReason::Backoff(_, at)) => format!("its undo is retried at {at}"),
         Some(WaitReason::RollbackFailed) => "nothing, until an operator retries or skips its undo".to_owned(),
         Some(WaitReason::Lock(path)) => format!("its rollback continues when the lock {path} is free"),
+        Some(WaitReason::Permit(limit)) => format!("its rollback continues when a permit of {limit} is free"),
         Some(WaitReason::Paused) => "its rollback continues when an operator resumes it".to_owned(),
         Some(WaitReason::Suspect) => "its stage, which is in doubt, runs alone; then it is rolled back".to_owned(),
         Some(WaitReason::Quarantined) => {
@@ -52,7 +53,6 @@ fn rolls_back(row: &Row) -> String {
         None
         | Some(
             WaitReason::Width
-            | WaitReason::Permit(_)
             | WaitReason::Children
             | WaitReason::Timer(_)
             | WaitReason::Event(..)

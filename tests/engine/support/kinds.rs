@@ -92,6 +92,11 @@ macro_rules! kind_of_plan {
                 self.0.needs(*stage)
             }
 
+            fn limits(&self, stage: &u32) -> Vec<procession::LimitKey> {
+                let named = self.0.stage_limits.get(stage).into_iter().flatten();
+                named.map(|limit| procession::LimitKey::from(limit.as_str())).collect()
+            }
+
             fn timeout(&self) -> Option<Duration> {
                 self.0.timeout.map(Duration::from_millis)
             }

@@ -239,7 +239,11 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
         18 => row.wake = feed.maybe(wake),
         19 | 20 => row.rounds = feed.few(round),
         21 => row.limits = feed.few(|feed| feed.name().into()),
-        22 => row.holds = !row.holds,
+        22 => {
+            row.holds = !row.holds;
+            row.stage_limits = feed.few(|feed| feed.name().into());
+            row.stage_permits = feed.byte().is_multiple_of(2);
+        }
         23 => row.hold = Hold::WhileActive,
         24 => row.locks = feed.few(lock),
         25 => row.locked = feed.few(lock),

@@ -13,11 +13,12 @@ use crate::decision::{Binding, Decision};
 use crate::effect::{AdmissionEffect, Answer, DispatchEffect, Effect, LifecycleEffect, Refusal, RequestEffect};
 use crate::event::Birth;
 use crate::family::Family;
-use crate::id::{Blob, Kind, ProcedureId, RequestId, Seq, Timestamp};
+use crate::id::{Blob, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp};
 use crate::kernel::{Kernel, KindRules};
 use crate::latch::Latch;
 use crate::lifecycle::ProcedureState;
 use crate::outstanding::stage_of;
+use crate::rate_window::RateWindow;
 use crate::record::{Record, UserWrite};
 use crate::row::{InFlight, Round, Row};
 use crate::wait::{Pause, WaitReason, Wake};
@@ -50,6 +51,8 @@ pub(crate) struct Draft<'a> {
     bindings: Vec<Binding>,
     effects: Vec<Effect>,
     next_family: u64,
+    /// The windows of rates that this decision counts begins in.
+    pub(super) windows: Vec<(LimitKey, RateWindow)>,
     pub(super) next_suspect_taken: bool,
     /// The pause that an operator lifts in this very decision.
     pub(super) resumed: Option<Pause>,
@@ -77,6 +80,7 @@ impl<'a> Draft<'a> {
             bindings: Vec::new(),
             effects: Vec::new(),
             next_family: kernel.next_family,
+            windows: Vec::new(),
             next_suspect_taken: false,
             resumed: None,
             consumed: None,
@@ -90,6 +94,7 @@ impl<'a> Draft<'a> {
             let below = self.next_family + RESERVATION;
             self.records.push(Record::FamiliesReserved(below));
         }
+        self.record_windows();
         let rows = std::mem::replace(&mut self.rows, SmallMap::new());
         for mut row in rows.into_values() {
             row.revision = self.seq;
@@ -568,8 +573,12 @@ impl<'a> Draft<'a> {
             deadline: birth.timeout.map(|timeout| self.now.after(timeout)),
             ..Row::new(id, kind.clone(), birth.version, birth.stage.clone(), self.now)
         });
+        row.name_stage_limits(&birth.next_needs.limits);
         if granted {
+            row.stage_permits = !row.stage_limits.is_empty();
             row.lock_all(&birth.next_needs.locks, self.now);
+            self.begin_in(&admission.limits);
+            self.begin_in(&row.stage_limits);
         }
         row.note_size(birth.payload.len(), self.kernel.rules.bounds.payload, |_| None);
         row
@@ -607,7 +616,7 @@ impl<'a> Draft<'a> {
 /// Returns one thing that the row lacks. Only the limiter knows which of them will be available last.
 fn lacking(row: &Row) -> WaitReason {
     let lock = row.locks.iter().find(|need| !row.locked.contains(need));
-    match (lock, row.limits.first()) {
+    match (lock, row.lacking_limits().next()) {
         (Some(need), _) => WaitReason::Lock(need.path.clone()),
         (None, Some(limit)) => WaitReason::Permit(limit.clone()),
         (None, None) => WaitReason::Queue,

@@ -77,11 +77,12 @@ impl Draft<'_> {
     fn freed_now(&self, plan: &mut Plan) {
         for (before, after) in self.changes() {
             let Some(before) = before else { continue };
-            let held = |row: &Row| if row.holds { row.limits.clone() } else { Vec::new() };
+            let kept = after.held_limits();
+            let limits = before.held_limits().into_iter().filter(|limit| !kept.contains(limit));
             let locks = before.locked.iter().filter(|lock| !after.locked.contains(lock));
             let freed = Freed {
                 id: after.id,
-                limits: if after.holds { Vec::new() } else { held(before) },
+                limits: limits.collect(),
                 locks: locks.cloned().collect(),
                 later: false,
             };
@@ -126,7 +127,7 @@ impl Draft<'_> {
                     Some(why) => plan.stays.push(executed(Some(why))),
                 }
             }
-            let limits = if row.holds { row.limits.clone() } else { Vec::new() };
+            let limits = row.held_limits();
             if !limits.is_empty() || !row.locked.is_empty() {
                 plan.freed.push(Freed {
                     id: row.id,

@@ -97,7 +97,10 @@ impl Draft<'_> {
             parent.wake = Some(Wake::Children(first, count));
             self.give_back_locks(&mut parent);
             self.set_going(&mut parent, None);
-        } else if children.iter().any(|birth| birth.permits == ChildPermits::Inherited) {
+        } else if children
+            .iter()
+            .any(|birth| birth.permits == Some(ChildPermits::Inherited))
+        {
             self.park_holding(&mut parent, ProcedureState::Waiting, WaitReason::Children);
         } else {
             self.park(&mut parent, ProcedureState::Waiting, WaitReason::Children);

@@ -250,6 +250,7 @@ impl Draft<'_> {
             begun: report.begun,
             ended: report.ended,
             locks: locks.filter(|_| !row.locks_for_life),
+            limits: if stands { row.stage_limits.clone() } else { Vec::new() },
             note: report.note.take(),
         })));
         match (row.attempt, stands) {
@@ -284,13 +285,32 @@ impl Draft<'_> {
         self.keep_own(row, &mut report.signals);
     }
 
+    /// Ends the hold on the permits of the stage that has reported, and names the limits of the next.
+    fn stage_limits_recorded(&mut self, row: &mut Row, report: &StageEnded) {
+        if report.admission.is_none() {
+            self.give_back_stage_permits(row);
+        }
+        row.stage_permits = false;
+        if is_followed(report) {
+            row.name_stage_limits(&report.next_needs.limits);
+        }
+    }
+
     /// Records the limiter's answer for the next stage. The limiter was asked before this decision, so the previous
     /// stage's locks and permits are released already.
     fn admission_recorded(&mut self, row: &mut Row, report: &StageEnded) {
+        self.stage_limits_recorded(row, report);
         let Some(admission) = &report.admission else { return };
+        row.stage_permits = admission.is_granted() && is_followed(report) && !row.stage_limits.is_empty();
         // Permits held only while the procedure is active were part of the exchange.
         if !admission.limits.is_empty() {
             row.holds = admission.is_granted();
+        }
+        if row.stage_permits {
+            self.begin_in(&row.stage_limits);
+        }
+        if admission.is_granted() {
+            self.begin_in(&admission.limits);
         }
         // These belong to the stage that was to follow, even if the report has been refused since.
         match (row.locks_for_life, admission.is_granted()) {
@@ -332,6 +352,7 @@ impl Draft<'_> {
             children,
             keep_places,
             admission,
+            next_needs,
             ..
         } = *report;
         let list = |join, width| ListRules {
@@ -339,8 +360,11 @@ impl Draft<'_> {
             width,
             keep_places,
         };
+        let asked = admission
+            .as_ref()
+            .is_some_and(|admission| admission.lacking.is_some() || !next_needs.limits.is_empty());
         let lacking = admission.and_then(|admission| admission.lacking);
-        if lacking.is_some() && !leaves_effects(&outcome) {
+        if asked && !leaves_effects(&outcome) {
             // A refusal has overruled the step for which the limiter was asked. The limiter may have granted the
             // request by now, and the grant is stale once the procedure asks again: it must not keep what it got.
             self.effect(AdmissionEffect::Keep(id, row.held()));
@@ -480,7 +504,7 @@ impl Draft<'_> {
         self.entry_passes(&mut row, &report);
         self.effect(DispatchEffect::Stop(id));
         if report.admission.is_some() {
-            self.effect(AdmissionEffect::Cancel(id));
+            self.withdraw_next_stage(&mut row);
         }
         match report.outcome {
             StageOutcome::Done(output) if !row.is_failing() && report.children.is_empty() => self.done(row, output),
@@ -628,9 +652,12 @@ const fn next_stage(outcome: &StageOutcome) -> Option<&Blob> {
 /// Returns `true` if the next stage needs other locks than the one that has ended. No stage follows the last one, or
 /// one that failed: it is undone under its own locks.
 fn locks_go_on(row: &Row, report: &StageEnded) -> bool {
-    leaves_effects(&report.outcome)
-        && !matches!(report.outcome, StageOutcome::Done(_) | StageOutcome::GiveUp(_))
-        && row.locks != report.next_needs.locks
+    is_followed(report) && row.locks != report.next_needs.locks
+}
+
+/// Returns `true` if the outcome asks for a further stage.
+const fn is_followed(report: &StageEnded) -> bool {
+    leaves_effects(&report.outcome) && !matches!(report.outcome, StageOutcome::Done(_) | StageOutcome::GiveUp(_))
 }
 
 const fn is_retry(outcome: &StageOutcome) -> bool {

@@ -2,7 +2,7 @@
 
 use super::{Admission, Birth, StageEnded, StageOutcome, Submission, UndoEnded};
 use crate::id::{Blob, Epoch, Kind, ProcedureId, Seq, Timestamp};
-use crate::row::{ChildPermits, Hold, NextStageNeeds, OnFailure, OnTimeout};
+use crate::row::{Hold, NextStageNeeds, OnFailure, OnTimeout};
 
 impl Birth {
     /// Creates a procedure that needs no admission and has no deadline.
@@ -17,7 +17,7 @@ impl Birth {
             trace: None,
             limit: None,
             hold: Hold::default(),
-            permits: ChildPermits::default(),
+            permits: None,
             locks_for_life: false,
             next_needs: NextStageNeeds::default(),
             timeout: None,

@@ -36,6 +36,7 @@ const WINDOW: u64 = 1 << 17;
 const QUESTION: u64 = 1 << 18;
 const KEEPS_PLACE: u64 = 1 << 19;
 const NAME: u64 = 1 << 20;
+const STAGE_LIMITS: u64 = 1 << 21;
 
 /// Kinds by number, so that a frozen family need not spell out its own. There are as many as registered kinds.
 #[derive(Clone, Debug, Default)]
@@ -148,10 +149,10 @@ impl Pack {
         if let Some(trace) = &row.trace {
             self.text(&trace.to_string());
         }
-        if !row.limits.is_empty() {
-            self.number(row.limits.len() as u64);
-            for limit in &row.limits {
-                self.text(limit.as_str());
+        for limits in [&row.limits, &row.stage_limits] {
+            if !limits.is_empty() {
+                self.number(limits.len() as u64);
+                limits.iter().for_each(|limit| self.text(limit.as_str()));
             }
         }
         for name in [&row.next_is_no_return, &row.past_no_return].into_iter().flatten() {
@@ -186,6 +187,7 @@ fn flags(row: &Row) -> u64 {
         (TRACE, row.trace.is_some()),
         (AFTER, row.waits_after != Seq::default()),
         (LIMITS, !row.limits.is_empty()),
+        (STAGE_LIMITS, !row.stage_limits.is_empty()),
         (HOLDS, row.holds),
         (ON_TIMEOUT_EXECUTE, row.on_timeout == OnTimeout::Execute),
         (WHILE_ACTIVE, row.hold == Hold::WhileActive),
@@ -300,6 +302,7 @@ impl<'a> Unpack<'a> {
                 None
             },
             limits: if has(LIMITS) { self.limits()? } else { Vec::new() },
+            stage_limits: if has(STAGE_LIMITS) { self.limits()? } else { Vec::new() },
             holds: has(HOLDS),
             hold: if has(WHILE_ACTIVE) {
                 Hold::WhileActive

@@ -66,6 +66,8 @@ fn rests(row: &Row) -> bool {
         limits: _,
         holds: _,
         hold: _,
+        stage_limits: _,
+        stage_permits,
         locks,
         locked,
         locked_at: _,
@@ -110,6 +112,7 @@ fn rests(row: &Row) -> bool {
         && attempts_kept.is_empty()
         && wake.is_none()
         && rounds.is_empty()
+        && !stage_permits
         && locks.is_empty()
         && locked.is_empty()
         && ready.is_none()

@@ -30,6 +30,8 @@ impl Row {
             limits: Vec::new(),
             holds: false,
             hold: Hold::default(),
+            stage_limits: Vec::new(),
+            stage_permits: false,
             locks: Vec::new(),
             locked: Vec::new(),
             locked_at: Vec::new(),

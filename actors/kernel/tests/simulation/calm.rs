@@ -59,6 +59,8 @@ impl Play {
             self.wake_some()?;
         } else if self.shell.kernel.next_deadline().is_some() {
             self.time_passes()?;
+        } else if let Some(at) = self.shell.desk.admissions.wanted_at() {
+            self.shell.move_to(self.shell.now.max(at))?;
         } else {
             claims::told(&self.shell.kernel, &self.shell.desk)?;
             self.check_health()?;

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
-    AuditEntry, Blob, Broadcast, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, LimitKey, LockNeed, Pause,
-    ProcedureId, Record, Row, Rules, Seq, SignalEntry, Timestamp,
+    AuditEntry, Blob, Broadcast, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, Limit, LimitKey, LockNeed,
+    Pause, ProcedureId, RateWindow, Record, Row, Rules, Seq, SignalEntry, Timestamp,
 };
 
-use super::draw::PAYLOAD;
+use super::draw::{PAYLOAD, limits};
 use super::failure_streaks;
 use super::owed::Owed;
 
@@ -27,7 +27,8 @@ pub(crate) struct Disk {
     pub(crate) keys: BTreeMap<Key, KeyEntry>,
     /// Finished families by the instant at which their result goes; or a key that outlives one.
     pub(crate) due: BTreeMap<(Timestamp, u64), Option<Key>>,
-    limits: BTreeMap<LimitKey, Option<u32>>,
+    limits: BTreeMap<LimitKey, Limit>,
+    windows: BTreeMap<LimitKey, RateWindow>,
     pauses: BTreeSet<Pause>,
     broadcasts: BTreeMap<Seq, Broadcast>,
     pub(crate) owed: Owed,
@@ -110,6 +111,8 @@ impl Disk {
             Record::Limit(key, value) => {
                 self.limits.insert(key.clone(), *value);
             }
+            Record::RateWindow(key, window) if window.is_empty() => drop(self.windows.remove(key)),
+            Record::RateWindow(key, window) => drop(self.windows.insert(key.clone(), (**window).clone())),
             Record::Broadcast(seq, broadcast) => {
                 self.broadcasts.insert(*seq, (**broadcast).clone());
                 let live = self.live.iter().flat_map(|family| {
@@ -243,6 +246,10 @@ impl Disk {
         for (key, value) in &self.limits {
             kernel.evolve(&Record::Limit(key.clone(), *value));
         }
+        for (key, window) in &self.windows {
+            kernel.evolve(&Record::RateWindow(key.clone(), Box::new(window.clone())));
+        }
+        kernel.set_limits(limits());
         for what in &self.pauses {
             kernel.evolve(&Record::Pause(what.clone(), true));
         }
@@ -286,8 +293,11 @@ impl Disk {
                 numbers(&loaded)
             ));
         }
-        if loaded.in_flight() != living.in_flight() || loaded.limits() != living.limits() {
-            return Err("memory and disk differ in stages that are out, or in limits".to_owned());
+        if loaded.in_flight() != living.in_flight()
+            || loaded.limits() != living.limits()
+            || loaded.rates() != living.rates()
+        {
+            return Err("memory and disk differ in stages that are out, in limits, or in rates".to_owned());
         }
         if loaded.pauses() != living.pauses() || loaded.audited() != living.audited() {
             return Err("memory and disk differ in pauses, or in the audit".to_owned());

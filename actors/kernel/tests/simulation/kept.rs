@@ -122,7 +122,7 @@ impl Play {
     /// When every result has been kept as long as it must be, nothing is left.
     pub(crate) fn forget_all(&mut self) -> Result<(), String> {
         while let Some((last, _)) = self.shell.ahead.due.keys().next_back().copied() {
-            self.shell.now = self.shell.now.max(last);
+            self.shell.move_to(self.shell.now.max(last))?;
             self.evict()?;
             self.shell.sync(usize::MAX)?;
         }

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Answer, Blob, BypassAs, BypassScope, Effect, Event, EventName, Key, LimitKey, OperatorRequest, Pause, ProcedureId,
-    Refusal, RequestEffect, RequestId, RevealScope, Row, Seq, StoredTarget, Verb, WaitReason,
+    Answer, Blob, BypassAs, BypassScope, Effect, Event, EventName, Key, Limit, LimitKey, OperatorRequest, Pause,
+    ProcedureId, Refusal, RequestEffect, RequestId, RevealScope, Row, Seq, StoredTarget, Verb, WaitReason,
 };
 
 use super::draw::{GLOBAL, LIMITED, ROOM};
@@ -85,7 +85,7 @@ impl Play {
             _ => {
                 let key = self.draw.pick(&[LIMITED, ROOM, GLOBAL])?;
                 let limit = 1 + u32::try_from(self.draw.below(5)).unwrap_or(0);
-                Verb::SetLimit(LimitKey::from(key), self.draw.percent(80).then_some(limit))
+                Verb::SetLimit(LimitKey::from(key), Limit::from(self.draw.percent(80).then_some(limit)))
             }
         })
     }

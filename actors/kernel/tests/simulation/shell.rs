@@ -11,7 +11,7 @@ use procession_kernel::{
 
 use super::desk::Desk;
 use super::disk::Disk;
-use super::draw::rules;
+use super::draw::{limits, rules};
 use super::{check, claims, graph};
 
 /// A commit on its way to the disk, and what waits for it.
@@ -105,6 +105,7 @@ impl Shell {
             waits: BTreeSet::new(),
             log: Vec::new(),
         };
+        shell.kernel.set_limits(limits());
         shell.start()?;
         Ok(shell)
     }

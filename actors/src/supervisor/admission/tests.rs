@@ -11,6 +11,7 @@ use procession_kernel::{
 };
 
 use super::{Admission, BirthPlace, Demand, PendingDemand, admit_births, admit_report};
+use crate::clock::SystemClock;
 use crate::limiter::{Limiter, LocksHeld, Served};
 use crate::queues::{Depth, Ordered, Outbox};
 use crate::telemetry::LimiterMetrics;
@@ -61,7 +62,14 @@ impl Bench {
         let outbox = Outbox::new(inbox.start().recipient(), Arc::new(Depth::default()));
         let metrics = LimiterMetrics::new(&[]);
         let depth = Arc::new(Depth::default());
-        let limiter = Limiter::new(Admissions::default(), metrics, outbox, Arc::clone(&depth)).start();
+        let limiter = Limiter::new(
+            Admissions::default(),
+            metrics,
+            outbox,
+            Arc::clone(&depth),
+            Arc::new(SystemClock),
+        )
+        .start();
         let limiter = Ordered::new(limiter, depth);
         let mut bench = Self {
             kernel: Kernel::new(rules, Epoch(1), 0),
