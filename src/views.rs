@@ -23,7 +23,7 @@ pub use explanation::{
 };
 pub use history::HistoryView;
 pub(crate) use history::note_shown;
-pub use limit::{LimitView, LimitWaiterView};
+pub use limit::{LimitView, LimitWaiterView, RateView};
 pub use lock::{HolderView, LockUseView, WaiterView};
 pub use mailbox::{MailboxView, NameView};
 pub use plan::{FreedView, PlanView, StaysView, UndoView};

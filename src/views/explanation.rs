@@ -4,7 +4,7 @@ use procession_actors::view::{ChainEnd, Explanation, Particulars, QueuePosition}
 use procession_kernel::{Link, WakeSource};
 use serde::{Deserialize, Serialize};
 
-use super::{CycleView, time};
+use super::{CycleView, RateView, time};
 
 /// Why a procedure stands where it stands, and who keeps it there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +68,9 @@ pub struct PermitWantedView {
     pub limit: Option<u32>,
     /// Permits that are out.
     pub used: u32,
+    /// How many may begin in a time, if it has a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateView>,
 }
 
 /// Children that are waited for.
@@ -136,6 +139,7 @@ impl From<&Explanation> for ExplanationView {
                     key: limit.key.to_string(),
                     limit: limit.limit,
                     used: limit.used,
+                    rate: limit.rate.as_ref().map(RateView::from),
                 });
             }
             Some(Particulars::Children { done, total }) => {

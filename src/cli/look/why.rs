@@ -7,6 +7,7 @@ use super::super::exit::{Exit, Failure};
 use super::super::place::Place;
 use super::super::print;
 use super::super::source::Source;
+use super::limits::{free_again, of_rate};
 use procession::views::{ChildrenLeftView, CycleView, ExplanationView, LinkView, LockWantedView, PermitWantedView};
 
 #[derive(Debug, Clone, Args)]
@@ -48,9 +49,15 @@ fn show(explanation: &ExplanationView, is_running: bool) {
         };
         say(format!("  the {mode} lock {path} {held}"));
     }
-    if let Some(PermitWantedView { key, limit, used, .. }) = &explanation.permit {
+    if let Some(PermitWantedView {
+        key, limit, used, rate, ..
+    }) = &explanation.permit
+    {
         let of = limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
         say(format!("  {used}{of} permits of {key} are out"));
+        if let Some(rate) = rate {
+            say(format!("  {} have begun, and {}", of_rate(rate), free_again(rate)));
+        }
     }
     if let Some(ChildrenLeftView { done, total, .. }) = &explanation.children {
         say(format!("  {done} of its {total} children are done"));

@@ -90,7 +90,7 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
       if (field.type === 'flag') {
         if (given) made[field.name] = true;
       } else if (field.type === 'number') {
-        if (given !== '' && !(field.name === 'limit' && values.unlimited)) made[field.name] = Number(given);
+        if (given !== '' && !(values.unlimited && ['limit', 'begins', 'per_ms'].includes(field.name))) made[field.name] = Number(given);
       } else if (field.type === 'json') {
         made[field.name] = JSON.parse(given || 'null');
       } else {

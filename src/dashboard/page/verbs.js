@@ -65,7 +65,7 @@ export const WIDE = {
     fields: [{ name: 'deadline_ms', label: 'Deadline', type: 'number', help: 'Milliseconds; an hour at most.', from: () => '30000' }],
   },
   limit: {
-    name: 'Set', right: 'configure', from: () => true, says: 'So many permits are given out at once. Lowering it takes none back.',
-    fields: [{ name: 'limit', label: 'Limit', type: 'number', help: 'Permits in all.' }, { name: 'unlimited', label: 'without a limit', type: 'flag', help: 'As many as come.' }],
+    name: 'Set', right: 'configure', from: () => true, says: 'So many permits are given out at once, or in a time. Lowering it takes none back.',
+    fields: [{ name: 'limit', label: 'Limit', type: 'number', help: 'Permits in all.' }, { name: 'unlimited', label: 'without a limit', type: 'flag', help: 'As many as come.' }, { name: 'begins', label: 'Begins', type: 'number', help: 'So many may begin in the time below.' }, { name: 'per_ms', label: 'In', type: 'number', help: 'Milliseconds.' }],
   },
 };
