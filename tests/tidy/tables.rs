@@ -179,4 +179,4 @@ pub(crate) const SECTIONS: &[&str] = &["Added", "Changed", "Deprecated", "Remove
 pub(crate) const HEADINGS: &[&str] = &["## Context", "## Choice", "## Cost"];
 
 /// Lines of the README's example, at most.
-pub(crate) const EXAMPLE_LINES: usize = 50;
+pub(crate) const EXAMPLE_LINES: usize = 60;
