@@ -9,7 +9,7 @@
 //! The host says who may do what, by an [`Access`]; or that this machine alone may look, by
 //! [`local_only`](DashboardBuilder::local_only). Whoever is asked, a request must name the dashboard's host by
 //! a name that it is reached under: those of this machine, or those of [`hosts`](DashboardBuilder::hosts).
-//! `docs/dashboard.md` lists the paths.
+//! `docs/reference/dashboard.md` lists the paths.
 //!
 //! ```
 //! use actix_web::{App, HttpServer, web};

@@ -248,7 +248,7 @@ fn a_user_of_the_library_compiles_few_packages() -> Checked {
 #[test]
 fn every_dependency_builds_with_the_oldest_rust() -> Checked {
     verdict(
-        "take an older version of these, or raise rust-version in Cargo.toml, the READMEs and docs/policy.md",
+        "take an older version of these, or raise rust-version in Cargo.toml, the READMEs and docs/reference/policy.md",
         &too_new()?,
     )
 }
@@ -303,7 +303,7 @@ fn alerts_are_about_metrics_that_there_are() -> Checked {
 
 #[test]
 fn the_page_on_the_journal_format_lists_every_field() -> Checked {
-    let page = fs::read_to_string(root().join("docs/journal-format.md"))?;
+    let page = fs::read_to_string(root().join("docs/reference/journal-format.md"))?;
     let mut records = String::new();
     for file in ["row", "history", "record", "audit"] {
         records += &fs::read_to_string(root().join(format!("actors/kernel/src/{file}.rs")))?;
@@ -312,28 +312,28 @@ fn the_page_on_the_journal_format_lists_every_field() -> Checked {
     let mut wrong = wrong_format_page(&page, &records, &["Row", "HistoryEntry", "KeyEntry", "AuditEntry"]);
     wrong.extend(wrong_keyspaces(&page, &keys));
     verdict(
-        "docs/journal-format.md and the code differ; a field that is on disk is in the page, in its order",
+        "docs/reference/journal-format.md and the code differ; a field that is on disk is in the page, in its order",
         &wrong,
     )
 }
 
 #[test]
 fn the_page_on_metrics_lists_every_metric() -> Checked {
-    let page = fs::read_to_string(root().join("docs/metrics.md"))?;
+    let page = fs::read_to_string(root().join("docs/reference/metrics.md"))?;
     let telemetry = fs::read_to_string(root().join("actors/src/telemetry/names.rs"))?;
     verdict(
-        "docs/metrics.md and actors/src/telemetry/names.rs differ; a metric is in both, or in neither",
+        "docs/reference/metrics.md and actors/src/telemetry/names.rs differ; a metric is in both, or in neither",
         &wrong_metrics(&page, &telemetry),
     )
 }
 
 #[test]
 fn what_is_logged_is_in_the_table() -> Checked {
-    let page = fs::read_to_string(root().join("docs/operations.md"))?;
+    let page = fs::read_to_string(root().join("docs/reference/operations.md"))?;
     let mut sources = rust_below("src")?;
     sources.extend(rust_below("actors/src")?);
     verdict(
-        "docs/operations.md lists what is logged, each with its level",
+        "docs/reference/operations.md lists what is logged, each with its level",
         &wrong_log_events(&page, &sources),
     )
 }

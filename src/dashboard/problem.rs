@@ -89,7 +89,7 @@ impl Problem {
     }
 
     pub(super) fn filter(text: impl Into<String>, position: usize) -> Self {
-        let remedy = "Correct it there; docs/dashboard.md lists the terms of a filter.";
+        let remedy = "Correct it there; docs/reference/dashboard.md lists the terms of a filter.";
         Self::new(StatusCode::BAD_REQUEST, "filter", text, remedy).with("position", position)
     }
 
@@ -99,7 +99,7 @@ impl Problem {
             StatusCode::NOT_FOUND,
             "path",
             text,
-            "See docs/dashboard.md for the paths there are.",
+            "See docs/reference/dashboard.md for the paths there are.",
         )
     }
 

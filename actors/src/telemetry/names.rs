@@ -1,4 +1,4 @@
-//! The table of metrics in `docs/metrics.md`; a test compares the two.
+//! The table of metrics in `docs/reference/metrics.md`; a test compares the two.
 
 use metrics::{Counter, Gauge, Histogram, Label, Unit};
 

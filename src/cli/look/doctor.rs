@@ -140,5 +140,5 @@ fn show(findings: &Findings, needs_you: bool) {
     for verdict in findings.verdicts.iter().take(ROWS) {
         print::line(&format!("{:<16} {}", verdict.rule, print::plain(&verdict.text)));
     }
-    print::notice("docs/operations.md says what to do about each");
+    print::notice("docs/reference/operations.md says what to do about each");
 }

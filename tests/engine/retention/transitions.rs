@@ -323,7 +323,7 @@ fn e_116_every_transition_of_the_table_is_taken_and_no_other() -> Tested {
 
 #[test]
 fn e_116_the_table_is_the_documented_one() -> Tested {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/lifecycle.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/lifecycle.md");
     let page = std::fs::read_to_string(page)?;
     let (_, behind) = page.split_once("<!-- table -->").ok_or("it has a table")?;
     let (shown, _) = behind.split_once("<!-- /table -->").ok_or("the table ends")?;
