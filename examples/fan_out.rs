@@ -9,11 +9,13 @@
 use std::error::Error;
 use std::time::Duration;
 
-use procession::{Children, Executor, JoinPolicy, Procedure, StageContext, StageError, Step};
+use procession::{ChildPermits, Children, Executor, JoinPolicy, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 /// So many pictures of one album are shrunk at once.
-const AT_ONCE: u32 = 4;
+const OF_ONE_ALBUM: u32 = 4;
+/// So many pictures of all albums together.
+const IN_ALL: u32 = 6;
 
 #[derive(Serialize, Deserialize)]
 struct Album {
@@ -46,7 +48,10 @@ impl Procedure for Album {
                     .map(|picture| Shrink { picture })
                     .collect();
                 // One picture that cannot be shrunk is no reason to lose the others.
-                let children = Children::of(&shrink)?.width(AT_ONCE).join(JoinPolicy::AllFinished);
+                let children = Children::of(&shrink)?
+                    .join(JoinPolicy::AllFinished)
+                    .width(OF_ONE_ALBUM)
+                    .permits(ChildPermits::Own);
                 Ok(Step::Spawn {
                     children,
                     then: Stage::Report,
@@ -101,6 +106,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let executor = Executor::builder("data/fan_out")
         .register::<Album>(())
         .register::<Shrink>(())
+        .limit(Shrink::KIND, IN_ALL)
         .start()
         .await?;
     for line in executor.submit(album()).await?.await? {

@@ -218,7 +218,7 @@ impl Dashboard {
         }
     }
 
-    /// Gives what puts the dashboard into a scope of the host's, under any path:
+    /// Returns the configuration that puts the dashboard into a scope of the host's, under any path:
     /// `web::scope("/ops/procedures").configure(dashboard.routes())`.
     pub fn routes(&self) -> impl FnOnce(&mut ServiceConfig) + use<> {
         let state = self.state.clone();

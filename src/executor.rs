@@ -81,7 +81,7 @@ impl Executor {
         }
     }
 
-    /// Gives the supervisor's address, for the messages of [`messages`](crate::messages).
+    /// Returns the supervisor's address, for the messages of [`messages`](crate::messages).
     #[must_use]
     pub fn supervisor(&self) -> &Addr<Supervisor> {
         self.engine.supervisor()
@@ -145,7 +145,7 @@ impl Executor {
         }
     }
 
-    /// Gives the handle of a procedure that was submitted before.
+    /// Returns a handle of a procedure that was submitted before.
     #[must_use]
     pub fn handle<P: Procedure>(&self, id: ProcedureId) -> Handle<P> {
         Handle {
@@ -155,7 +155,7 @@ impl Executor {
         }
     }
 
-    /// Gives what was submitted with this key.
+    /// Returns what was submitted with this key.
     #[cfg(feature = "dashboard")]
     pub(crate) async fn submitted_with(&self, key: &str) -> Result<Option<ProcedureId>, ReadError> {
         let known = self.engine.reader().get(Space::Keys, key.as_bytes().to_vec()).await?;
@@ -186,7 +186,7 @@ impl Executor {
         }
     }
 
-    /// Tells how a procedure stands.
+    /// Returns how a procedure stands.
     ///
     /// # Errors
     ///
@@ -214,7 +214,7 @@ impl Executor {
         self.ask(List { filter, cursor, limit }).await
     }
 
-    /// Gives a whole family, by member.
+    /// Returns all members of a family, by number.
     ///
     /// # Errors
     ///
@@ -240,7 +240,7 @@ impl Executor {
         Ok(MemberPage::cut(members, limit))
     }
 
-    /// Gives the executed stages and undos of a family, in commit order.
+    /// Returns the executed stages and undos of a family, in commit order.
     ///
     /// # Errors
     ///
@@ -283,8 +283,8 @@ impl Executor {
         self.ask(Archived).await
     }
 
-    /// Sends a signal; gives its number once it is durable. A sender that got no
-    /// answer repeats it with the same key.
+    /// Sends a signal, and returns its number once it is durable. A sender without an answer sends it again with the
+    /// same key.
     ///
     /// # Errors
     ///
@@ -342,7 +342,7 @@ impl Executor {
         self.ask(Acknowledge(id)).await
     }
 
-    /// Tells who holds and who waits for each lock.
+    /// Returns the holders and the waiters of each lock.
     ///
     /// # Errors
     ///
@@ -351,7 +351,7 @@ impl Executor {
         self.ask(Locks).await
     }
 
-    /// Tells how every limit stands.
+    /// Returns how many permits of each limit are in use, and how many requests wait.
     ///
     /// # Errors
     ///
@@ -379,7 +379,7 @@ impl Executor {
         self.ask(SubscribeLatest(to)).await
     }
 
-    /// Tells why a procedure does not move: who waits for whom, why, and since when.
+    /// Explains why a procedure does not move: who waits for whom, why, and since when.
     ///
     /// # Errors
     ///
@@ -397,7 +397,7 @@ impl Executor {
         self.ask(Verdicts).await
     }
 
-    /// Tells how the engine stands; also when its journal has failed.
+    /// Returns how the engine stands, also after its journal has failed.
     ///
     /// # Errors
     ///
@@ -406,7 +406,7 @@ impl Executor {
         self.ask(TakeSnapshot).await
     }
 
-    /// Tells how much waits in the engine's mailboxes, about now. It reads counts, so it costs the
+    /// Returns about how many messages wait in the engine's mailboxes. It reads counts, so it costs the
     /// engine nothing, and is answered whatever the engine is busy with.
     #[must_use]
     pub fn mailboxes(&self) -> Mailboxes {

@@ -67,7 +67,7 @@ pub struct FilterError {
 }
 
 impl FilterError {
-    /// Gives where the text stops making sense: the number of the character, counted from 1.
+    /// Returns where the text stops making sense: the number of the character, counted from 1.
     #[must_use]
     pub const fn position(&self) -> usize {
         self.position
@@ -90,19 +90,19 @@ pub struct FilterContext {
 }
 
 impl Filter {
-    /// Tells whether a procedure is shown.
+    /// Returns `true` if a procedure is shown.
     #[must_use]
     pub fn admits(&self, status: &Status, context: &FilterContext) -> bool {
         self.terms.iter().all(|term| term.admits(status, context))
     }
 
-    /// Tells whether it says anything of states: else a list shows those that have not ended.
+    /// Returns `true` if it says anything of states: else a list shows those that have not ended.
     #[must_use]
     pub fn names_states(&self) -> bool {
         self.terms.iter().any(|term| matches!(term, Term::State(_)))
     }
 
-    /// Tells whether it shows none that has ended, by what it says of states.
+    /// Returns `true` if it shows none that has ended, by what it says of states.
     #[must_use]
     pub fn is_of_live(&self) -> bool {
         let is_of_live =
@@ -110,19 +110,19 @@ impl Filter {
         !self.names_states() || self.terms.iter().any(is_of_live)
     }
 
-    /// Tells whether it asks why one does not run.
+    /// Returns `true` if it asks why one does not run.
     #[must_use]
     pub fn names_reasons(&self) -> bool {
         self.terms.iter().any(|term| matches!(term, Term::Reason(_)))
     }
 
-    /// Tells whether verdicts must be known before it can be asked.
+    /// Returns `true` if verdicts must be known before it can be asked.
     #[must_use]
     pub fn names_rules(&self) -> bool {
         self.terms.iter().any(|term| matches!(term, Term::Rule(_)))
     }
 
-    /// Gives the only families that it can show, if it names any: a list need read no other.
+    /// Returns the only families that it can show, if it names any: a list need read no other.
     #[must_use]
     pub fn families(&self) -> Option<BTreeSet<u64>> {
         let named = self.terms.iter().filter_map(|term| match term {

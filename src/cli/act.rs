@@ -22,9 +22,9 @@ const SENT: u32 = 3;
 
 #[derive(Subcommand)]
 pub(super) enum Act {
-    /// Let no further stage of a procedure, a kind or all begin.
+    /// Pause a procedure, a kind, or everything.
     Pause(ManyArgs),
-    /// Let a procedure, a kind or all go on.
+    /// Resume a procedure, a kind, or everything.
     Resume(ManyArgs),
     /// Try again now what backs off, or rests as poison or with a rollback that failed; attempts
     /// stay counted.
@@ -42,13 +42,13 @@ pub(super) enum Act {
 pub(super) struct How {
     #[command(flatten)]
     remote: Remote,
-    /// Say what would be done, and do nothing.
+    /// Print the plan, and do nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask whether the plan is meant.
+    /// Do not ask for confirmation.
     #[arg(long, short)]
     yes: bool,
-    /// Why: the audit keeps it.
+    /// Why; recorded in the audit log.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Print JSON, one document a line.

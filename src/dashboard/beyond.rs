@@ -45,7 +45,7 @@ pub(super) async fn paused_by(state: &State, row: &Status) -> Result<Vec<Value>,
     Ok(shown.collect())
 }
 
-/// Gives itself and those above it, as far as they are paused.
+/// Returns itself and those above it, as far as they are paused.
 fn paused_above(state: &State, row: &Status) -> Vec<Pause> {
     let model = state.shared.read();
     let mut found = Vec::new();
@@ -119,7 +119,7 @@ pub(super) async fn failing(state: &State, grant: &Grant, show: &Show<'_>, row: 
     }))
 }
 
-/// Gives the kinds of one and of all below it: children have higher numbers than their parents.
+/// Returns the kinds of one and of all below it: children have higher numbers than their parents.
 fn below(top: ProcedureId, family: Vec<Status>) -> BTreeMap<u32, Kind> {
     let mut kinds = BTreeMap::new();
     for status in family {

@@ -67,7 +67,7 @@ pub(super) async fn list(request: HttpRequest, state: web::Data<State>) -> Answe
     state.reply(moment, body)
 }
 
-/// Gives the rules of the verdicts by procedure, if the filter asks for them.
+/// Returns the rules of the verdicts by procedure, if the filter asks for them.
 async fn rules(state: &State, filter: &Filter) -> Result<BTreeMap<ProcedureId, BTreeSet<Rule>>, Problem> {
     let mut rules: BTreeMap<ProcedureId, BTreeSet<Rule>> = BTreeMap::new();
     if filter.names_rules() {

@@ -12,7 +12,7 @@ use super::params::Params;
 use super::problem::Answer;
 use super::show::Show;
 use super::state::{State, viewer};
-use crate::views::{LimitView, LockUseView, fine_millis, millis, time};
+use crate::views::{LimitView, LockUseView, fine_millis, millis, snapshot_words, time};
 
 /// Locks, and waiters of each, that one reply shows at most.
 const LOCKS_MAX: usize = 5_000;
@@ -283,7 +283,7 @@ fn worker(worker: &WorkerStatus) -> Value {
 pub(super) fn changed(changed: &Changed) -> Value {
     json!({
         "id": changed.id.to_string(),
-        "before": changed.before.to_string(),
-        "after": changed.after.to_string(),
+        "before": snapshot_words(&changed.before),
+        "after": snapshot_words(&changed.after),
     })
 }

@@ -131,9 +131,8 @@ impl Builder {
         self
     }
 
-    /// Counts a worker as blocked when one call of user code holds its thread this
-    /// long without awaiting anything. When half of the workers are, one is added,
-    /// and what has not begun goes on there. Default 5 s. The machine's time counts,
+    /// Counts a worker as blocked once one call of user code has held its thread this long without awaiting. When half
+    /// of the workers are blocked, one is added, and calls that have not begun move there. Default 5 s. The machine's time counts,
     /// not the engine's clock.
     #[must_use]
     pub fn blocked_after(mut self, time: Duration) -> Self {
@@ -141,16 +140,15 @@ impl Builder {
         self
     }
 
-    /// Keeps a worker that was added in place of blocked ones this long after it
-    /// is no longer needed. Default 60 s.
+    /// Keeps a worker that was added for blocked ones this long after it is no longer needed. Default 60 s.
     #[must_use]
     pub fn worker_keep_alive(mut self, time: Duration) -> Self {
         self.settings.worker_keep_alive = time;
         self
     }
 
-    /// Adds workers in place of blocked ones up to this many in all; no more than
-    /// [`workers`](Self::workers) adds none. Default four times as many as those.
+    /// Adds workers for blocked ones, up to this many in all. Default four times as many as
+    /// [`workers`](Self::workers); as many as those add none.
     #[must_use]
     pub fn max_workers(mut self, workers: usize) -> Self {
         self.settings.max_workers = Some(workers);
@@ -165,8 +163,8 @@ impl Builder {
         self
     }
 
-    /// Tells of something as stuck from here on; of a kind, from where
-    /// [`Procedure::thresholds`] says.
+    /// Sets from when on a health check reports something as stuck. A kind has its own thresholds where
+    /// [`Procedure::thresholds`] sets them.
     #[must_use]
     pub fn thresholds(mut self, thresholds: Thresholds) -> Self {
         self.settings.thresholds = thresholds;
@@ -235,8 +233,8 @@ impl Builder {
         self
     }
 
-    /// Wakes so many waiters of a broadcast with one commit, and the others with commits after it. Default
-    /// 512: deciding on them takes a millisecond or two, for which everybody else waits.
+    /// Wakes at most this many waiters of a broadcast with one commit, and the others with later commits. Default 512:
+    /// deciding on them takes a millisecond or two, during which everything else waits.
     #[must_use]
     pub fn wake_at_once(mut self, waiters: usize) -> Self {
         self.settings.bounds.wave = waiters;
@@ -263,8 +261,7 @@ impl Builder {
         self
     }
 
-    /// Refuses to start when a live procedure has no code, instead of setting
-    /// its family aside. Default false.
+    /// Refuses to start if a live procedure has no code, instead of quarantining its family. Default false.
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
         self.settings.strict = strict;
@@ -280,30 +277,31 @@ impl Builder {
     }
 
     /// Sets at how many bytes of commits, their index in memory included, the journal puts the newest version of
-    /// what they wrote into tables. Default 24 MiB. Fewer take less memory and make a start faster; of more, more is
-    /// written over before it is written out. Up to three times as many are kept meanwhile; then commits wait.
+    /// what they wrote into tables. Default 24 MiB. Fewer bytes take less memory and make a start faster. With
+    /// more bytes, more values are overwritten before they are written out. Up to three times as many are kept meanwhile;
+    /// then commits wait.
     #[must_use]
     pub fn checkpoint_at(mut self, bytes: usize) -> Self {
         self.checkpoint_bytes = bytes;
         self
     }
 
-    /// Uses this store in place of the one in the directory; what is said of the latter does not count then.
-    /// The engine closes it when it ends, also in a start that is refused.
+    /// Uses this store instead of the embedded one. `sync` and `checkpoint_at` are then ignored. The engine closes it when
+    /// it ends, also after a start that is refused.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn JournalStore>) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Tells whether the engine will use this very store.
+    /// Returns `true` if the engine will use this very store.
     #[cfg(feature = "testkit")]
     pub(crate) fn uses_store(&self, store: &Arc<dyn JournalStore>) -> bool {
         let is_it = |own: &Arc<dyn JournalStore>| std::ptr::addr_eq(Arc::as_ptr(own), Arc::as_ptr(store));
         self.store.as_ref().is_some_and(is_it)
     }
 
-    /// Uses this clock in place of the system's.
+    /// Uses this clock instead of the system's.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.settings.clock = clock;

@@ -155,7 +155,7 @@ impl Executor {
         self.operate(Operate::override_result(id, output, by)?).await
     }
 
-    /// Gives what operators did, newest first, before the entry given if one is; 1,000 at once.
+    /// Returns the acts of operators, newest first, at most 1,000; with `before`, those before that entry.
     ///
     /// # Errors
     ///

@@ -58,7 +58,7 @@ pub enum Ended<T> {
 }
 
 impl<T> Ended<T> {
-    /// Gives what the scenario gave.
+    /// Returns the scenario's result.
     ///
     /// # Errors
     ///

@@ -108,9 +108,9 @@ pub struct LinkView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EndView {
-    /// Who waits for no other one.
+    /// The procedure, which waits for no other one.
     pub id: String,
-    /// What moves it, in words.
+    /// When it continues: `at …`, `once …`, or `on its own`.
     pub until: String,
     /// Since when it waits for that.
     pub since: String,
@@ -180,9 +180,9 @@ impl From<&Link> for LinkView {
 /// Says what moves one that waits for nobody; instants as date and time.
 fn until(until: &WakeSource<String>) -> String {
     match until {
-        WakeSource::Timer(at) => format!("it is {}", time(*at)),
-        WakeSource::Event(name, Some(at)) => format!("the event {name} comes, at the latest when it is {}", time(*at)),
-        WakeSource::Event(name, None) => format!("the event {name} comes"),
+        WakeSource::Timer(at) => format!("at {}", time(*at)),
+        WakeSource::Event(name, Some(at)) => format!("once event \"{name}\" arrives, or at {}", time(*at)),
+        WakeSource::Event(name, None) => format!("once event \"{name}\" arrives"),
         WakeSource::Stage(_)
         | WakeSource::Undo(..)
         | WakeSource::Operator(_)

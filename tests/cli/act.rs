@@ -113,7 +113,7 @@ fn without_a_terminal_it_must_be_told_to_go_on_and_why() -> Outcome {
     }
     let said = procession(["abort", "1.0", "--yes", "--reason", "x"])?;
     assert!(said.code == Some(2) && said.err.contains("--url"), "{}", said.err);
-    assert!(site.run("show 1.0")?.out.contains("WaitingTimeout"));
+    assert!(site.run("show 1.0")?.out.contains("waiting · event"));
     Ok(())
 }
 

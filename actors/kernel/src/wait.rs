@@ -180,7 +180,7 @@ pub enum Pause {
 impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Width => f.write_str("held back by its parent's width"),
+            Self::Width => f.write_str("waits for a slot among its parent's children"),
             Self::Permit(key) => write!(f, "waits for a permit of {key}"),
             Self::Children => f.write_str("waits for its children"),
             Self::Timer(_) => f.write_str("sleeps"),

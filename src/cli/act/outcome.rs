@@ -130,7 +130,7 @@ fn lead_to(plan: &PlanView) {
         print::line(&format!("lets {} go on", print::named(plan.moves_next.clone())));
     }
     for warning in &plan.warnings {
-        print::line(&format!("mind: {warning}"));
+        print::line(&format!("Warning: {warning}"));
     }
     if plan.truncated || plan.stays.len() > LINES || plan.freed.len() > LINES {
         print::notice("there is more than is named here; --json says more");

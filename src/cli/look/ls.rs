@@ -79,7 +79,7 @@ fn row(procedure: &ProcedureView) -> [String; 8] {
     [
         procedure.id.clone(),
         print::plain(&procedure.kind),
-        print::state(&procedure.state),
+        print::standing(procedure),
         print::seconds(&procedure.since),
         print::plain(&procedure.stage),
         print::or_dash(procedure.key.as_deref()),

@@ -123,7 +123,7 @@ fn show(procedure: &ProcedureView, reason: Option<&str>) {
     print::line(&format!(
         "{:<10} {} since {}",
         "state",
-        print::state(&procedure.state),
+        print::standing(procedure),
         procedure.since
     ));
     maybe("reason", reason);

@@ -59,7 +59,7 @@ fn row(node: &TreeNodeView) -> [String; 7] {
             None => format!("{indent}{}", procedure.id),
         },
         print::plain(&procedure.kind),
-        print::state(&procedure.state),
+        print::standing(procedure),
         print::seconds(&procedure.since),
         children,
         print::or_dash(why(procedure).as_deref()),

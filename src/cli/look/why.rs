@@ -35,8 +35,8 @@ pub(super) async fn run(source: &Source, args: &WhyArgs) -> Result<Exit, Failure
 fn show(explanation: &ExplanationView, is_running: bool) {
     let say = |text: String| print::line(&print::plain(&text));
     say(format!(
-        "{} {} is {} since {}: {}",
-        explanation.id, explanation.kind, explanation.state, explanation.since, explanation.reason
+        "{} {} since {}: {}",
+        explanation.id, explanation.kind, explanation.since, explanation.reason
     ));
     if let Some(LockWantedView {
         path, mode, holders, ..
@@ -68,12 +68,12 @@ fn show(explanation: &ExplanationView, is_running: bool) {
         say("  and more, which are not shown".to_owned());
     }
     for end in &explanation.ends {
-        let moves = match (end.until.starts_with("nothing"), is_running) {
-            (true, true) => "it goes on by itself".to_owned(),
-            (true, false) => "it goes on by itself when an engine runs".to_owned(),
-            (false, _) => format!("it moves when {}", end.until),
+        let moves = match (end.until == "on its own", is_running) {
+            (true, true) => "will continue on its own".to_owned(),
+            (true, false) => "will continue on its own once an engine runs".to_owned(),
+            (false, _) => format!("continues {}", end.until),
         };
-        say(format!("  {} waits for no other one; {moves}", end.id));
+        say(format!("  {} {moves}", end.id));
     }
     match explanation.behind {
         0 => {}

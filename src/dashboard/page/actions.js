@@ -153,7 +153,7 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
         </section>
         ${!verb.needsNoReason && html`
           <label class="field"><span>Reason</span>
-            <input type="text" value=${reason} maxlength="1024" autofocus autocomplete="off" placeholder="The audit keeps it" onInput=${(/** @type {any} */ event) => setReason(event.target.value)} />
+            <input type="text" value=${reason} maxlength="1024" autofocus autocomplete="off" placeholder="Recorded in the audit log" onInput=${(/** @type {any} */ event) => setReason(event.target.value)} />
           </label>`}
         ${verb.types && html`
           <label class="field"><span>Type <b class="mono">${target.id}</b>: this cannot be taken back</span>
@@ -161,7 +161,7 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
           </label>`}
         ${error && html`<${Trouble} error=${error} />`}
         <footer>
-          <button type="button" onClick=${onClose}>Leave it</button>
+          <button type="button" onClick=${onClose}>Cancel</button>
           <button type="submit" class=${verb.isGrave ? 'main grave' : 'main'} disabled=${!isReady}>${verb.name}</button>
         </footer>
       </form>

@@ -28,7 +28,7 @@ pub(super) async fn list(run: &Run, filter: ListFilter) -> Result<Vec<Status>, T
     }
 }
 
-/// Tells whether something of this run stands, whatever became of its root: a child
+/// Returns `true` if something of this run stands, whatever became of its root: a child
 /// whose result is kept, or a family of its own that it left behind.
 pub(super) async fn stands(run: &Run, root: ProcedureId) -> Result<bool, Trouble> {
     let succeeded = ListFilter {

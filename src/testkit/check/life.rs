@@ -72,7 +72,7 @@ pub(super) fn live<S: 'static>(
     (calls, lived)
 }
 
-/// Gives a world with its scene set.
+/// Returns a world with its scene set.
 fn begin<S: 'static>(check: &Check<S>, calls: &Shared) -> Result<(World, S), Trouble> {
     let Some(copy) = &check.copied else {
         return set_scene(check, calls);

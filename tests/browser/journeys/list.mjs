@@ -55,11 +55,11 @@ journey('an empty list says what else there is', async (page, go) => {
   await many({ end: 'well' }, 12);
   await go('procedures');
   const main = page.getByRole('main');
-  await main.getByText('Nothing is unfinished. 12 of the newest are finished:').waitFor();
-  await main.getByRole('button', { name: 'include them' }).click();
+  await main.getByText('Nothing is unfinished.').waitFor();
+  await main.getByRole('button', { name: 'Search the 12 newest finished ones too' }).click();
   await becomes(async () => (await ids(page)).length, 12);
   await filter(page).fill('kind:nothing_like_it');
-  await main.getByText('No procedure matches.').waitFor();
+  await main.getByText('No running procedure matches.').waitFor();
 });
 
 journey('a filter that cannot be read says where', async (page, go) => {

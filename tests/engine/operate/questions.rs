@@ -58,7 +58,7 @@ fn f_009_what_is_shown_and_what_is_refused() -> Tested {
         let status = at_rest(run, id).await?;
         assert_eq!(status.question.as_deref(), Some("drop t?"));
         assert_eq!((status.state, status.since), (ProcedureState::Runnable, Timestamp(0)));
-        assert_eq!(status.next, "stage 2 runs when somebody decides");
+        assert_eq!(status.next, "stage 2 runs once somebody decides");
         let verdicts = undecided(run).await?;
         let [verdict] = &verdicts[..] else {
             return Err(format!("{verdicts:?}").into());

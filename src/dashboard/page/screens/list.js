@@ -167,7 +167,7 @@ function Nothing({ filter, isCut, onMore }) {
   if (/(^|\s)state:/.test(filter)) return html`<${Empty}>No procedure matches.<//>`;
   return html`
     <${Empty}>
-      ${filter ? 'No procedure matches.' : 'Nothing is unfinished.'} ${ended > 0 && html`
-        ${count(ended)} of the newest are finished: <button type="button" onClick=${() => setQuery({ filter: `${filter} state:live,ended`.trim() }, false)}>include them</button>`}
+      ${filter ? 'No running procedure matches.' : 'Nothing is unfinished.'} ${ended > 0 && html`
+        <button type="button" onClick=${() => setQuery({ filter: `${filter} state:live,ended`.trim() }, false)}>Search the ${count(ended)} newest finished ones too</button>`}
     <//>`;
 }
