@@ -121,3 +121,25 @@ async fn main() -> Result<(), Box<dyn Error>> {
     executor.drain(Duration::from_secs(5)).await?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use procession::testkit::{Check, Finding};
+
+    use super::*;
+
+    /// Without a car: it succeeds, and is also failed at each stage.
+    #[test]
+    fn a_trip_is_booked_or_cancelled_whatever_crashes() -> Result<(), Finding> {
+        let trip = || BookTrip {
+            wishes: [("flight", 300), ("hotel", 200)]
+                .map(|(place, price)| Book {
+                    place: place.to_owned(),
+                    price,
+                })
+                .to_vec(),
+        };
+        let check = Check::new(|builder| builder.register::<BookTrip>(()).register::<Book>(()), trip);
+        check.everything().map(drop)
+    }
+}

@@ -205,7 +205,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-#[cfg(all(test, feature = "testkit"))]
+#[cfg(test)]
 mod tests {
     use procession::testkit::{Check, Trouble};
     use tempfile::TempDir;

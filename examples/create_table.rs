@@ -16,7 +16,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use procession::{
-    Executor, Handle, LockNeed, LockPath, Procedure, RetryPolicy, StageContext, StageError, Status, Step, WaitReason,
+    Executor, Handle, LockNeed, LockPath, OperatorRequest, Procedure, RetryPolicy, StageContext, StageError, Status,
+    Step, WaitReason,
 };
 use serde::{Deserialize, Serialize};
 
@@ -242,8 +243,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let orders = executor.submit(create("orders", ["rs1", "rs2"])).await?;
     until(&executor, &orders, |member| member.stage.contains("PostOperation")).await?;
-    let answer = executor.abort(orders.id(), "ann", "a mistake").await?;
-    println!("abort of {}: {answer:?}", orders.id());
+    let answer = executor
+        .abort(orders.id(), OperatorRequest::new("ann", "a mistake"))
+        .await?;
+    println!("abort of {}: {:?}", orders.id(), answer.abort);
     println!("orders has {} regions\n", orders.await?);
 
     let stuck = executor.submit(create("logs", ["rs1", "rs3"])).await?;
@@ -251,8 +254,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let on_event = |member: &Status| matches!(member.wait, Some(WaitReason::Event(..)));
     until(&executor, &stuck, on_event).await?;
     println!("{} {}", second.id(), second.status().await?.next);
-    let answer = executor.abort(stuck.id(), "ann", "rs3 is gone").await?;
-    println!("abort of {}: {answer:?}", stuck.id());
+    let answer = executor
+        .abort(stuck.id(), OperatorRequest::new("ann", "rs3 is gone"))
+        .await?;
+    println!("abort of {}: {:?}", stuck.id(), answer.abort);
     if let Err(error) = stuck.await {
         println!("logs on rs3: {error}");
     }

@@ -18,8 +18,8 @@ use std::time::Duration;
 use actix_web::{App, HttpRequest, HttpServer, web};
 use procession::dashboard::{Dashboard, Grant};
 use procession::{
-    Children, Executor, LockNeed, LockPath, OperatorRequest, Pause, Procedure, RetryPolicy, StageContext, StageError,
-    Step, SubmitError,
+    Children, Executor, LockNeed, LockPath, OperatorRequest, PauseScope, Procedure, RetryPolicy, StageContext,
+    StageError, Step, SubmitError,
 };
 use serde::{Deserialize, Serialize};
 
@@ -293,7 +293,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     if executor.snapshot().await?.recovered.families == 0 {
         set_the_scene(&executor).await?;
         let by = OperatorRequest::new("ann", "the store is being moved");
-        executor.pause(Pause::Kind("backup".into()), by).await?;
+        executor.pause(PauseScope::Kind("backup".into()), by).await?;
     }
     actix_rt::spawn(go_on(executor.clone()));
     server.await?;

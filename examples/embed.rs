@@ -6,28 +6,21 @@
 //! curl localhost:8080/orders/1.0
 //! curl localhost:8080/metrics
 //! ```
-//! `POST /orders` submits a procedure by message and answers with its id as soon
-//! as the order is on disk; `GET /orders/{id}` tells where it stands, and how it
-//! ended. The dashboard is at <http://localhost:8080/ops/procedures>, behind the service's own login:
-//! `ann` may do everything, `bob` may look, and the password is in `EMBED_PASSWORD`, or else made up and
-//! printed. Ctrl-C stops the server and drains the engine; what is left goes on at the next start.
+//! `POST /orders` submits a procedure and answers with its id once the order is on disk; `GET /orders/{id}` says where it
+//! stands, and how it ended. The dashboard at <http://localhost:8080/ops/procedures> lets this machine look, and nobody act:
+//! `examples/login.rs` puts one behind a login.
+//!
+//! SIGTERM and Ctrl-C stop the server, then drain the engine. What has not ended goes on at the next start.
 #![expect(clippy::print_stdout, reason = "an example talks")]
 
 use std::error::Error;
-use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use actix::Addr;
-use actix_web::dev::ServiceRequest;
-use actix_web::{App, HttpMessage, HttpRequest, HttpResponse, HttpServer, web};
-use actix_web_httpauth::extractors::AuthenticationError;
-use actix_web_httpauth::extractors::basic::BasicAuth;
-use actix_web_httpauth::headers::www_authenticate::basic::Basic;
-use actix_web_httpauth::middleware::HttpAuthentication;
+use actix_rt::signal::unix::{SignalKind, signal};
+use actix_web::{App, HttpResponse, HttpServer, web};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use procession::dashboard::{Dashboard, Grant};
-use procession::messages::{AwaitOutcome, Query, Submit};
-use procession::{AskError, Executor, Procedure, ProcedureId, StageContext, StageError, Step, SubmitError, Supervisor};
+use procession::dashboard::Dashboard;
+use procession::{AskError, Executor, Procedure, ProcedureId, StageContext, StageError, Step, SubmitError};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -88,17 +81,12 @@ struct Answer {
     cause: Option<String>,
 }
 
-type Engine = web::Data<Addr<Supervisor>>;
+type Engine = web::Data<Executor>;
 
 async fn submit(engine: Engine, order: web::Json<Order>) -> HttpResponse {
-    let request = match Submit::new(&order.into_inner()) {
-        Ok(request) => request,
-        Err(error) => return refuse_submission(&error.into()),
-    };
-    match engine.send(request).await {
-        Ok(Ok(id)) => HttpResponse::Accepted().json(json!({ "id": id.to_string() })),
-        Ok(Err(error)) => refuse_submission(&error),
-        Err(_) => refuse_submission(&SubmitError::Stopped),
+    match engine.submit(order.into_inner()).await {
+        Ok(handle) => HttpResponse::Accepted().json(json!({ "id": handle.id().to_string() })),
+        Err(error) => refuse_submission(&error),
     }
 }
 
@@ -112,21 +100,19 @@ async fn show(engine: Engine, id: web::Path<String>) -> HttpResponse {
     }
 }
 
-async fn ask(engine: &Addr<Supervisor>, id: ProcedureId) -> Result<Answer, AskError> {
-    let stopped = |_| AskError::Stopped;
-    let status = engine.send(Query(id)).await.map_err(stopped)??;
+async fn ask(engine: &Executor, id: ProcedureId) -> Result<Answer, AskError> {
+    let status = engine.status(id).await?;
     let (outcome, cause) = match status.ended {
         None => (None, None),
         Some(_) => {
-            let ended = engine.send(AwaitOutcome(id)).await.map_err(stopped)??;
+            let ended = engine.outcome(id).await?;
             (ended.output()?, ended.cause.map(|cause| cause.text))
         }
     };
-    let (state, stage) = (status.state.to_string(), status.stage);
     Ok(Answer {
         id: id.to_string(),
-        state,
-        stage,
+        state: status.state.to_string(),
+        stage: status.stage,
         outcome,
         cause,
     })
@@ -148,44 +134,6 @@ fn refuse_question(error: &AskError) -> HttpResponse {
     HttpResponse::ServiceUnavailable().json(body)
 }
 
-/// Who the service's login found behind a request.
-#[derive(Clone)]
-struct User(String);
-
-/// The password of this service's two users. A real one asks its own store of users here.
-#[derive(Clone)]
-struct Password(String);
-
-impl Password {
-    fn of_service() -> Self {
-        Self(std::env::var("EMBED_PASSWORD").unwrap_or_else(|_| {
-            let made_up = RandomState::new().hash_one(std::process::id());
-            format!("{made_up:x}")
-        }))
-    }
-}
-
-/// The login: names the user in the request, for whatever is behind it.
-async fn login(request: ServiceRequest, sent: BasicAuth) -> Result<ServiceRequest, (actix_web::Error, ServiceRequest)> {
-    let is_known = matches!(sent.user_id(), "ann" | "bob");
-    let password = request.app_data::<Password>().map(|password| password.0.as_str());
-    if is_known && sent.password().is_some() && sent.password() == password {
-        request.extensions_mut().insert(User(sent.user_id().to_owned()));
-        return Ok(request);
-    }
-    let challenge = AuthenticationError::new(Basic::with_realm("procedures"));
-    Err((challenge.into(), request))
-}
-
-/// What each user may do with procedures.
-fn rights(request: &HttpRequest) -> Grant {
-    match request.extensions().get::<User>() {
-        Some(User(who)) if who == "ann" => Grant::All { who: who.clone() },
-        Some(User(who)) => Grant::ReadOnly { who: who.clone() },
-        None => Grant::Deny,
-    }
-}
-
 async fn metrics(recorder: web::Data<PrometheusHandle>) -> String {
     recorder.render()
 }
@@ -195,44 +143,29 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // Before the engine: it asks for its series once, when it starts.
     let recorder = web::Data::new(PrometheusBuilder::new().install_recorder()?);
     let executor = Executor::builder("data/embed").register::<Order>(()).start().await?;
-    let engine = web::Data::new(executor.supervisor().clone());
-    // It is reached as localhost; one with a name of its own says so by `.hosts(["ops.example"])?`.
-    let dashboard = Dashboard::builder(&executor).access(rights).start().await?;
-    let streams = dashboard.clone();
-    let (password, upkeep) = (Password::of_service(), recorder.clone());
-    println!(
-        "the dashboard: http://localhost:8080/ops/procedures, ann or bob, password {}",
-        password.0
-    );
+    let dashboard = Dashboard::builder(&executor).local_only().start().await?;
+
+    let (engine, shown, upkeep) = (web::Data::new(executor.clone()), dashboard.clone(), recorder.clone());
     let server = HttpServer::new(move || {
         App::new()
             .app_data(engine.clone())
             .app_data(recorder.clone())
-            .app_data(password.clone())
-            .service(
-                web::scope("/ops/procedures")
-                    .wrap(HttpAuthentication::basic(login))
-                    .configure(dashboard.routes()),
-            )
+            .service(web::scope("/ops/procedures").configure(shown.routes()))
             .route("/metrics", web::get().to(metrics))
             .route("/orders", web::post().to(submit))
             .route("/orders/{id}", web::get().to(show))
     });
-    // On a signal the server would stop the whole actix system, and the engine
-    // with it, before it could drain. So the signal is ours, and the order too.
+    // By itself the server would stop the whole actix system on a signal, and the engine with it, before it could drain.
     let server = server.disable_signals().bind(("127.0.0.1", 8080))?.workers(1).run();
     let stop = server.handle();
+    let mut terminate = signal(SignalKind::terminate())?;
     actix_rt::spawn(async move {
-        match actix_rt::signal::ctrl_c().await {
-            Ok(()) => {
-                // The server waits for whatever is open, and a stream is open for ever.
-                streams.close();
-                stop.stop(true).await;
-            }
-            Err(error) => println!("Ctrl-C will not be noticed: {error}"),
-        }
+        let pressed = actix_rt::signal::ctrl_c();
+        futures::future::select(Box::pin(terminate.recv()), Box::pin(pressed)).await;
+        // The server waits for whatever is open, and a stream is open for ever.
+        dashboard.close();
+        stop.stop(true).await;
     });
-    println!("orders are taken at http://localhost:8080/orders; Ctrl-C stops");
     actix_rt::spawn(async move {
         let mut turn = actix_rt::time::interval(Duration::from_secs(5));
         loop {
@@ -240,11 +173,33 @@ async fn main() -> Result<(), Box<dyn Error>> {
             upkeep.run_upkeep(); // or samples gather until somebody reads them
         }
     });
+    println!("orders: http://localhost:8080/orders");
+    println!("dashboard: http://localhost:8080/ops/procedures");
     server.await?;
+
     let report = executor.drain(Duration::from_secs(10)).await?;
     println!(
         "drained: {} stages finished, {} were cut off; {} orders go on at the next start",
         report.finished_calls, report.cut_off_calls, report.unfinished_families
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use procession::testkit::{Check, Finding};
+
+    use super::Order;
+
+    #[test]
+    fn an_order_survives_everything() -> Result<(), Finding> {
+        let (item, pieces) = ("tea".to_owned(), 3);
+        let tea = move || Order {
+            item: item.clone(),
+            pieces,
+        };
+        Check::new(|builder| builder.register::<Order>(()), tea)
+            .everything()
+            .map(drop)
+    }
 }

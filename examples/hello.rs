@@ -1,47 +1,71 @@
-//! Two stages and their undo, submitted with a key, awaited. Kill it at any time, and start it again.
+//! Two stages with ten seconds between them. Kill it meanwhile, start it again: it goes on where it was.
 #![expect(clippy::print_stdout, reason = "an example talks")]
+
+use std::error::Error;
+use std::time::Duration;
 
 use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
-struct Greet(String);
+struct Order(String);
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Stage {
-    Invite,
-    Greet,
+    Reserve,
+    Ship,
 }
 
-impl Procedure for Greet {
-    const KIND: &'static str = "greet";
+impl Procedure for Order {
+    const KIND: &'static str = "order";
     type Stage = Stage;
     type Env = ();
     type Output = String;
 
     fn first(&self) -> Stage {
-        Stage::Invite
+        Stage::Reserve
     }
 
     async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        println!("{stage:?} {}", self.0);
         match stage {
-            Stage::Invite => cx.put("guests", &self.0, &true)?, // part of this stage's commit
-            Stage::Greet => return Ok(Step::Done(format!("hello, {}", self.0))),
+            Stage::Reserve => {
+                cx.put("reserved", &self.0, &1)?; // part of this stage's commit
+                let (until, then) = (cx.now().after(Duration::from_secs(10)), Stage::Ship);
+                Ok(Step::Sleep { until, then })
+            }
+            Stage::Ship => Ok(Step::Done(format!("{} is on its way", self.0))),
         }
-        Ok(Step::Next(Stage::Greet))
     }
 
-    async fn rollback(&mut self, _: Stage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
-        cx.delete("guests", &self.0);
+    async fn rollback(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+        match stage {
+            Stage::Reserve => cx.delete("reserved", &self.0),
+            Stage::Ship => {}
+        }
         Ok(())
     }
 }
 
 #[actix_rt::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let executor = Executor::builder("data/hello").register::<Greet>(()).start().await?;
-    let handle = executor.submit(Greet("world".into())).key("hello-1").await?; // on disk from here on
-    println!("{} ended: {}", handle.id(), handle.outcome().await?);
-    executor.drain(std::time::Duration::from_secs(5)).await?;
+async fn main() -> Result<(), Box<dyn Error>> {
+    let executor = Executor::builder("data/hello").register::<Order>(()).start().await?;
+    let order = executor.submit(Order("tea".into())).key("order-1").await?; // on disk from here on, once
+    println!("{}", order.await?);
+    executor.drain(Duration::from_secs(5)).await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use procession::testkit::{Check, Finding};
+
+    use super::Order;
+
+    #[test]
+    fn an_order_survives_everything() -> Result<(), Finding> {
+        let check = Check::new(|builder| builder.register::<Order>(()), || Order("tea".into()));
+        println!("{:?}", check.everything()?);
+        Ok(())
+    }
 }

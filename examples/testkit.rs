@@ -165,3 +165,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     told("everything, seed 7", provision().seed(7).everything())?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Finding, provision};
+
+    #[test]
+    fn a_service_survives_everything() -> Result<(), Finding> {
+        provision().everything().map(drop)
+    }
+}

@@ -11,7 +11,7 @@ use actix::prelude::*;
 use futures::future::join_all;
 use procession_actors::messages::Operate;
 use procession_actors::{AskError, Procedure, StageContext, StageError, Step, Supervisor};
-use procession_kernel::{Operated, OperatorRequest, Pause, ProcedureId, RetryPolicy, Verb};
+use procession_kernel::{Operated, OperatorRequest, PauseScope, ProcedureId, RetryPolicy, Verb};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -47,8 +47,8 @@ impl BulkVerb {
     #[must_use]
     pub const fn of(self, id: ProcedureId) -> Verb {
         match self {
-            Self::Pause => Verb::Pause(Pause::One(id)),
-            Self::Resume => Verb::Resume(Pause::One(id)),
+            Self::Pause => Verb::Pause(PauseScope::One(id)),
+            Self::Resume => Verb::Resume(PauseScope::One(id)),
             Self::Retry => Verb::RetryNow(id),
             Self::Abort => Verb::Abort(id),
             Self::RetryUndo => Verb::RetryUndo(id),
@@ -130,19 +130,19 @@ impl Bulk {
         self
     }
 
-    /// Gives the filter that admitted them, if it is known.
+    /// Returns the filter that admitted them, if it is known.
     #[must_use]
     pub fn filter(&self) -> Option<&str> {
         self.filter.as_deref()
     }
 
-    /// Gives who asks for it.
+    /// Returns who asks for it.
     #[must_use]
     pub fn who(&self) -> &str {
         &self.who
     }
 
-    /// Gives the reason, in the words of who asks.
+    /// Returns the reason, in the words of who asks.
     #[must_use]
     pub fn why(&self) -> &str {
         &self.why
@@ -155,7 +155,7 @@ impl Bulk {
         self
     }
 
-    /// Gives what it did so far.
+    /// Returns the outcomes so far.
     #[must_use]
     pub const fn report(&self) -> &BulkReport {
         &self.report
@@ -177,13 +177,13 @@ impl Bulk {
         }
     }
 
-    /// Tells whether it asks for this, for the same reason.
+    /// Returns `true` if it asks for this, for the same reason.
     #[cfg(feature = "dashboard")]
     pub(crate) fn is_for(&self, verb: BulkVerb, who: &str, why: &str) -> bool {
         (self.verb, self.who.as_str(), self.why.as_str()) == (verb, who, why)
     }
 
-    /// Gives how many are still to come.
+    /// Returns how many are still to come.
     #[must_use]
     pub const fn left(&self) -> usize {
         self.todo.len()

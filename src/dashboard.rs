@@ -9,7 +9,7 @@
 //! The host says who may do what, by an [`Access`]; or that this machine alone may look, by
 //! [`local_only`](DashboardBuilder::local_only). Whoever is asked, a request must name the dashboard's host by
 //! a name that it is reached under: those of this machine, or those of [`hosts`](DashboardBuilder::hosts).
-//! `docs/dashboard.md` lists the paths.
+//! `docs/reference/dashboard.md` lists the paths.
 //!
 //! ```
 //! use actix_web::{App, HttpServer, web};
@@ -40,6 +40,7 @@ mod audit;
 mod beyond;
 mod events;
 mod feed;
+mod find;
 mod gate;
 mod hosts;
 mod list;
@@ -218,7 +219,7 @@ impl Dashboard {
         }
     }
 
-    /// Gives what puts the dashboard into a scope of the host's, under any path:
+    /// Returns the configuration that puts the dashboard into a scope of the host's, under any path:
     /// `web::scope("/ops/procedures").configure(dashboard.routes())`.
     pub fn routes(&self) -> impl FnOnce(&mut ServiceConfig) + use<> {
         let state = self.state.clone();

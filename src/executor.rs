@@ -2,15 +2,18 @@
 
 mod builder;
 mod operate;
+mod place;
+mod signal;
 mod submission;
 
 pub use builder::Builder;
+pub use place::JournalPlace;
+pub use signal::OutgoingSignal;
 pub use submission::Submission;
 
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,18 +21,16 @@ use actix::prelude::*;
 use procession_actors::journal::{Space, codec};
 use procession_actors::messages::{
     self, Acknowledge, Archived, AwaitOutcome, Broadcast, Drain, Explain, Export, History, Limits, List, Locks, Query,
-    SendSignal, SendSignals, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree, Verdicts,
+    SendSignal, SendSignals, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree, Verdicts, WriteUserData,
 };
 use procession_actors::view::{
-    ArchivedFamily, ChangeFeed, DrainReport, Explanation, HistoryPage, LatestFeed, ListFilter, LockView, Mailbox,
-    Mailboxes, MemberPage, Outcome, Page, ShutdownReport, Snapshot, Status, Verdict,
+    ArchivedFamily, ChangeFeed, DrainReport, Explanation, HistoryPage, KeyedProcedure, LatestFeed, ListFilter,
+    LockView, Mailbox, Mailboxes, MemberPage, Outcome, Page, ShutdownReport, Snapshot, Status, Verdict,
 };
 use procession_actors::{
     AskError, CountedMessage, Engine, FamilyExport, Procedure, ReadError, SubmitError, Supervisor,
 };
-#[cfg(feature = "dashboard")]
-use procession_kernel::KeyEntry;
-use procession_kernel::{HistoryEntry, Key, LimitUse, ProcedureId};
+use procession_kernel::{HistoryEntry, Key, Labels, LimitUse, ProcedureId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -56,7 +57,7 @@ impl fmt::Debug for Executor {
 }
 
 impl Executor {
-    /// Begins to set up an engine whose journal is in this directory.
+    /// Begins to set up an engine whose journal is in this directory, or in this store.
     ///
     /// ```
     /// use procession::{Executor, Noop};
@@ -71,8 +72,8 @@ impl Executor {
     /// })
     /// # }
     /// ```
-    pub fn builder(directory: impl Into<PathBuf>) -> Builder {
-        Builder::new(directory.into())
+    pub fn builder(journal: impl Into<JournalPlace>) -> Builder {
+        Builder::new(journal.into())
     }
 
     pub(crate) fn new(engine: Engine) -> Self {
@@ -81,7 +82,7 @@ impl Executor {
         }
     }
 
-    /// Gives the supervisor's address, for the messages of [`messages`](crate::messages).
+    /// Returns the supervisor's address, for the messages of [`messages`](crate::messages).
     #[must_use]
     pub fn supervisor(&self) -> &Addr<Supervisor> {
         self.engine.supervisor()
@@ -98,6 +99,7 @@ impl Executor {
             priority: None,
             trace: None,
             name: None,
+            labels: Labels::default(),
             children: None,
             output: None,
         }
@@ -145,7 +147,7 @@ impl Executor {
         }
     }
 
-    /// Gives the handle of a procedure that was submitted before.
+    /// Returns a handle of a procedure that was submitted before.
     #[must_use]
     pub fn handle<P: Procedure>(&self, id: ProcedureId) -> Handle<P> {
         Handle {
@@ -155,11 +157,10 @@ impl Executor {
         }
     }
 
-    /// Gives what was submitted with this key.
+    /// Returns what was submitted with this key.
     #[cfg(feature = "dashboard")]
     pub(crate) async fn submitted_with(&self, key: &str) -> Result<Option<ProcedureId>, ReadError> {
-        let known = self.engine.reader().get(Space::Keys, key.as_bytes().to_vec()).await?;
-        let entry = known.map(|bytes| codec::decode::<KeyEntry>(&bytes)).transpose()?;
+        let entry = self.engine.reader().key_entry(key.as_bytes()).await?;
         Ok(entry.map(|entry| entry.id))
     }
 
@@ -186,13 +187,48 @@ impl Executor {
         }
     }
 
-    /// Tells how a procedure stands.
+    /// Returns how a procedure stands.
     ///
     /// # Errors
     ///
     /// [`AskError::Unknown`] if it is not known, or its result has gone.
     pub async fn status(&self, id: ProcedureId) -> Result<Status, AskError> {
         self.ask(Query(id)).await
+    }
+
+    /// Finds the procedure that was submitted with an idempotency key. Returns `None` if none was, or if the key has
+    /// been forgotten: it goes with the result, unless [`key_for`](Submission::key_for) keeps it longer.
+    ///
+    /// ```
+    /// # #[actix_rt::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use procession::{Executor, KeyedProcedure, Noop};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
+    /// executor.submit(Noop).key("order-4711").await?.await?;
+    /// let answer = match executor.find("order-4711").await? {
+    ///     Some(KeyedProcedure::Live(status)) => format!("under way, {}", status.next),
+    ///     Some(KeyedProcedure::Ended(status)) => format!("ended as {}", status.state),
+    ///     Some(_) => "ended a while ago".to_owned(),
+    ///     None => "no such order".to_owned(),
+    /// };
+    /// assert_eq!(answer, "ended as Success");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if the key or the procedure cannot be read, or the engine has stopped.
+    pub async fn find(&self, key: &str) -> Result<Option<KeyedProcedure>, AskError> {
+        let Some(entry) = self.engine.committed().key_entry(key).await? else {
+            return Ok(None);
+        };
+        match self.status(entry.id).await {
+            Ok(status) => Ok(Some(KeyedProcedure::of(&entry, Some(status)))),
+            Err(AskError::Unknown(_)) => Ok(Some(KeyedProcedure::of(&entry, None))),
+            Err(error) => Err(error),
+        }
     }
 
     /// Waits for the end of a procedure.
@@ -214,7 +250,7 @@ impl Executor {
         self.ask(List { filter, cursor, limit }).await
     }
 
-    /// Gives a whole family, by member.
+    /// Returns all members of a family, by number.
     ///
     /// # Errors
     ///
@@ -240,7 +276,7 @@ impl Executor {
         Ok(MemberPage::cut(members, limit))
     }
 
-    /// Gives the executed stages and undos of a family, in commit order.
+    /// Returns the executed stages and undos of a family, in commit order.
     ///
     /// # Errors
     ///
@@ -261,7 +297,7 @@ impl Executor {
         before: Option<u32>,
         limit: usize,
     ) -> Result<HistoryPage, AskError> {
-        self.ask(messages::HistoryPage { id, before, limit }).await
+        self.ask(messages::ReadHistoryPage { id, before, limit }).await
     }
 
     /// Copies everything that the journal holds of a family, live, finished or quarantined.
@@ -283,26 +319,11 @@ impl Executor {
         self.ask(Archived).await
     }
 
-    /// Sends a signal; gives its number once it is durable. A sender that got no
-    /// answer repeats it with the same key.
-    ///
-    /// # Errors
-    ///
-    /// [`AskError::Finished`] if the procedure has ended, [`AskError::Unknown`] if it is not known;
-    /// [`AskError::NotAccepted`] if its kind does not [accept](Procedure::accepts) the signal.
-    pub async fn signal<T: Serialize>(
-        &self,
-        id: ProcedureId,
-        name: &str,
-        payload: &T,
-        key: Option<&str>,
-    ) -> Result<u32, AskError> {
-        let mut signal = SendSignal::new(id, name, payload)?;
-        if let Some(key) = key {
-            signal = signal.key(key);
-        }
-        self.engine.admit_signals(std::slice::from_ref(&signal)).await?;
-        self.ask(signal).await
+    /// Sends a signal. Await the result: it is the signal's number, once the signal is durable. A sender that got no
+    /// answer repeats it with the same [`key`](OutgoingSignal::key).
+    #[must_use = "a signal is not sent until it is awaited"]
+    pub fn signal<T: Serialize>(&self, id: ProcedureId, name: &str, payload: &T) -> OutgoingSignal {
+        OutgoingSignal::new(self.clone(), SendSignal::new(id, name, payload))
     }
 
     /// Sends signals in one commit: all of them or none. Returns their numbers once they are durable.
@@ -321,7 +342,7 @@ impl Executor {
     ///
     /// [`AskError::Finished`] if the procedure has ended, [`AskError::Unknown`] if it is not known.
     pub async fn mailbox(&self, id: ProcedureId) -> Result<Mailbox, AskError> {
-        self.ask(messages::Mailbox(id)).await
+        self.ask(messages::ReadMailbox(id)).await
     }
 
     /// Wakes all who wait for this event now; gives how many. It is not kept.
@@ -342,7 +363,7 @@ impl Executor {
         self.ask(Acknowledge(id)).await
     }
 
-    /// Tells who holds and who waits for each lock.
+    /// Returns the holders and the waiters of each lock.
     ///
     /// # Errors
     ///
@@ -351,7 +372,7 @@ impl Executor {
         self.ask(Locks).await
     }
 
-    /// Tells how every limit stands.
+    /// Returns how many permits of each limit are in use, and how many requests wait.
     ///
     /// # Errors
     ///
@@ -379,7 +400,7 @@ impl Executor {
         self.ask(SubscribeLatest(to)).await
     }
 
-    /// Tells why a procedure does not move: who waits for whom, why, and since when.
+    /// Explains why a procedure does not move: who waits for whom, why, and since when.
     ///
     /// # Errors
     ///
@@ -397,7 +418,7 @@ impl Executor {
         self.ask(Verdicts).await
     }
 
-    /// Tells how the engine stands; also when its journal has failed.
+    /// Returns how the engine stands, also after its journal has failed.
     ///
     /// # Errors
     ///
@@ -406,7 +427,7 @@ impl Executor {
         self.ask(TakeSnapshot).await
     }
 
-    /// Tells how much waits in the engine's mailboxes, about now. It reads counts, so it costs the
+    /// Returns about how many messages wait in the engine's mailboxes. It reads counts, so it costs the
     /// engine nothing, and is answered whatever the engine is busy with.
     #[must_use]
     pub fn mailboxes(&self) -> Mailboxes {
@@ -467,6 +488,56 @@ impl Executor {
             .get(Space::User(Key::from(space)), key.as_ref().to_vec())
             .await?;
         Ok(bytes.map(|bytes| codec::decode_user(&bytes)).transpose()?)
+    }
+
+    /// Puts a value of user data in a commit of its own, and returns once that is durable. Commits have one order: a
+    /// stage that begins afterwards reads the value, and of several writes of a key the last commit counts. To change a
+    /// value according to what it is, use a procedure with a lock: nothing keeps a stage from writing between
+    /// [`get`](Self::get) and this.
+    ///
+    /// ```
+    /// # #[actix_rt::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use procession::{Executor, Noop};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
+    /// executor.put("prices", "bread", &250_u32).await?;
+    /// assert_eq!(executor.get::<u32>("prices", "bread").await?, Some(250));
+    /// executor.delete("prices", "bread").await?;
+    /// assert_eq!(executor.get::<u32>("prices", "bread").await?, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if the value cannot be encoded, or stored under this name (1 to 100 bytes) and key (1 to
+    /// 65,535 bytes); [`AskError::TooLarge`] if it has more than 32 MiB, or what
+    /// [`max_write_bytes`](Builder::max_write_bytes) says; [`AskError::NotNow`] if the engine drains, or has as many
+    /// keyspaces as it may. Nothing is written then. After any other error the value may have been written or not:
+    /// put it again.
+    pub async fn put<T: Serialize>(&self, space: &str, key: impl AsRef<[u8]>, value: &T) -> Result<(), AskError> {
+        self.write(WriteUserData::new().put(space, key, value)?).await
+    }
+
+    /// Deletes a value of user data in a commit of its own, and returns once that is durable. Otherwise like
+    /// [`put`](Self::put).
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put).
+    pub async fn delete(&self, space: &str, key: impl AsRef<[u8]>) -> Result<(), AskError> {
+        self.write(WriteUserData::new().delete(space, key)).await
+    }
+
+    /// Writes user data in one commit: all of it, or none. Otherwise like [`put`](Self::put).
+    ///
+    /// # Errors
+    ///
+    /// As [`put`](Self::put), and [`AskError::BatchTooLarge`] for more than 10,000 writes, or what
+    /// [`max_writes`](Builder::max_writes) says.
+    pub async fn write(&self, write: WriteUserData) -> Result<(), AskError> {
+        self.ask(write).await
     }
 
     /// Reads all committed user data whose key begins with `prefix`, in the order of the keys.

@@ -7,7 +7,8 @@
 //! | `state:waiting` | that state; also `live`, `ended`, `retrying` unless it is paused, and `rolling_back` as long as nobody has to act |
 //! | `reason:lock` | those that do not run for this reason |
 //! | `kind:create_table` | that type |
-//! | `key:req-` | idempotency keys that begin so |
+//! | `key:req-` | idempotency keys that begin so; with `=`, as `key:=req-4711`, this key alone |
+//! | `label:customer=4711` | those that have this label, their own or an inherited one |
 //! | `root:42` | the family of that root |
 //! | `age:>10m` | how long ago it was born; until its end, if it has ended |
 //! | `since:>10m` | how long state and reason have been as they are |
@@ -19,7 +20,11 @@
 //! `state`, `reason`, `kind`, `root` and `rule` take several values with commas: one of
 //! them must fit. Times and numbers may have `>`, `>=`, `<`, `<=` or `=` before them;
 //! without, `>=` is meant for times, and `=` for numbers. Units are `ms`, `s`, `m`, `h`
-//! and `d`. What has blanks, colons or commas goes between `"`, with `\"` and `\\` inside.
+//! and `d`. What has blanks, colons or commas goes between `"`, with `\"` and `\\` inside, as in
+//! `label:"city=New York"`.
+//!
+//! An index answers `root`, `key` and `label`: a list with one of them reads the families that it may show, and no
+//! others. All other terms are asked of each row.
 //!
 //! ```
 //! use procession::filter::Filter;
@@ -42,11 +47,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use procession_actors::view::{Rule, Status};
+use procession_actors::view::{FamilyScope, Rule, Status};
 use procession_kernel::Timestamp;
 
 use scan::Scanner;
-use term::Term;
+use term::{KeyTerm, Term};
 
 /// Longest filter, in bytes, as it is given and as it is written in full (`age:1h` is `age:>=1h`): enough for every
 /// field with several values, little enough for a URL.
@@ -67,7 +72,7 @@ pub struct FilterError {
 }
 
 impl FilterError {
-    /// Gives where the text stops making sense: the number of the character, counted from 1.
+    /// Returns where the text stops making sense: the number of the character, counted from 1.
     #[must_use]
     pub const fn position(&self) -> usize {
         self.position
@@ -90,19 +95,19 @@ pub struct FilterContext {
 }
 
 impl Filter {
-    /// Tells whether a procedure is shown.
+    /// Returns `true` if a procedure is shown.
     #[must_use]
     pub fn admits(&self, status: &Status, context: &FilterContext) -> bool {
         self.terms.iter().all(|term| term.admits(status, context))
     }
 
-    /// Tells whether it says anything of states: else a list shows those that have not ended.
+    /// Returns `true` if it says anything of states: else a list shows those that have not ended.
     #[must_use]
     pub fn names_states(&self) -> bool {
         self.terms.iter().any(|term| matches!(term, Term::State(_)))
     }
 
-    /// Tells whether it shows none that has ended, by what it says of states.
+    /// Returns `true` if it shows none that has ended, by what it says of states.
     #[must_use]
     pub fn is_of_live(&self) -> bool {
         let is_of_live =
@@ -110,19 +115,19 @@ impl Filter {
         !self.names_states() || self.terms.iter().any(is_of_live)
     }
 
-    /// Tells whether it asks why one does not run.
+    /// Returns `true` if it asks why one does not run.
     #[must_use]
     pub fn names_reasons(&self) -> bool {
         self.terms.iter().any(|term| matches!(term, Term::Reason(_)))
     }
 
-    /// Tells whether verdicts must be known before it can be asked.
+    /// Returns `true` if verdicts must be known before it can be asked.
     #[must_use]
     pub fn names_rules(&self) -> bool {
         self.terms.iter().any(|term| matches!(term, Term::Rule(_)))
     }
 
-    /// Gives the only families that it can show, if it names any: a list need read no other.
+    /// Returns the only families that it can show, if it names any: a list need read no other.
     #[must_use]
     pub fn families(&self) -> Option<BTreeSet<u64>> {
         let named = self.terms.iter().filter_map(|term| match term {
@@ -131,6 +136,7 @@ impl Filter {
             | Term::Reason(_)
             | Term::Kind(_)
             | Term::Key(_)
+            | Term::Label(_)
             | Term::Age(_)
             | Term::Since(_)
             | Term::Attempts(_)
@@ -139,6 +145,42 @@ impl Filter {
             | Term::Bare(_) => None,
         });
         named.reduce(|one, other| one.intersection(&other).copied().collect())
+    }
+
+    /// Gives the families that a list must read. `live` says that it shows none that has ended.
+    #[must_use]
+    pub fn scope(&self, live: bool) -> FamilyScope {
+        if let Some(families) = self.families() {
+            return FamilyScope::Families(families);
+        }
+        let mut labels = Vec::new();
+        let mut prefix: Option<&str> = None;
+        for term in &self.terms {
+            match term {
+                Term::Key(KeyTerm::Is(key)) => return FamilyScope::Key(key.clone()),
+                Term::Key(KeyTerm::Begins(begin)) => prefix = prefix.max(Some(begin)),
+                Term::Label(label) => labels.push(label.clone()),
+                Term::State(_)
+                | Term::Reason(_)
+                | Term::Kind(_)
+                | Term::Root(_)
+                | Term::Age(_)
+                | Term::Since(_)
+                | Term::Attempts(_)
+                | Term::Error(_)
+                | Term::Rule(_)
+                | Term::Bare(_) => {}
+            }
+        }
+        match prefix {
+            _ if !labels.is_empty() => FamilyScope::Labelled(labels),
+            Some(prefix) => FamilyScope::KeyPrefix {
+                prefix: prefix.to_owned(),
+                live,
+            },
+            None if live => FamilyScope::Live,
+            None => FamilyScope::All,
+        }
     }
 }
 

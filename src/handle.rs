@@ -75,13 +75,13 @@ pub enum ProcedureError {
 }
 
 impl<P: Procedure> Handle<P> {
-    /// Gives the procedure's id.
+    /// Returns the procedure's id.
     #[must_use]
     pub fn id(&self) -> ProcedureId {
         self.id
     }
 
-    /// Tells how it stands.
+    /// Returns how it stands.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl<P: Procedure> Handle<P> {
         output::<P>(self.executor.outcome(self.id).await?)
     }
 
-    /// Waits for its end, at most this long on the engine's clock. It may be called again.
+    /// Waits for its end, at most this long by the engine's clock. It may be called again.
     ///
     /// # Errors
     ///

@@ -70,7 +70,7 @@ pub fn note<T: DeserializeOwned>(entry: &HistoryEntry) -> Result<Option<T>, Code
 /// # }
 /// ```
 pub trait DecodeStage {
-    /// Gives the stage. Its type is the [`Stage`](crate::Procedure::Stage) of the member's kind.
+    /// Returns the stage. Its type is the [`Stage`](crate::Procedure::Stage) of the member's kind.
     ///
     /// # Errors
     ///

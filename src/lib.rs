@@ -65,6 +65,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `dashboard` | `dashboard`, pages and an API for operators as a scope of your actix-web application; `views`, what is shown of procedures as JSON; `filter`, the language of filters |
+//! | `schedule` | `schedule`, procedures that are submitted again and again, at the times of a cron expression in a time zone or of an interval |
 //! | `testkit` | `testkit`, a simulated clock, a store with crash points, and checks that crash, repeat and fail every stage of your procedures; for `[dev-dependencies]` |
 //!
 //! The command line is a package of its own, `procession-cli`, and so are its demo and its benchmark.
@@ -85,6 +86,8 @@ mod handle;
 mod history;
 mod noop;
 pub mod provider;
+#[cfg(feature = "schedule")]
+pub mod schedule;
 mod sequence;
 #[cfg(feature = "testkit")]
 pub mod testkit;
@@ -92,7 +95,7 @@ pub mod testkit;
 pub mod views;
 
 pub use bulk::{Bulk, BulkEngine, BulkOutcome, BulkReport, BulkStage, BulkVerb};
-pub use executor::{Builder, Executor, Submission};
+pub use executor::{Builder, Executor, JournalPlace, OutgoingSignal, Submission};
 pub use handle::{Handle, ProcedureError};
 pub use history::{DecodeStage, note};
 pub use noop::Noop;
@@ -101,23 +104,24 @@ pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_st
 pub use procession_actors::offline::{Imported, Importer, Offline, OfflineState, Verified};
 pub use procession_actors::view::{
     ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, ChangeFeed, DrainReport, Explanation, FamilyScope,
-    HistoryPage, KindUse, LatestFeed, LatestRows, ListFilter, LockView, LockWaiter, Mailbox, Mailboxes, MemberPage,
-    Outcome, Page, Particulars, QueuePosition, Recovered, Rule, ShutdownReport, Sizes, Snapshot, StageUse, Status,
-    UserCall, Values, Verdict, WorkerStatus,
+    HistoryPage, KeyedProcedure, KindUse, LatestFeed, LatestRows, ListFilter, LockView, LockWaiter, Mailbox, Mailboxes,
+    MemberPage, Outcome, Page, Particulars, QueuePosition, Recovered, Rule, ShutdownReport, Sizes, Snapshot, StageUse,
+    Status, UserCall, Values, Verdict, WorkerStatus,
 };
 pub use procession_actors::{
     Accepts, AskError, CallContext, Child, ChildOutcome, Children, CodecError, Elapsed, ExportedEntry,
-    ExportedProcedure, ExportedStage, FamilyExport, Fence, Finished, GLOBAL_LIMIT, ImportError, JoinVerdict,
+    ExportedProcedure, ExportedStage, FamilyExport, Fence, Finished, GLOBAL_LIMIT, Hooks, ImportError, JoinVerdict,
     KindSettings, KindThresholds, Old, OrStageError, Procedure, ReadError, Signal, SignalOffer, StageContext,
     StageError, StartError, Step, StoreError, SubmitBound, SubmitError, Submitted, Supervisor, Thresholds, Token,
     Transient, UpgradeError,
 };
 pub use procession_kernel::{
     AbortAnswer, Act, AuditEntry, BypassAs, BypassScope, Cause, CauseKind, Changed, ChildPermits, Deadlock, Ending,
-    Epoch, HistoryDetail, HistoryEntry, Hold, JoinPolicy, Key, Kind, LimitKey, LimitUse, Link, LockMode, LockNeed,
-    LockPath, MAX_OVERTAKES, Mark, NotNow, NotUndone, OnFailure, OnTimeout, Operated, OperatorRequest,
-    ParseTraceParentError, Pause, Plan, ProcedureId, ProcedureState, RetryPolicy, RevealScope, Seq, StateSnapshot,
-    Timestamp, TraceParent, UnknownVerb, Verb, VerbName, WaitReason, WaitingFor, WakeSource, fingerprint,
+    Epoch, HistoryDetail, HistoryEntry, Hold, JoinPolicy, Key, Kind, LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX,
+    Label, LabelError, Labels, Limit, LimitKey, LimitUse, Link, LockMode, LockNeed, LockPath, MAX_OVERTAKES, Mark,
+    NotNow, NotUndone, OnFailure, OnTimeout, Operated, OperatorRequest, ParseTraceParentError, PauseScope, Plan,
+    ProcedureId, ProcedureState, Rate, RateUse, RetryPolicy, RevealScope, Seq, StateSnapshot, Timestamp, TraceParent,
+    UnknownVerb, Verb, VerbName, WaitReason, WaitingFor, WakeSource, fingerprint,
 };
 pub use sequence::{Sequence, SequenceStage, StepContext, Steps, UnknownSteps};
 

@@ -145,7 +145,7 @@
 //!     move || Ok(Shelf { disk: Arc::clone(&disk), ..Shelf::default() })
 //! })?;
 //!
-//! let builder = Executor::builder("in memory").store(Arc::new(Shelf::default()));
+//! let builder = Executor::builder(Arc::new(Shelf::default()));
 //! let executor = builder.register::<Noop>(()).start().await?;
 //! executor.submit(Noop).await?.await?;
 //! # Ok(())

@@ -117,7 +117,7 @@ impl Sequence {
         Ok(self)
     }
 
-    /// Gives the names of its steps.
+    /// Returns the names of its steps.
     #[must_use]
     pub fn steps(&self) -> &[String] {
         &self.steps
@@ -140,13 +140,13 @@ impl Sequence {
 pub struct SequenceStage(BTreeMap<String, usize>);
 
 impl SequenceStage {
-    /// Gives the place of the step in the list, from 0.
+    /// Returns the place of the step in the list, from 0.
     #[must_use]
     pub fn place(&self) -> usize {
         self.0.values().next().copied().unwrap_or_default()
     }
 
-    /// Gives the name of the step.
+    /// Returns the name of the step.
     #[must_use]
     pub fn name(&self) -> &str {
         self.0.keys().next().map(String::as_str).unwrap_or_default()
@@ -160,7 +160,7 @@ pub struct StepContext<'a, 'b> {
 }
 
 impl StepContext<'_, '_> {
-    /// Gives what the sequence was submitted with, or what a step has put in its place.
+    /// Returns what the sequence was submitted with, or what a step has put in its place.
     ///
     /// # Errors
     ///

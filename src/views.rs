@@ -13,6 +13,7 @@ mod procedure;
 mod read;
 mod reply;
 mod signal;
+mod standing;
 mod tree;
 mod value;
 mod verdict;
@@ -23,13 +24,14 @@ pub use explanation::{
 };
 pub use history::HistoryView;
 pub(crate) use history::note_shown;
-pub use limit::{LimitView, LimitWaiterView};
+pub use limit::{LimitView, LimitWaiterView, RateView};
 pub use lock::{HolderView, LockUseView, WaiterView};
 pub use mailbox::{MailboxView, NameView};
 pub use plan::{FreedView, PlanView, StaysView, UndoView};
 pub use procedure::{CauseView, LockHeldView, ProcedureView};
 pub use reply::{PageView, Reply};
 pub use signal::SignalView;
+pub use standing::snapshot_words;
 pub use tree::{TreeNodeView, tree_of};
 pub use value::{ValueView, values_of};
 pub use verdict::{CycleView, VerdictView};
@@ -39,19 +41,19 @@ use std::time::Duration;
 
 use procession_kernel::Timestamp;
 
-/// Gives an instant as the views have it.
+/// Returns an instant as the views have it.
 #[must_use]
 pub fn time(at: Timestamp) -> String {
     at.to_string()
 }
 
-/// Gives a duration as the views have it, in milliseconds.
+/// Returns a duration as the views have it, in milliseconds.
 #[must_use]
 pub fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Gives a duration that may be far less than a millisecond, in milliseconds, to the microsecond; an hour at most.
+/// Returns a duration that may be far less than a millisecond, in milliseconds, to the microsecond; an hour at most.
 #[must_use]
 pub fn fine_millis(time: Duration) -> f64 {
     let micros = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need, and passes them all: format, clippy, tests, doc
-# tests, rustdoc, examples, packages, and the demo, run once and then killed three times.
+# tests, rustdoc, public API, examples, packages, and the demo, run once and then killed three times.
 #
 # One command, no input. Root is needed only where a C linker, valgrind, node or chromium is missing.
 # Every step says its name and how long it took; the first that fails ends the run.
@@ -116,7 +116,7 @@ target_directory() {
 # Nobody builds these here but the one that explores, so nothing else would see that they have fallen behind.
 check_locks() {
     local package
-    for package in tests/fuzz tests/loom benches/peers; do
+    for package in tests/api tests/fuzz tests/loom benches/peers; do
         cargo update --quiet --workspace --locked --manifest-path "$package/Cargo.toml" || return
     done
 }
@@ -166,6 +166,12 @@ check_packages() {
     done
 }
 
+# What the packages make public, against the lists in the repository: a package of its own, which says how to accept
+# a change.
+compare_api() {
+    CARGO_TARGET_DIR="$(target_directory)" cargo run --quiet --locked --manifest-path tests/api/Cargo.toml
+}
+
 # What threads share, in every order: a package of its own, built on loom.
 explore() {
     CARGO_TARGET_DIR="$(target_directory)/loom" cargo run --quiet --locked --manifest-path tests/loom/Cargo.toml
@@ -200,6 +206,7 @@ step "what threads share, in every order" explore
 step "memory check" check_memory
 step "examples" cargo build --locked --workspace --all-features --examples
 step "rustdoc, warnings as errors" document
+step "public API: as docs/internals/api lists it" compare_api
 step "packages: packed as a release publishes them, and checked" check_packages
 step "demo: run once" run_demo
 step "demo: killed three times, then verified" kill_demo

@@ -1,6 +1,6 @@
 //! One child of a list: what comes before it, and what its failure means.
 
-use procession_kernel::{Birth, Gate, GraphNode, JoinPolicy, OnFailure};
+use procession_kernel::{Birth, Gate, GraphNode, JoinPolicy, Label, OnFailure};
 
 use crate::error::CodecError;
 use crate::procedure::Procedure;
@@ -97,6 +97,21 @@ impl Child {
     /// It is undone with the rest of the family, even if it succeeded.
     pub fn compensated(mut self) -> Self {
         self.birth.on_failure = OnFailure::Compensate;
+        self
+    }
+
+    /// Sets a label by which people find it: a name of at most 64 bytes, and a value of at most 256. A second one of
+    /// the same name replaces the first. A child has at most 16, inherited ones included.
+    ///
+    /// A stage fails for good if a label is out of bounds; the error says which.
+    pub fn label(mut self, name: impl Into<Box<str>>, value: impl Into<Box<str>>) -> Self {
+        self.birth.labels.set(Label::new(name, value));
+        self
+    }
+
+    /// Gives it the labels of its parent as well, as they are when it is born.
+    pub fn inherit_labels(mut self) -> Self {
+        self.birth.inherits_labels = true;
         self
     }
 

@@ -3,6 +3,7 @@
 
 mod stage;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use std::time::Duration;
 
 use actix::Message;
 use procession_kernel::{
-    Birth, Blob, Brood, Epoch, HistoryEntry, Key, ProcedureId, ProcedureState, SentSignal, Seq, StageCall, StageTask,
-    Timestamp, TraceParent, UserWrite,
+    Birth, Blob, Brood, Epoch, HistoryEntry, Key, Kind, ProcedureId, ProcedureState, SentSignal, Seq, StageCall,
+    StageTask, Submission, Timestamp, TraceParent, UserWrite,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -25,6 +26,8 @@ use crate::journal::{Reader, Space, codec};
 use crate::procedure::Procedure;
 use crate::signal::SendSignal;
 use crate::step::{ChildOutcome, Children, birth_of};
+use crate::submission_key::submission_of;
+use crate::submit::Submit;
 use crate::time_limit::{Elapsed, within};
 use crate::value;
 
@@ -148,6 +151,8 @@ pub(crate) struct Host {
     /// The engine's bound of values and outputs, in bytes.
     pub(crate) max_payload: usize,
     pub(crate) signal_rules: SignalRules,
+    /// The kinds that are registered.
+    pub(crate) kinds: BTreeSet<Kind>,
     #[cfg(feature = "testkit")]
     pub(crate) interceptor: Option<Arc<dyn crate::fault_injection::seen::StageInterceptor>>,
 }
@@ -184,7 +189,7 @@ pub struct CallContext<'a> {
     pub(crate) call: &'a Call,
     pub(crate) host: &'a Host,
     pub(crate) writes: Vec<UserWrite>,
-    pub(crate) births: Vec<Birth>,
+    pub(crate) births: Vec<Submission>,
     pub(crate) signals: Vec<SentSignal>,
     pub(crate) children: Vec<Birth>,
     pub(crate) note: Option<Blob>,
@@ -553,12 +558,6 @@ impl<'a> CallContext<'a> {
         self.nothing_to_undo = true;
     }
 
-    /// Returns `true` if the store can keep user data under this name and key.
-    fn can_exist(&self, space: &str, key: &[u8]) -> bool {
-        let bounds = self.host.reader.bounds();
-        bounds.admits_space(space) && bounds.admits_key(key)
-    }
-
     /// Puts a value of user data in this stage's commit. The write is dropped if the stage fails, retries, panics or
     /// yields.
     ///
@@ -569,20 +568,7 @@ impl<'a> CallContext<'a> {
     pub fn put<T: Serialize>(&mut self, space: &str, key: impl AsRef<[u8]>, value: &T) -> Result<(), CodecError> {
         let key = key.as_ref();
         // The store would refuse this write, and with it the whole commit, which stops the engine.
-        if !self.can_exist(space, key) {
-            let bounds = self.host.reader.bounds();
-            let why = format!(
-                "the name has {} bytes of 1 to {}, the key {} of 1 to {}",
-                space.len(),
-                bounds.space_name,
-                key.len(),
-                bounds.key
-            );
-            return Err(CodecError {
-                what: "the value cannot be stored under this name and key",
-                why,
-            });
-        }
+        self.host.reader.bounds().check_user(space, key)?;
         let value = codec::encode_user(value)?;
         self.write(space, key, Some(value.as_slice().to_vec()));
         Ok(())
@@ -591,7 +577,7 @@ impl<'a> CallContext<'a> {
     /// Deletes a value of user data in this stage's commit.
     pub fn delete(&mut self, space: &str, key: impl AsRef<[u8]>) {
         // A name or key that cannot exist has nothing to delete.
-        if self.can_exist(space, key.as_ref()) {
+        if self.host.reader.bounds().check_user(space, key.as_ref()).is_ok() {
             self.write(space, key.as_ref(), None);
         }
     }
@@ -687,8 +673,92 @@ impl<'a> CallContext<'a> {
     pub fn submit<Q: Procedure>(&mut self, procedure: &Q) -> Result<(), CodecError> {
         let mut birth = birth_of(procedure)?;
         birth.detached = true;
-        self.births.push(birth);
+        self.births.push(birth.into());
         Ok(())
+    }
+
+    /// Submits a family of its own in this stage's commit, as its message says: with an idempotency key, a name, a
+    /// priority, children, or a signal at its end. A key that stands for the same procedure already submits nothing.
+    ///
+    /// The attempt fails if the key stands for another procedure. The stage fails for good if a key, a name or a list of
+    /// children breaks a rule; the cause names it.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if no procedure of this kind is registered, or if its value is larger than
+    /// [`max_payload`](Self::max_payload).
+    ///
+    /// ```
+    /// # use procession_actors::messages::Submit;
+    /// # use procession_actors::{Procedure, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Report;
+    /// # impl Procedure for Report {
+    /// #     const KIND: &'static str = "report";
+    /// #     type Stage = ();
+    /// #     type Env = ();
+    /// #     type Output = ();
+    /// #     fn first(&self) {}
+    /// #     async fn execute(&mut self, _: (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    /// #         Ok(Step::Done(()))
+    /// #     }
+    /// # }
+    /// # #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+    /// # enum Stage { Close, Reported }
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Month { name: String }
+    /// # impl Procedure for Month {
+    /// #     const KIND: &'static str = "month";
+    /// #     type Stage = Stage;
+    /// #     type Env = ();
+    /// #     type Output = ();
+    /// #     fn first(&self) -> Stage { Stage::Close }
+    /// async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    ///     match stage {
+    ///         Stage::Close => {
+    ///             let report = Submit::new(&Report)?.key(format!("report {}", self.name));
+    ///             cx.submit_message(report.signal_at_end(cx.id(), "reported", &())?)?;
+    ///             let event = "reported".to_owned();
+    ///             Ok(Step::Wait { event, timeout: None, then: Stage::Reported })
+    ///         }
+    ///         Stage::Reported => Ok(Step::Done(())),
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    pub fn submit_message(&mut self, submit: Submit) -> Result<(), CodecError> {
+        let mut submission = submission_of(submit);
+        self.can_submit(&submission.birth).map_err(|why| CodecError {
+            what: "the procedure cannot be submitted",
+            why,
+        })?;
+        submission.birth.detached = true;
+        self.births.push(submission);
+        Ok(())
+    }
+
+    /// Says in the stage what the commit would refuse, so that its code can still do something else.
+    fn can_submit(&self, birth: &Birth) -> Result<(), String> {
+        if !self.host.kinds.contains(&birth.kind) {
+            return Err(format!("no procedure of kind \"{}\" is registered", birth.kind));
+        }
+        let (size, limit) = (birth.payload.len(), self.max_payload());
+        if size > limit {
+            return Err(format!("a payload of {size} bytes is over the limit of {limit}"));
+        }
+        Ok(())
+    }
+
+    /// Returns the procedure that was submitted with this idempotency key, as the store knows it: committed, and not
+    /// evicted.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read.
+    pub async fn submitted(&self, key: impl Into<String>) -> Result<Option<ProcedureId>, ReadError> {
+        let entry = self.host.reader.key_entry(key.into().as_bytes()).await?;
+        Ok(entry.map(|entry| entry.id))
     }
 
     /// Submits a family of its own together with its children, as [`submit`](Self::submit) does. The first stage of its
@@ -729,7 +799,7 @@ impl<'a> CallContext<'a> {
         let mut birth = birth_of(procedure)?;
         birth.detached = true;
         birth.brood = Some(Box::new(brood));
-        self.births.push(birth);
+        self.births.push(birth.into());
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use actix::dev::ToEnvelope;
 use actix::prelude::*;
 use futures::FutureExt;
-use procession_kernel::{Admissions, Blob, Bounds, Kernel, Kind, LimitKey, Rules, SentSignal, Seq, Verb};
+use procession_kernel::{Admissions, Blob, Bounds, Kernel, Kind, Limit, LimitKey, Rules, SentSignal, Seq, Verb};
 
 use crate::accepts::SignalRules;
 use crate::actor_loop::{start_ending, start_restarting};
@@ -54,8 +54,8 @@ pub struct Settings {
     pub clock: Arc<dyn Clock>,
     /// Bounds on what one caller may request.
     pub bounds: Bounds,
-    /// The capacities of limits. A capacity that was set at run time overrides the one here.
-    pub limits: Vec<(LimitKey, u32)>,
+    /// What limits allow. What was set at run time overrides this.
+    pub limits: Vec<(LimitKey, Limit)>,
     /// How long a result is kept after the procedure's end.
     pub keep_after_end: Duration,
     /// How long a result is kept after it was acknowledged.
@@ -165,6 +165,7 @@ impl Engine {
         settings: Settings,
     ) -> Result<Self, StartError> {
         registry.check_kinds(settings.bounds.name)?;
+        check_limits(&settings)?;
         let rules = Rules {
             kinds: registry.rules(),
             bounds: settings.bounds,
@@ -405,7 +406,7 @@ impl Places {
 
 fn place(
     store: Arc<dyn JournalStore>,
-    loaded: Loaded,
+    mut loaded: Loaded,
     registry: Arc<Registry>,
     settings: &Settings,
     reader: Reader,
@@ -425,6 +426,7 @@ fn place(
     let settings = settings.clone();
     // Looks up the recorder on the caller's thread, because that thread may have a recorder of its own.
     let telemetry = Telemetry::new(registry.kinds());
+    loaded.kernel.set_limits(settings.limits.iter().cloned());
     let admissions = admissions(&settings, &loaded.kernel);
     let usage = admissions.usage();
     let limits = LimiterMetrics::new(&usage);
@@ -435,6 +437,7 @@ fn place(
         reader,
         max_payload: loaded.kernel.rules().bounds.payload,
         signal_rules: registry.signal_rules(),
+        kinds: registry.kinds().cloned().collect(),
         #[cfg(feature = "testkit")]
         interceptor: settings.interceptor.clone(),
     });
@@ -442,7 +445,8 @@ fn place(
     let supervisor = start_restarting(&home, move |ctx: &mut Context<Supervisor>, panics| {
         let (mailboxes, me) = (MailboxGauges::new(depths.clone()), ctx.address());
         let served = mailboxes.outbox(me.clone().recipient());
-        let limiter = Limiter::new(admissions, limits, served, Arc::clone(&depths.limiter));
+        let clock = Arc::clone(&settings.clock);
+        let limiter = Limiter::new(admissions, limits, served, Arc::clone(&depths.limiter), clock);
         let broken = me.clone();
         let limiter = start_ending(limiter, move |text| {
             let why = format!("the limiter panicked, which is a defect of the engine: {text}");
@@ -481,10 +485,23 @@ fn place(
     })
 }
 
-/// Creates the admissions with the capacities from the settings, overridden by the capacities that were set at run
-/// time.
+fn check_limits(settings: &Settings) -> Result<(), StartError> {
+    settings.limits.iter().try_for_each(|(key, limit)| {
+        let key = key.clone();
+        limit.check().map_err(|why| StartError::BadLimit { key, why })
+    })
+}
+
+/// Creates the admissions with the limits from the settings, overridden by those that were set at run time, and with the
+/// begins that still count.
 fn admissions(settings: &Settings, kernel: &Kernel) -> Admissions {
-    let built = settings.limits.iter().map(|(key, limit)| (key.clone(), Some(*limit)));
     let stored = kernel.limits().iter().map(|(key, limit)| (key.clone(), *limit));
-    Admissions::new(built.chain(stored))
+    let mut admissions = Admissions::new(settings.limits.iter().cloned().chain(stored));
+    if admissions.has_rates() {
+        admissions.move_to(settings.clock.now());
+        for (key, window) in kernel.rates().windows() {
+            admissions.restore_window(key, window.clone());
+        }
+    }
+    admissions
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Epoch, Key, Kind, LockNeed, NotNow, ProcedureId, ProcedureState, Seq};
+use procession_kernel::{Epoch, Key, Kind, LabelError, LimitKey, LockNeed, NotNow, ProcedureId, ProcedureState, Seq};
 
 /// A value that cannot be encoded, or bytes that are not of the requested type.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -122,6 +122,14 @@ pub enum StartError {
         size: usize,
         /// Limit in bytes.
         limit: usize,
+    },
+    /// A limit allows what no limiter can keep.
+    #[error("the limit \"{key}\" cannot be kept: {why}")]
+    BadLimit {
+        /// The name.
+        key: LimitKey,
+        /// The reason, and what to set instead.
+        why: String,
     },
     /// Too many kinds are registered.
     #[error(
@@ -294,6 +302,9 @@ pub enum SubmitError {
         /// The limit.
         limit: usize,
     },
+    /// The labels are too many, or one of them is out of bounds.
+    #[error("{0}")]
+    BadLabels(LabelError),
     /// The journal could not tell whether the key was used before, so nothing was submitted.
     #[error("the key \"{key}\" could not be looked up, so nothing was submitted: {why}; {}", after_unread(.why))]
     KeyUnread {
@@ -385,8 +396,8 @@ pub enum AskError {
         /// Limit in bytes.
         limit: usize,
     },
-    /// Too many signals were sent at once.
-    #[error("{size} signals at once are over the limit of {limit}; send them in several messages")]
+    /// Too many signals, or writes of user data, were sent at once.
+    #[error("{size} at once are over the limit of {limit}; send them in several messages")]
     BatchTooLarge {
         /// How many were sent.
         size: usize,

@@ -1,7 +1,7 @@
 //! `FamilyExport`: everything that the journal holds of one family, as stored and in readable form. It is read beside
 //! the engine. Entries that cannot be decoded are kept as they are, since damaged families are what exports are for.
 
-use procession_kernel::{Blob, HistoryEntry, Key, ProcedureId, Row, Timestamp, settle_standing};
+use procession_kernel::{Blob, HistoryEntry, Key, Labels, ProcedureId, Row, Timestamp, settle_standing};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CodecError;
@@ -85,6 +85,9 @@ pub struct ExportedProcedure {
     /// Idempotency key of its submission.
     #[serde(default)]
     pub key: Option<String>,
+    /// Its labels by name, inherited ones included.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// When it was born, in microseconds since 1970.
     pub submitted: Timestamp,
     /// When the current state and wait reason began.
@@ -204,7 +207,7 @@ impl FamilyExport {
         self.entries.iter().filter(move |entry| entry.space == name)
     }
 
-    fn rows(&self) -> impl Iterator<Item = Result<Row, String>> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Result<Row, String>> {
         self.in_space(&Space::Procedures).map(|entry| {
             let id = entry.id()?;
             decode_row(id, entry.value.as_slice()).map_err(|error| format!("the row of {id}: {error}"))
@@ -253,6 +256,7 @@ impl From<Status> for ExportedProcedure {
             attempt: status.attempt,
             cause: status.cause.map(|cause| format!("{}: {}", cause.origin, cause.text)),
             key: status.key.map(|key| key.to_string()),
+            labels: status.labels,
             submitted: status.submitted,
             since: status.since,
             ended: status.ended,

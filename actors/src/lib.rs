@@ -27,6 +27,8 @@ mod registry;
 mod signal;
 mod stage_error;
 mod step;
+mod submission_key;
+mod submit;
 mod supervisor;
 mod sync;
 mod telemetry;
@@ -47,7 +49,7 @@ pub use context::{CallContext, Fence, Signal, StageContext, Token};
 pub use engine::{Engine, Placement, Settings};
 pub use error::{AskError, CodecError, ImportError, ReadError, StartError, StoreError, SubmitBound, SubmitError};
 pub use export::{ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport};
-pub use hooks::{Finished, Submitted};
+pub use hooks::{Finished, Hooks, Submitted};
 pub use kind_settings::KindSettings;
 pub use procedure::Procedure;
 #[doc(hidden)]

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Admissions, Blocker, Claim, ClaimId, Grant, Lacking, LimitDetail, LimitKey, LockUse, Missing, Needs, Request,
+    Admissions, Blocker, Claim, ClaimId, Grant, Lacking, Limit, LimitDetail, LimitKey, LockUse, Missing, Needs,
+    Request, Timestamp,
 };
 
+use crate::clock::Clock;
 use crate::queues::{Depth, Outbox};
 use crate::telemetry::LimiterMetrics;
 use crate::view::NAMED;
@@ -68,8 +70,8 @@ pub(crate) enum Change {
     Keep(ClaimId, Needs),
     /// Changes the claim's place in the queues.
     Priority(ClaimId, i16),
-    /// Changes a limit's capacity.
-    Capacity(LimitKey, Option<u32>),
+    /// Changes what a limit allows.
+    Limit(LimitKey, Limit),
 }
 
 /// Applies these changes to a copy. Answered with `None` if there are more claims than may be copied for a simulation.
@@ -169,6 +171,9 @@ pub(crate) struct Limiter {
     /// The number of answers so far. They must be taken in this order: an answer may rest on a release whose commit is
     /// yet to come.
     turns: u64,
+    clock: Arc<dyn Clock>,
+    /// Waits until a rate allows the next begin, and for when.
+    timer: Option<(Timestamp, SpawnHandle)>,
 }
 
 impl Limiter {
@@ -177,6 +182,7 @@ impl Limiter {
         metrics: LimiterMetrics,
         supervisor: Outbox<Served>,
         depth: Arc<Depth>,
+        clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             admissions,
@@ -184,7 +190,46 @@ impl Limiter {
             supervisor,
             depth,
             turns: 0,
+            clock,
+            timer: None,
         }
+    }
+
+    // Rates. Without one, no message reads the clock.
+
+    /// Tells the admissions the time, before a message. Returns the requests that the time serves.
+    fn read_clock(&mut self) -> Vec<Claim> {
+        if self.admissions.has_rates() {
+            self.admissions.move_to(self.clock.now())
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Waits for the next begin that a rate allows, after a message. An instant that is already waited for is not waited
+    /// for anew.
+    fn arm(&mut self, ctx: &mut Context<Self>) {
+        let wanted = self.admissions.wanted_at();
+        if self.timer.as_ref().map(|(at, _)| *at) == wanted {
+            return;
+        }
+        if let Some((_, timer)) = self.timer.take() {
+            ctx.cancel_future(timer);
+        }
+        if let Some(at) = wanted {
+            let sleep = self.clock.sleep_until(at).into_actor(self);
+            let timer = ctx.spawn(sleep.map(|(), limiter, ctx| limiter.time_came(ctx)));
+            self.timer = Some((at, timer));
+        }
+    }
+
+    /// Serves the requests whose time has come. The sleep may have ended early, if the clock was set back.
+    fn time_came(&mut self, ctx: &mut Context<Self>) {
+        self.timer = None;
+        let served = self.read_clock();
+        self.show(&[], &served);
+        self.tell(served, ctx);
+        self.arm(ctx);
     }
 
     const fn next_turn(&mut self) -> u64 {
@@ -221,17 +266,20 @@ impl Actor for Limiter {
 impl Handler<Acquire> for Limiter {
     type Result = Acquired;
 
-    fn handle(&mut self, Acquire { requests, exchange }: Acquire, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Acquire { requests, exchange }: Acquire, ctx: &mut Self::Context) -> Self::Result {
         self.depth.taken();
         let mut acquired = Acquired {
             turn: self.next_turn(),
+            served: self.read_clock(),
             ..Acquired::default()
         };
         if let Some(Exchange { gives, asks }) = exchange {
             let claim = asks.claim;
+            let limits = [gives.limits.as_slice(), asks.needs.limits.as_slice()].concat();
             let (grant, served) = self.admissions.exchange(&gives, asks);
+            self.show(&limits, &served);
             acquired.exchanged = Some(Answer { claim, grant });
-            acquired.served = served;
+            acquired.served.extend(served);
         }
         for request in requests {
             let (claim, limits) = (request.claim, request.needs.limits.clone());
@@ -240,6 +288,7 @@ impl Handler<Acquire> for Limiter {
             acquired.answers.push(Answer { claim, grant });
             acquired.served.extend(served);
         }
+        self.arm(ctx);
         acquired
     }
 }
@@ -249,13 +298,14 @@ impl Handler<Restore> for Limiter {
 
     fn handle(&mut self, Restore(requests): Restore, ctx: &mut Self::Context) {
         self.depth.taken();
-        let mut served = Vec::new();
+        let mut served = self.read_clock();
         for request in requests {
             let limits = request.needs.limits.clone();
             served.extend(self.admissions.restore(request));
             self.show(&limits, &[]);
         }
         self.tell(served, ctx);
+        self.arm(ctx);
     }
 }
 
@@ -269,12 +319,14 @@ impl Handler<Change> for Limiter {
                 self.admissions.limits_of(*claim)
             }
             Change::GiveBack(_, needs) => needs.limits.clone(),
-            Change::Capacity(key, _) => vec![key.clone()],
+            Change::Limit(key, _) => vec![key.clone()],
             Change::Priority(..) => Vec::new(),
         };
-        let served = change.apply(&mut self.admissions);
+        let mut served = self.read_clock();
+        served.extend(change.apply(&mut self.admissions));
         self.show(&limits, &served);
         self.tell(served, ctx);
+        self.arm(ctx);
     }
 }
 
@@ -287,7 +339,7 @@ impl Change {
             Self::Cancel(claim) => admissions.cancel(claim),
             Self::Keep(claim, needs) => admissions.keep(claim, &needs),
             Self::Priority(claim, priority) => admissions.set_priority(claim, priority),
-            Self::Capacity(key, limit) => admissions.set_limit(key, limit),
+            Self::Limit(key, limit) => admissions.set_limit(key, limit),
         }
     }
 }
@@ -315,8 +367,12 @@ impl Handler<Simulate> for Limiter {
 impl Handler<Usage> for Limiter {
     type Result = MessageResult<Usage>;
 
-    fn handle(&mut self, _: Usage, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, _: Usage, ctx: &mut Self::Context) -> Self::Result {
         self.depth.taken();
+        // What a rate allows is told as of now.
+        let served = self.read_clock();
+        self.tell(served, ctx);
+        self.arm(ctx);
         MessageResult((self.next_turn(), self.admissions.limit_details(NAMED)))
     }
 }

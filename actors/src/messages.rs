@@ -6,113 +6,20 @@ use std::time::Duration;
 
 use actix::prelude::*;
 use procession_kernel::{
-    AuditEntry, Birth, Blob, Brood, BypassAs, BypassScope, EventName, HistoryEntry, Key, LimitKey, LimitUse, Operated,
-    OperatorRequest, Pause, ProcedureId, RevealScope, TraceParent, Verb,
+    AuditEntry, Blob, BypassAs, BypassScope, EventName, HistoryEntry, Key, Limit, LimitKey, LimitUse, Operated,
+    OperatorRequest, PauseScope, ProcedureId, RevealScope, UserWrite, Verb,
 };
 use serde::Serialize;
 
 use crate::error::{AskError, CodecError, SubmitError};
 use crate::export::FamilyExport;
-use crate::journal::codec;
-use crate::procedure::Procedure;
+use crate::journal::{StoreBounds, codec};
 pub use crate::signal::SendSignal;
-use crate::step::{Children, birth_of};
+pub use crate::submit::Submit;
 use crate::view::{
     self, ArchivedFamily, ChangeFeed, DrainReport, Explanation, LatestFeed, ListFilter, LockView, Outcome, Page,
     Snapshot, Status, Verdict,
 };
-
-/// Submits a procedure. Answered once the submission is durable.
-#[derive(Message, Clone)]
-#[rtype(result = "Result<ProcedureId, SubmitError>")]
-pub struct Submit {
-    pub(crate) birth: Birth,
-    pub(crate) key: Option<Key>,
-    pub(crate) key_for: Option<Duration>,
-}
-
-impl Submit {
-    /// Encodes the procedure, and asks it for what the engine must know.
-    ///
-    /// Does not call [`Procedure::check`], which needs the environment that the procedure's kind is registered with.
-    /// The engine accepts such a message, and quarantines the family if its value cannot run. `into_message` of the
-    /// facade's `Submission` makes the same message, but checks first.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError`] if the value cannot be encoded.
-    pub fn new<P: Procedure>(procedure: &P) -> Result<Self, CodecError> {
-        Ok(Self {
-            birth: birth_of(procedure)?,
-            key: None,
-            key_for: None,
-        })
-    }
-
-    /// Sets the idempotency key: submitting the same key and value again returns the same id, and runs once.
-    #[must_use]
-    pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.key = Some(Key::from(key.into()));
-        self
-    }
-
-    /// Sets the idempotency key, and how long it is kept after the submission, if that is longer than the result is
-    /// kept.
-    #[must_use]
-    pub fn key_for(mut self, key: impl Into<String>, time: Duration) -> Self {
-        self.key_for = Some(time);
-        self.key(key)
-    }
-
-    /// Overrides the procedure's own priority.
-    #[must_use]
-    pub fn priority(mut self, priority: i16) -> Self {
-        self.birth.priority = priority;
-        self
-    }
-
-    /// Sets the name that people see in lists, in trees and on the dashboard, at most 200 characters. Names need not be
-    /// unique, and the idempotency key does not stand for them: a repeat keeps the first one's name.
-    #[must_use]
-    pub fn named(mut self, name: impl Into<String>) -> Self {
-        self.birth.graph.get_or_insert_default().name = Some(name.into());
-        self
-    }
-
-    /// Sets children that are born with the procedure, in the same commit. Its first stage runs when their join policy
-    /// is met, and sees their outcomes. The idempotency key stands for them, too.
-    #[must_use]
-    pub fn children(mut self, children: Children) -> Self {
-        let output = self.birth.brood.take().and_then(|brood| brood.output);
-        let brood = Brood {
-            output,
-            ..children.into_brood()
-        };
-        self.birth.brood = Some(Box::new(brood));
-        self
-    }
-
-    /// Sets the output with which the procedure ends when its children let it, without a call. Without children the
-    /// submission is refused.
-    ///
-    /// # Errors
-    ///
-    /// [`CodecError`] if the output cannot be encoded.
-    pub fn ends_with<T: Serialize>(mut self, output: &T) -> Result<Self, CodecError> {
-        let output = codec::encode_user(output)?;
-        self.birth.brood.get_or_insert_default().output = Some(output);
-        Ok(self)
-    }
-}
-
-impl Submit {
-    /// Sets the trace that the submission belongs to. The spans of its stages and its pages refer to that trace.
-    #[must_use]
-    pub fn trace_parent(mut self, parent: TraceParent) -> Self {
-        self.birth.trace = Some(Box::new(parent));
-        self
-    }
-}
 
 /// Submits several procedures in one commit: either all of them or none.
 #[derive(Message, Clone)]
@@ -149,7 +56,7 @@ pub struct History(pub ProcedureId);
 /// Asks for a page of a family's history, newest first.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<view::HistoryPage, AskError>")]
-pub struct HistoryPage {
+pub struct ReadHistoryPage {
     /// Any member of the family.
     pub id: ProcedureId,
     /// Returns only entries with a lower number; `None` begins with the newest.
@@ -192,7 +99,7 @@ pub struct SendSignals(pub Vec<SendSignal>);
 /// Asks which signals a procedure has yet to consume, and which events it takes no further signals of.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<view::Mailbox, AskError>")]
-pub struct Mailbox(pub ProcedureId);
+pub struct ReadMailbox(pub ProcedureId);
 
 /// Wakes every procedure that waits for an event, when the broadcast commits, in the order in which they began to wait
 /// (HBase's `ProcedureEvent`). The broadcast is not kept. Answered with the number of procedures it woke.
@@ -226,16 +133,81 @@ impl Broadcast {
     }
 }
 
+/// Writes user data in a commit of its own: all of it or none. Answered once it is durable.
+///
+/// The writes have the bounds of a stage's: 10,000 at most, with 32 MiB together, unless the builder says otherwise. A
+/// draining engine refuses them. Commits have one order: a stage that begins after the answer reads what was written.
+///
+/// ```
+/// # use procession_actors::CodecError;
+/// # use procession_actors::messages::WriteUserData;
+/// # fn main() -> Result<(), CodecError> {
+/// let moved = WriteUserData::new().delete("stock", "shelf-1").put("stock", "shelf-2", &12_u32)?;
+/// # drop(moved);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Message, Clone, Default)]
+#[rtype(result = "Result<(), AskError>")]
+pub struct WriteUserData {
+    pub(crate) writes: Vec<UserWrite>,
+}
+
+impl WriteUserData {
+    /// Starts with nothing to write.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Puts a value. The last write of a key counts.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the value cannot be encoded. A name or a key that the store cannot hold is refused when the
+    /// message is answered.
+    pub fn put<T: Serialize>(self, space: &str, key: impl AsRef<[u8]>, value: &T) -> Result<Self, CodecError> {
+        let value = codec::encode_user(value)?;
+        Ok(self.and(space, key.as_ref(), Some(value.as_slice().to_vec())))
+    }
+
+    /// Deletes a value. A key that does not exist is none to delete, and no error.
+    #[must_use]
+    pub fn delete(self, space: &str, key: impl AsRef<[u8]>) -> Self {
+        self.and(space, key.as_ref(), None)
+    }
+
+    fn and(mut self, space: &str, key: &[u8], value: Option<Vec<u8>>) -> Self {
+        self.writes.push(UserWrite {
+            space: Key::from(space),
+            key: key.to_vec(),
+            value,
+        });
+        self
+    }
+
+    /// Returns the writes that the store takes. A write that it refuses would fail the whole commit, and stop the engine.
+    pub(crate) fn checked(self, bounds: &StoreBounds) -> Result<Vec<UserWrite>, CodecError> {
+        let mut writes = self.writes;
+        for write in writes.iter().filter(|write| write.value.is_some()) {
+            bounds.check_user(write.space.as_str(), &write.key)?;
+        }
+        // What cannot exist needs no deletion.
+        writes.retain(|write| bounds.check_user(write.space.as_str(), &write.key).is_ok());
+        Ok(writes)
+    }
+}
+
 /// An operator's request: a verb with its operands, who sends it, and why. Answered with what changed once its audit
 /// entry is durable. A dry run is answered with what would change.
 ///
 /// ```
 /// # use actix::Addr;
 /// # use procession_actors::{Supervisor, messages::Operate};
-/// # use procession_kernel::{OperatorRequest, Pause};
+/// # use procession_kernel::{OperatorRequest, PauseScope};
 /// # async fn pause_all(supervisor: Addr<Supervisor>) -> Result<(), Box<dyn std::error::Error>> {
 /// let by = OperatorRequest::new("ann", "the disk is full");
-/// let paused = supervisor.send(Operate::pause(Pause::All, by)).await??;
+/// let paused = supervisor.send(Operate::pause(PauseScope::All, by)).await??;
 /// println!("{} procedures were paused", paused.changed);
 /// # Ok(())
 /// # }
@@ -259,13 +231,13 @@ impl Operate {
 
     /// Pauses a procedure with all its descendants, a kind, or everything. A running stage ends first.
     #[must_use]
-    pub const fn pause(what: Pause, by: OperatorRequest) -> Self {
+    pub const fn pause(what: PauseScope, by: OperatorRequest) -> Self {
         Self::new(Verb::Pause(what), by)
     }
 
     /// Resumes a procedure that was paused by an operator, as poison, or for running one stage too often in a row.
     #[must_use]
-    pub const fn resume(what: Pause, by: OperatorRequest) -> Self {
+    pub const fn resume(what: PauseScope, by: OperatorRequest) -> Self {
         Self::new(Verb::Resume(what), by)
     }
 
@@ -327,10 +299,11 @@ impl Operate {
         Self::new(Verb::SetPriority(id, priority), by)
     }
 
-    /// Sets the capacity of a limit, durably; `None` means unlimited. The limit of a kind has the kind's name.
+    /// Sets what a limit allows, durably: a number of permits at once, a rate, or `None` for anything. The limit of a kind
+    /// has the kind's name.
     #[must_use]
-    pub fn set_limit(key: impl Into<String>, limit: Option<u32>, by: OperatorRequest) -> Self {
-        Self::new(Verb::SetLimit(LimitKey::from(key.into()), limit), by)
+    pub fn set_limit(key: impl Into<String>, limit: impl Into<Limit>, by: OperatorRequest) -> Self {
+        Self::new(Verb::SetLimit(LimitKey::from(key.into()), limit.into()), by)
     }
 
     /// Moves a quarantined family to the archive, and releases all that it holds: locks, permits, its idempotency key.

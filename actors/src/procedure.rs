@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::accepts::Accepts;
 use crate::context::StageContext;
-use crate::hooks::{Finished, Submitted};
+use crate::hooks::Hooks;
 use crate::stage_error::StageError;
 use crate::step::{ChildOutcome, JoinVerdict, Step};
 use crate::thresholds::KindThresholds;
@@ -70,12 +70,6 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     const OLDEST: u16 = Self::VERSION;
     /// `false` if stages of this kind cannot be undone: a failure then ends it `Failed` at once.
     const ROLLBACK: bool = true;
-    /// `true` to have [`on_submit`](Self::on_submit) and [`on_finish`](Self::on_finish) called. Otherwise they cost
-    /// nothing and are not called.
-    const METRIC_HOOKS: bool = false;
-    /// `true` to have [`before_recover`](Self::before_recover) and [`after_recover`](Self::after_recover) called.
-    /// Otherwise a start reads no value of this kind, and does not call them.
-    const RECOVERY_HOOKS: bool = false;
 
     /// How long a procedure holds its permits: for life (Tera), or only while it is not parked.
     const HOLD: Hold = Hold::ForLife;
@@ -90,8 +84,6 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// How many keys of consumed signals are remembered for one procedure, the newest. A repeat of a forgotten one is
     /// taken as a new signal.
     const SIGNAL_KEYS: usize = procession_kernel::SIGNAL_KEYS;
-    /// `true` for a kind with a [`completion_cleanup`](Self::completion_cleanup).
-    const CLEANUP: bool = false;
     /// How much history is kept. A kind that runs without end has no [`ROLLBACK`](Self::ROLLBACK) and keeps the
     /// [`Newest`](HistoryDetail::Newest) entries; the two together do not compile otherwise.
     const HISTORY: HistoryDetail = HistoryDetail::Full;
@@ -228,6 +220,53 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         Vec::new()
     }
 
+    /// Returns the limits of which a stage needs one permit each while it is called. Use it for what a stage calls:
+    /// *four card calls at once*. A limit of the whole procedure is its kind's own, or [`limit`](Self::limit).
+    ///
+    /// The permits are taken together with the stage's locks, all or none, before each attempt. They go back in the commit
+    /// that ends the attempt, so a backoff, a sleep or a wait holds none. The undo of a stage needs the same permits. Two
+    /// stages in a row with the same limit queue twice, so that others have their turn between them.
+    ///
+    /// A name whose limit is not set allows everything. It counts from the stages that are asked for after the limit was
+    /// set. A child's stage takes its permits whatever [`Children::permits`](crate::Children::permits) says. A limit of
+    /// which the procedure holds a permit of its own is not counted twice. This is called at submission and at the end of
+    /// each stage. Default: none.
+    ///
+    /// ```
+    /// # use procession_actors::{Procedure, StageContext, StageError, Step};
+    /// # use procession_kernel::LimitKey;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Order;
+    /// #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+    /// enum Stage { Reserve, Charge, Ship }
+    ///
+    /// impl Procedure for Order {
+    /// #   const KIND: &'static str = "order";
+    /// #   type Env = ();
+    /// #   type Output = ();
+    /// #   fn first(&self) -> Stage { Stage::Reserve }
+    /// #   async fn execute(&mut self, _: Stage, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    /// #       Ok(Step::Done(()))
+    /// #   }
+    ///     type Stage = Stage;
+    ///
+    ///     fn limits(&self, stage: &Stage) -> Vec<LimitKey> {
+    ///         match stage {
+    ///             Stage::Charge => vec![LimitKey::from("cards")],
+    ///             Stage::Reserve | Stage::Ship => Vec::new(),
+    ///         }
+    ///     }
+    /// }
+    /// # use Stage::{Charge, Ship};
+    /// # assert_eq!(Order.limits(&Charge), [LimitKey::from("cards")]);
+    /// # assert!(Order.limits(&Ship).is_empty());
+    /// ```
+    fn limits(&self, stage: &Self::Stage) -> Vec<LimitKey> {
+        let _ = stage;
+        Vec::new()
+    }
+
     /// Returns `false` to mark a point of no return. From this stage on, failures are retried for ever, and an abort
     /// comes too late (HBase's `isRollbackSupported`).
     fn rollback_supported(&self, stage: &Self::Stage) -> bool {
@@ -292,13 +331,6 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// Returns what happens when the procedure's [`timeout`](Self::timeout) expires.
     fn on_timeout(&self) -> OnTimeout {
         OnTimeout::Fail
-    }
-
-    /// Cleans up outside the engine after the procedure has ended, however it ended. Runs at least once, after the
-    /// end is durable, and only if [`CLEANUP`](Self::CLEANUP) is set.
-    fn completion_cleanup(&mut self, env: &Self::Env) -> impl Future<Output = ()> {
-        let _ = env;
-        async {}
     }
 
     /// Returns how long results of this kind are kept after the end: outputs, causes, histories, and idempotency keys unless
@@ -420,7 +452,8 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         Accepts::anything()
     }
 
-    /// Returns the limit from which this procedure takes one permit, in addition to its kind's own.
+    /// Returns the limit from which this procedure takes one permit, in addition to its kind's own. A child takes it only
+    /// with [`ChildPermits::Own`](procession_kernel::ChildPermits::Own). To limit a stage, see [`limits`](Self::limits).
     fn limit(&self) -> Option<LimitKey> {
         None
     }
@@ -436,77 +469,10 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         None
     }
 
-    /// Called when a procedure of this kind was born; for metrics of the kind's own.
-    ///
-    /// Runs on a worker once the birth is on disk, before `on_finish`, and only if
-    /// [`METRIC_HOOKS`](Self::METRIC_HOOKS) is set. A panic is logged and changes nothing. A crash between the commit
-    /// and the call loses the call, as it loses all metrics of the process. Calls are also dropped if the workers are
-    /// blocked while 100,000 calls wait; `procession_hooks_dropped_total` counts these.
-    ///
-    /// ```
-    /// # use procession_actors::{Finished, Procedure, StageContext, StageError, Step, Submitted};
-    /// # use serde::{Deserialize, Serialize};
-    /// use std::sync::Arc;
-    /// use std::sync::atomic::{AtomicU64, Ordering};
-    ///
-    /// # #[derive(Serialize, Deserialize)]
-    /// # struct Greet;
-    /// impl Procedure for Greet {
-    ///     const KIND: &'static str = "greet";
-    ///     const METRIC_HOOKS: bool = true;
-    ///     type Env = Arc<AtomicU64>;
-    /// #   type Stage = ();
-    /// #   type Output = ();
-    /// #   fn first(&self) -> Self::Stage {}
-    /// #   async fn execute(&mut self, _: (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-    /// #       Ok(Step::Done(()))
-    /// #   }
-    ///
-    ///     fn on_submit(running: &Self::Env, _: &Submitted) {
-    ///         running.fetch_add(1, Ordering::Relaxed);
-    ///     }
-    ///
-    ///     fn on_finish(running: &Self::Env, finished: &Finished) {
-    ///         println!("{} ended {} after {:?}", finished.id, finished.state, finished.elapsed);
-    ///         running.fetch_sub(1, Ordering::Relaxed);
-    ///     }
-    /// }
-    /// ```
-    fn on_submit(env: &Self::Env, submitted: &Submitted) {
-        let _ = (env, submitted);
-    }
-
-    /// Called when a procedure of this kind has ended, once for each end. Otherwise like
-    /// [`on_submit`](Self::on_submit).
-    fn on_finish(env: &Self::Env, finished: &Finished) {
-        let _ = (env, finished);
-    }
-
-    /// Inspects an unfinished procedure that a start has found, before permits and timers are restored.
-    ///
-    /// Runs on a worker, once per start, if [`RECOVERY_HOOKS`](Self::RECOVERY_HOOKS) is set. It is called for each
-    /// procedure that has neither ended nor been quarantined, and for all of them before the first stage or undo. It
-    /// may log and prepare what the host needs; it changes nothing durable. The engine opens when the last hook has
-    /// ended, so a hook that waits delays the start.
-    ///
-    /// # Errors
-    ///
-    /// Either error, and a panic, quarantines the procedure's family for this start, with the reason. Other families
-    /// run.
-    fn before_recover(&self, env: &Self::Env) -> impl Future<Output = Result<(), StageError>> {
-        let _ = env;
-        async { Ok(()) }
-    }
-
-    /// Inspects the procedure again, after permits are restored to their holders and before timers fire. Otherwise
-    /// like [`before_recover`](Self::before_recover).
-    ///
-    /// # Errors
-    ///
-    /// As [`before_recover`](Self::before_recover).
-    fn after_recover(&self, env: &Self::Env) -> impl Future<Output = Result<(), StageError>> {
-        let _ = env;
-        async { Ok(()) }
+    /// Returns the hooks of this kind: code that the engine calls at births, ends and starts. It is asked once, at the
+    /// registration. Default: none, which costs nothing.
+    fn hooks() -> Hooks<Self> {
+        Hooks::new()
     }
 
     /// Returns how often a stage of this kind is tried, and the backoff between attempts.

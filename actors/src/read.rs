@@ -5,13 +5,14 @@
 //! subscriber was told of.
 
 mod family;
+pub(crate) mod labels;
 pub(crate) mod pages;
 mod signals;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use procession_kernel::{AuditEntry, Blob, HistoryEntry, NotNow, ProcedureId, Row};
+use procession_kernel::{AuditEntry, Blob, HistoryEntry, KeyEntry, NotNow, ProcedureId, Row};
 
 use crate::error::{AskError, ReadError};
 use crate::export::FamilyExport;
@@ -20,8 +21,8 @@ use crate::journal::{Reader, keys};
 use crate::procedure::Procedure;
 use crate::value;
 use crate::view::{
-    ArchivedFamily, FamilyScope, HistoryPage, ListFilter, Outcome, Page, SignalSummary, Sizes, Status, StoredCounts,
-    Values,
+    ArchivedFamily, FamilyScope, HistoryPage, KeyedProcedure, ListFilter, Outcome, Page, SignalSummary, Sizes, Status,
+    StoredCounts, Values,
 };
 use pages::page;
 
@@ -86,6 +87,29 @@ impl CommittedReader {
     /// [`AskError`] if the row cannot be read, or the engine has stopped.
     pub async fn status(&self, id: ProcedureId) -> Result<Option<Status>, AskError> {
         Ok(self.row(id).await?.map(|row| self.shown(&row)))
+    }
+
+    /// Reads what was submitted with an idempotency key. Returns `None` if nothing was, or if the key has been
+    /// forgotten: keys go with the result, unless they were to be kept longer.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if the key or the row cannot be read, or the engine has stopped.
+    pub async fn find(&self, key: &str) -> Result<Option<KeyedProcedure>, AskError> {
+        let Some(entry) = self.key_entry(key).await? else {
+            return Ok(None);
+        };
+        let status = self.status(entry.id).await?;
+        Ok(Some(KeyedProcedure::of(&entry, status)))
+    }
+
+    /// Reads what a key stands for, without the procedure.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if the key cannot be read, or the engine has stopped.
+    pub async fn key_entry(&self, key: &str) -> Result<Option<KeyEntry>, AskError> {
+        Ok(self.reader.key_entry(key.as_bytes()).await?)
     }
 
     /// Reads the members of a family from number `from` on, at most `limit` of them. The list is empty if the journal
@@ -258,6 +282,16 @@ impl CommittedReader {
     /// [`AskError::Read`] if it cannot be read, or the engine has stopped.
     pub async fn archived(&self, family: u64) -> Result<Option<FamilyExport>, AskError> {
         Ok(FamilyExport::read_archived(&self.reader, family).await?)
+    }
+
+    /// Returns the digests of the labels that the index has of a family in this export. Where rows cannot be read, the
+    /// index is searched.
+    pub(crate) async fn label_digests(&self, export: &FamilyExport) -> Result<Vec<u64>, AskError> {
+        let rows: Result<Vec<Row>, String> = export.rows().collect();
+        match rows {
+            Ok(rows) => Ok(labels::digests_of(&rows)),
+            Err(_) => Ok(labels::search(&self.reader, export.family).await?),
+        }
     }
 
     pub(crate) async fn row(&self, id: ProcedureId) -> Result<Option<Row>, AskError> {

@@ -11,7 +11,7 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use procession_kernel::{
     Birth, Blob, EventName, HistoryDetail, JoinRuling, Kind, KindRules, NextStageNeeds, SentSignal, Seq, StageEnded,
-    StageOutcome, Timestamp, UserWrite,
+    StageOutcome, Submission, Timestamp, UserWrite,
 };
 
 use crate::accepts::{Accepts, SignalRules};
@@ -19,7 +19,7 @@ use crate::context::{Call, Host, StageContext};
 use crate::error::{CodecError, StartError};
 use crate::fault_injection::Calling;
 use crate::guard::{guarded, panic_text};
-use crate::hooks::{HookCall, HookPoint};
+use crate::hooks::{HookCall, HookPoint, HookSet, Hooks};
 use crate::journal::codec;
 use crate::kind_settings::KindSettings;
 use crate::procedure::Procedure;
@@ -29,6 +29,9 @@ use crate::thresholds::{KindThresholds, Measures, Thresholds};
 use crate::time_limit::within;
 use crate::upgrade::Old;
 
+/// The methods that say what a stage needs, as a panic in one of them is told.
+const STAGE_NEEDS: &str = "a question about the next stage";
+
 /// The result of one call of user code.
 pub(crate) struct Did<T> {
     pub(crate) outcome: T,
@@ -36,7 +39,7 @@ pub(crate) struct Did<T> {
     /// The upgraded value, if no commit holds it yet.
     pub(crate) upgraded: Option<Blob>,
     pub(crate) writes: Vec<UserWrite>,
-    pub(crate) submitted: Vec<Birth>,
+    pub(crate) submitted: Vec<Submission>,
     pub(crate) signals: Vec<SentSignal>,
     pub(crate) children: Vec<Birth>,
     /// Children keep their places in the width while they ask a person.
@@ -92,8 +95,8 @@ struct Registered {
     revive: Revive,
     check_output: fn(&[u8]) -> Result<(), CodecError>,
     env: Box<dyn Any + Send + Sync>,
-    metric_hook: Option<MetricHook>,
-    recovery_hooks: bool,
+    hooks: HookSet,
+    metric_hook: MetricHook,
     accepts: Arc<Accepts>,
 }
 
@@ -124,6 +127,8 @@ impl Registry {
                 "HISTORY is Newest, but ROLLBACK is true: a rollback needs the whole history"
             );
         };
+        let hooks = Arc::new(P::hooks());
+        let which = hooks.which();
         let rules = KindRules {
             version: P::VERSION,
             oldest: P::OLDEST,
@@ -131,7 +136,7 @@ impl Registry {
             retry: settings.retry.unwrap_or_else(P::retry),
             retry_undo: settings.retry_undo.unwrap_or_else(P::retry_undo),
             repeat_limit: P::REPEAT_LIMIT,
-            cleanup: P::CLEANUP,
+            cleanup: which.completion_cleanup,
             history: P::HISTORY,
             keep_after_end: settings.keep_after_end.or_else(P::keep_after_end),
             keep_after_acknowledgement: settings
@@ -142,23 +147,19 @@ impl Registry {
         };
         let (own, revived) = (env.clone(), kind.clone());
         let accepts = P::accepts(&env);
-        let hook_env = P::METRIC_HOOKS.then(|| env.clone());
-        let metric_hook = hook_env.map(|env| -> MetricHook {
-            Box::new(move |call| match call {
-                HookCall::Submitted(submitted) => P::on_submit(&env, submitted),
-                HookCall::Finished(finished) => P::on_finish(&env, finished),
-            })
-        });
+        let (counting, counted) = (Arc::clone(&hooks), env.clone());
         let registered = Registered {
             type_id: TypeId::of::<P>(),
             type_name: std::any::type_name::<P>(),
             rules,
             thresholds: settings.thresholds.unwrap_or_else(P::thresholds),
-            revive: Box::new(move |payload, version| revive::<P>(&revived, payload, version, env.clone())),
+            revive: Box::new(move |payload, version| {
+                revive(&revived, payload, version, env.clone(), Arc::clone(&hooks))
+            }),
             check_output: |bytes| codec::decode_user::<P::Output>(bytes).map(|_| ()),
             env: Box::new(own),
-            metric_hook,
-            recovery_hooks: P::RECOVERY_HOOKS,
+            hooks: which,
+            metric_hook: Box::new(move |call| counting.count(&counted, call)),
             accepts: Arc::new(accepts),
         };
         if self.kinds.insert(kind.clone(), registered).is_some() {
@@ -210,24 +211,20 @@ impl Registry {
         SignalRules::new(kinds.map(|(kind, registered)| (kind, &registered.accepts)))
     }
 
-    pub(crate) fn has_metric_hooks(&self, kind: &Kind) -> bool {
-        self.kinds.get(kind).is_some_and(|kind| kind.metric_hook.is_some())
+    /// Returns which hooks a kind has; an unregistered kind has none.
+    pub(crate) fn hooks(&self, kind: &Kind) -> HookSet {
+        self.kinds.get(kind).map(|kind| kind.hooks).unwrap_or_default()
     }
 
-    pub(crate) fn has_recovery_hooks(&self) -> bool {
-        self.kinds.values().any(|kind| kind.recovery_hooks)
-    }
-
-    pub(crate) fn wants_recovery_hooks(&self, kind: &Kind) -> bool {
-        self.kinds.get(kind).is_some_and(|kind| kind.recovery_hooks)
+    pub(crate) fn has_recovery_hooks(&self, point: HookPoint) -> bool {
+        self.kinds.values().any(|kind| kind.hooks.recovers(point))
     }
 
     /// Calls a metric hook; a panic in it is logged.
     pub(crate) fn call_hook(&self, call: &HookCall) {
         let kind = call.kind();
-        let hook = self.kinds.get(kind).and_then(|kind| kind.metric_hook.as_ref());
-        if let Some(hook) = hook
-            && let Err(why) = guarded("a metric hook", || hook(call))
+        if let Some(registered) = self.kinds.get(kind)
+            && let Err(why) = guarded("a metric hook", || (registered.metric_hook)(call))
         {
             tracing::warn!(%kind, why, "a metric hook failed; its count is off by one");
         }
@@ -269,13 +266,20 @@ impl Registry {
     }
 }
 
-fn revive<P: Procedure>(kind: &Kind, payload: &Blob, version: u16, env: P::Env) -> Result<Box<dyn Running>, String> {
+fn revive<P: Procedure>(
+    kind: &Kind,
+    payload: &Blob,
+    version: u16,
+    env: P::Env,
+    hooks: Arc<Hooks<P>>,
+) -> Result<Box<dyn Running>, String> {
     let mut typed = Typed::<P> {
         kind: kind.clone(),
         value: None,
         committed: payload.clone(),
         unwritten: None,
         env,
+        hooks,
     };
     if version < P::VERSION {
         typed.upgrade(version)?;
@@ -295,6 +299,7 @@ struct Typed<P: Procedure> {
     /// The upgraded value, until a report carries it to its commit.
     unwritten: Option<Blob>,
     env: P::Env,
+    hooks: Arc<Hooks<P>>,
 }
 
 impl<P: Procedure> Typed<P> {
@@ -358,18 +363,16 @@ impl<P: Procedure> Typed<P> {
         let (children, signals) = (std::mem::take(&mut cx.children), std::mem::take(&mut cx.signals));
         let (note, nothing_to_undo) = (cx.note.take(), cx.nothing_to_undo);
         drop(cx);
+        let mut submitted = submitted;
         let refused = match &result {
-            Ok(Ok(_)) if !signals.is_empty() => {
-                let sent: Vec<&SentSignal> = signals.iter().collect();
-                host.signal_rules.admit(&host.reader, &sent).await.err()
-            }
-            Ok(_) | Err(_) => None,
+            Ok(Ok(_)) => allowed(host, &signals, &mut submitted).await.err(),
+            Ok(Err(_)) | Err(_) => None,
         };
         let mut next_needs = NextStageNeeds::default();
         let keep_places = matches!(&result, Ok(Ok(Step::Spawn { children, .. })) if children.keep_places);
         let result = match refused {
             // The receiver's code may be another after the next start, so this counts as a failed attempt.
-            Some(why) => Ok(Err(StageError::Retry(why.to_string()))),
+            Some(why) => Ok(Err(StageError::Retry(why))),
             None => result,
         };
         let outcome = match result {
@@ -422,7 +425,7 @@ impl<P: Procedure> Typed<P> {
     /// Asks user code for everything that the kernel must know about the next stage.
     fn step_taken(&self, step: Step<P>, next_needs: &mut NextStageNeeds) -> StageOutcome {
         if let (Some(next), Some(value)) = (step.next_stage(), &self.value) {
-            match guarded("locks", || stage_needs(value, next)) {
+            match guarded(STAGE_NEEDS, || stage_needs(value, next)) {
                 Ok(Ok(known)) => *next_needs = known,
                 Ok(Err(why)) => return StageOutcome::Fail(why),
                 Err(why) => return StageOutcome::Panicked(why),
@@ -432,11 +435,9 @@ impl<P: Procedure> Typed<P> {
     }
 
     async fn run_cleanup(&mut self) {
-        let env = self.env.clone();
+        let (env, hooks) = (self.env.clone(), Arc::clone(&self.hooks));
         let Ok(value) = self.value_mut() else { return };
-        let done = AssertUnwindSafe(async { value.completion_cleanup(&env).await })
-            .catch_unwind()
-            .await;
+        let done = AssertUnwindSafe(hooks.clean_up(value, &env)).catch_unwind().await;
         if let Err(panic) = done {
             tracing::error!(kind = %self.kind, why = panic_text(&*panic), "the cleanup panicked");
         }
@@ -556,14 +557,9 @@ impl<P: Procedure> Running for Typed<P> {
 
 impl<P: Procedure> Typed<P> {
     async fn run_hook(&mut self, point: HookPoint) -> Result<(), String> {
-        let env = self.env.clone();
+        let (env, hooks) = (self.env.clone(), Arc::clone(&self.hooks));
         let value = &*self.value_mut().map_err(|error| error.to_string())?;
-        let called = AssertUnwindSafe(async {
-            match point {
-                HookPoint::Before => value.before_recover(&env).await,
-                HookPoint::After => value.after_recover(&env).await,
-            }
-        });
+        let called = AssertUnwindSafe(hooks.recover(point, value, &env));
         match called.catch_unwind().await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(error.text().to_owned()),
@@ -581,6 +577,23 @@ fn ruling(ruled: Result<Result<JoinVerdict, String>, CodecError>, unmeetable: &s
         Ok(Err(panic)) => JoinRuling::Unmeetable(panic),
         Err(error) => JoinRuling::Unmeetable(error.to_string()),
     }
+}
+
+/// Asks the receivers' kinds whether they take the signals of a stage, and looks up the keys of its submissions.
+async fn allowed(host: &Host, signals: &[SentSignal], submitted: &mut [Submission]) -> Result<(), String> {
+    if !signals.is_empty() {
+        let sent: Vec<&SentSignal> = signals.iter().collect();
+        let admitted = host.signal_rules.admit(&host.reader, &sent).await;
+        admitted.map_err(|why| why.to_string())?;
+    }
+    for submission in submitted {
+        if let Some(asked) = &submission.key {
+            let known = host.reader.key_entry(asked.key.as_str().as_bytes()).await;
+            // A key that could not be read may stand for a procedure, which must not run twice.
+            submission.known = known.map_err(|why| format!("the key \"{}\" could not be read: {why}", asked.key))?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs a call for as long as its code allows; then it fails, and may be tried again.
@@ -605,7 +618,7 @@ fn step_outcome<P: Procedure>(step: Step<P>) -> Result<StageOutcome, CodecError>
         Step::Spawn { children, then } => {
             let (join, width) = (children.join.clone(), children.width);
             StageOutcome::Spawn {
-                births: children.births_with_permits(),
+                births: children.into_births(),
                 join,
                 width,
                 then: codec::encode_user(&then)?,

@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use procession_kernel::{
-    Admission, Birth, Blob, Brood, Cause, ChildPermits, JoinPolicy, Kind, NextStageNeeds, OnFailure, ProcedureId,
-    ProcedureState, Row, Timestamp,
+    Admission, Birth, Blob, Brood, Cause, ChildPermits, JoinPolicy, Kind, Labels, NextStageNeeds, OnFailure,
+    ProcedureId, ProcedureState, Row, Timestamp,
 };
 use serde::de::DeserializeOwned;
 
@@ -166,7 +166,8 @@ pub struct Children {
     pub(crate) join: JoinPolicy,
     pub(crate) width: u32,
     pub(crate) keep_places: bool,
-    permits: ChildPermits,
+    permits: Option<ChildPermits>,
+    inherit_labels: bool,
 }
 
 impl Children {
@@ -249,16 +250,38 @@ impl Children {
         self
     }
 
-    /// Sets whose permits the children use. Default: they need none.
+    /// Sets whose permits the children use. Default: they need none, whatever limit their kind or their
+    /// [`limit`](Procedure::limit) has. A child whose `limit` names a limit that is set is then logged once for its kind.
+    /// What [`limits`](Procedure::limits) names for a stage is taken in any case.
     #[must_use]
     pub fn permits(mut self, permits: ChildPermits) -> Self {
-        self.permits = permits;
+        self.permits = Some(permits);
         self
     }
 
-    pub(crate) fn births_with_permits(self) -> Vec<Birth> {
+    /// Gives all children on the list, detached ones too, the labels of their parent. A label that a child has
+    /// [of its own](Child::label) goes before one of the same name.
+    ///
+    /// ```
+    /// # use procession_actors::{Children, CodecError, Procedure};
+    /// # fn plan<P: Procedure>(loads: Vec<P>) -> Result<Children, CodecError> {
+    /// // Whoever looks for `customer=4711` finds the loads, too.
+    /// Ok(Children::of(&loads)?.inherit_labels())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn inherit_labels(mut self) -> Self {
+        self.inherit_labels = true;
+        self
+    }
+
+    /// Returns the children with what the list says about all of them.
+    pub(crate) fn into_births(self) -> Vec<Birth> {
         let mut births = self.births;
-        births.iter_mut().for_each(|birth| birth.permits = self.permits);
+        for birth in &mut births {
+            birth.permits = self.permits;
+            birth.inherits_labels |= self.inherit_labels;
+        }
         births
     }
 
@@ -266,7 +289,7 @@ impl Children {
     pub(crate) fn into_brood(self) -> Brood {
         let (join, width, keep_places) = (self.join.clone(), self.width, self.keep_places);
         Brood {
-            children: self.births_with_permits(),
+            children: self.into_births(),
             join,
             width,
             keep_places,
@@ -309,7 +332,7 @@ fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
         trace: None,
         limit: procedure.limit(),
         hold: P::HOLD,
-        permits: ChildPermits::Exempt,
+        permits: None,
         locks_for_life: P::HOLD_LOCKS,
         next_needs: stage_needs(procedure, &first).map_err(|why| CodecError {
             what: "the procedure cannot be submitted",
@@ -321,7 +344,10 @@ fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
         on_failure: OnFailure::Keep,
         detached: false,
         graph: None,
+        labels: Labels::default(),
+        inherits_labels: false,
         brood: None,
+        end_signal: None,
     })
 }
 
@@ -340,9 +366,13 @@ pub(crate) fn stage_needs<P: Procedure>(procedure: &P, stage: &P::Stage) -> Resu
     }
     locks.sort_unstable();
     locks.dedup();
+    let mut limits = procedure.limits(stage);
+    limits.sort_unstable();
+    limits.dedup();
     let name = || format!("{stage:?}");
     Ok(NextStageNeeds {
         locks,
+        limits,
         next_is_no_return: (!procedure.rollback_supported(stage)).then(name),
         name: P::REPEAT_LIMIT.map(|_| name()),
         expected: procedure.expected(stage),
@@ -400,6 +430,12 @@ impl ChildOutcome {
     #[must_use]
     pub fn failed(&self) -> bool {
         matches!(self.state, ProcedureState::Failed | ProcedureState::RolledBack)
+    }
+
+    /// Returns `true` if the procedure can no longer change. One that has failed and still rolls back has not ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// Returns the child's output, if it succeeded.

@@ -63,15 +63,16 @@ use crate::journal::encode::LastLook;
 use crate::journal::{Appended, Batch, Journal, Reader};
 use crate::limiter::{Acquired, Limiter, LocksHeld, Served, Usage, Waiters};
 use crate::messages::{
-    self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Drain, Export, History, HistoryPage, Limits, List,
-    Locks, Operate, PollLatest, Query, ReadArchive, SendSignal, SendSignals, Submit, SubmitBatch, Subscribe,
-    SubscribeLatest, TakeSnapshot, Tree,
+    self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Drain, Export, History, Limits, List, Locks, Operate,
+    PollLatest, Query, ReadArchive, ReadHistoryPage, SendSignal, SendSignals, Submit, SubmitBatch, Subscribe,
+    SubscribeLatest, TakeSnapshot, Tree, WriteUserData,
 };
 use crate::procedure_actor::{Report, Reported};
 use crate::queues::{BatchedInbox, CountedAddr, CountedMessage, InboxWake, Ordered, handle_counted};
 use crate::read::CommittedReader;
 use crate::read::pages::PAGE_MAX;
 use crate::registry::Registry;
+use crate::submission_key::longest_key;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
 use crate::view::{
@@ -514,10 +515,10 @@ impl Handler<SendSignals> for Supervisor {
     }
 }
 
-impl Handler<messages::Mailbox> for Supervisor {
+impl Handler<messages::ReadMailbox> for Supervisor {
     type Result = AskFuture<view::Mailbox>;
 
-    fn handle(&mut self, messages::Mailbox(id): messages::Mailbox, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, messages::ReadMailbox(id): messages::ReadMailbox, _: &mut Self::Context) -> Self::Result {
         let mailbox = view::Mailbox::of(&self.kernel, id);
         self.query(async move |committed| match mailbox {
             Some(mailbox) => Ok(mailbox),
@@ -538,6 +539,16 @@ impl Handler<Broadcast> for Supervisor {
         };
         let reply = self.request(event, ctx);
         Box::pin(replies::broadcast(reply, self.committed()))
+    }
+}
+
+impl Handler<WriteUserData> for Supervisor {
+    type Result = AskFuture<()>;
+
+    fn handle(&mut self, write: WriteUserData, ctx: &mut Self::Context) -> Self::Result {
+        let writes = write.checked(&self.reader.bounds()).map_err(AskError::from);
+        let reply = writes.and_then(|writes| self.request(|request| Event::Written(request, writes), ctx));
+        Box::pin(replies::done(reply, self.committed()))
     }
 }
 
@@ -884,10 +895,14 @@ impl Handler<History> for Supervisor {
     }
 }
 
-impl Handler<HistoryPage> for Supervisor {
+impl Handler<ReadHistoryPage> for Supervisor {
     type Result = Queried<view::HistoryPage>;
 
-    fn handle(&mut self, HistoryPage { id, before, limit }: HistoryPage, _: &mut Self::Context) -> Self::Result {
+    fn handle(
+        &mut self,
+        ReadHistoryPage { id, before, limit }: ReadHistoryPage,
+        _: &mut Self::Context,
+    ) -> Self::Result {
         self.query(move |committed| async move {
             let root = committed.row(ProcedureId::root(id.family)).await?;
             root.ok_or(AskError::Unknown(id))?;
@@ -1209,6 +1224,9 @@ impl Supervisor {
     }
 
     fn stage_ended(&mut self, report: Box<StageEnded>, ctx: &mut Context<Self>) {
+        if let Some(longest) = longest_key(&report.submitted) {
+            self.lifecycle.note_key(longest);
+        }
         if let Some(report) = self.admit_report(report, ctx) {
             self.decide(Event::StageEnded(report), ctx);
         }
@@ -1732,7 +1750,7 @@ impl Handler<HooksRan> for Supervisor {
 impl Supervisor {
     /// Calls the recovery hooks of this point. They are user code, so they run on the workers.
     fn call_recovery_hooks(&mut self, point: HookPoint) -> impl Future<Output = Result<Failed, StoreError>> + use<> {
-        let wanted = recovery_hooks::wanted(&self.kernel, &self.registry);
+        let wanted = recovery_hooks::wanted(&self.kernel, &self.registry, point);
         let mut worker = || self.dispatch.next_worker().cloned();
         let calls = wanted.into_iter().map(|hooked| (hooked, worker())).collect();
         recovery_hooks::call_all(calls, point, self.reader.clone(), Arc::clone(&self.registry))
@@ -2157,11 +2175,11 @@ handle_counted_requests! {
     messages::Export,
     messages::SubscribeLatest,
     messages::History,
-    messages::HistoryPage,
+    messages::ReadHistoryPage,
     messages::Limits,
     messages::List,
     messages::Locks,
-    messages::Mailbox,
+    messages::ReadMailbox,
     messages::Operate,
     messages::Query,
     messages::ReadArchive,
@@ -2173,4 +2191,5 @@ handle_counted_requests! {
     messages::TakeSnapshot,
     messages::Tree,
     messages::Verdicts,
+    messages::WriteUserData,
 }

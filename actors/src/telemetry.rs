@@ -1,7 +1,7 @@
 //! Defines every metric name, every span and every field of a span, once. It holds handles and counts nothing itself.
 //! The supervisor decides when something counts, and never before its receipt.
 //!
-//! `docs/metrics.md` lists the names for users; a test compares it with the table here. Labels are restricted to what
+//! `docs/reference/metrics.md` lists the names for users; a test compares it with the table here. Labels are restricted to what
 //! that page lists: never an id, a key, a path or an error's text. Handles are requested from the recorder once, when
 //! the engine starts, so the recorder must be installed before.
 

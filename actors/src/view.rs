@@ -1,11 +1,13 @@
 //! Views of procedures and of the engine: values, each read at one moment.
 
 mod insight;
+mod keyed;
 mod mailboxes;
 mod next;
 mod signal;
 
 pub use insight::{ChainEnd, Explanation, Particulars, QueuePosition, Rule, Verdict};
+pub use keyed::KeyedProcedure;
 pub use mailboxes::Mailboxes;
 pub(crate) use next::next;
 pub use signal::{Mailbox, SignalSummary, StoredCounts};
@@ -14,8 +16,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use procession_kernel::{
-    Blob, Cause, Ended, Epoch, HistoryEntry, Key, Kind, LockMode, LockNeed, LockPath, Mark, NotUndone, Pause,
-    ProcedureId, ProcedureState, Row, Seq, Timestamp, TraceParent, WaitReason,
+    Blob, Cause, Ended, Epoch, HistoryEntry, Key, Kind, Label, Labels, LockMode, LockNeed, LockPath, Mark, NotUndone,
+    PauseScope, ProcedureId, ProcedureState, Row, Seq, Timestamp, TraceParent, WaitReason,
 };
 use serde::de::DeserializeOwned;
 
@@ -58,7 +60,7 @@ pub struct Status {
     pub cause: Option<Cause>,
     /// The executed stages of its subtree that were not undone.
     pub not_undone: Vec<NotUndone>,
-    /// `true` if it holds its permits.
+    /// `true` if it holds permits: its own, or those of the stage that is called.
     pub holds: bool,
     /// The locks that it holds.
     pub locks: Vec<LockNeed>,
@@ -80,6 +82,8 @@ pub struct Status {
     pub trace: Option<TraceParent>,
     /// The idempotency key of its submission.
     pub key: Option<Key>,
+    /// The labels by which people find it, inherited ones included.
+    pub labels: Labels,
     /// When it was submitted, or spawned by its parent.
     pub submitted: Timestamp,
     /// When it ended.
@@ -111,7 +115,7 @@ impl Status {
             going: row.in_flight.is_some(),
             cause: row.cause.clone(),
             not_undone: row.not_undone.clone(),
-            holds: row.holds,
+            holds: row.holds || row.stage_permits,
             locks: row.locked.clone(),
             past_no_return: row.past_no_return.clone(),
             paused: row.paused,
@@ -121,6 +125,7 @@ impl Status {
             priority: row.priority,
             trace: row.trace.as_deref().copied(),
             key: row.key.clone(),
+            labels: row.labels.clone(),
             submitted: row.submitted,
             ended: row.ended,
             revision: row.revision,
@@ -248,6 +253,19 @@ pub enum FamilyScope {
     Live,
     /// Families with these numbers.
     Families(BTreeSet<u64>),
+    /// Families in which each of these labels stands on some member, found by the index. Families that the index
+    /// cannot tell apart are among them, so a list must still look at the labels of each row. With no label: all.
+    Labelled(Vec<Label>),
+    /// Families whose idempotency key begins so, found by the keys. If more than 100,000 keys do, it is the same as
+    /// `Live` or `All`.
+    KeyPrefix {
+        /// What the key begins with.
+        prefix: String,
+        /// Of so many keys only live families are wanted.
+        live: bool,
+    },
+    /// The family that was submitted with this idempotency key.
+    Key(String),
 }
 
 /// Which procedures to list.
@@ -259,11 +277,15 @@ pub struct ListFilter {
     pub kind: Option<Kind>,
     /// Lists only procedures in this state.
     pub state: Option<ProcedureState>,
+    /// Lists only procedures that have all of these labels, their own or inherited. The index finds them.
+    pub labels: Vec<Label>,
 }
 
 impl ListFilter {
-    pub(crate) const fn scope(&self) -> FamilyScope {
-        if self.live_only {
+    pub(crate) fn scope(&self) -> FamilyScope {
+        if !self.labels.is_empty() {
+            FamilyScope::Labelled(self.labels.clone())
+        } else if self.live_only {
             FamilyScope::Live
         } else {
             FamilyScope::All
@@ -274,6 +296,7 @@ impl ListFilter {
         (!self.live_only || row.ended.is_none())
             && self.kind.as_ref().is_none_or(|kind| *kind == row.kind)
             && self.state.is_none_or(|state| state == row.state)
+            && self.labels.iter().all(|label| row.labels.contains(label))
     }
 }
 
@@ -425,7 +448,7 @@ pub struct Snapshot {
     /// How long the newest 1,000 syncs of the store took. `None` if there was no sync, or the store does not report it.
     pub sync_times: Option<SyncTimes>,
     /// The kinds that are paused, or everything.
-    pub paused: Vec<Pause>,
+    pub paused: Vec<PauseScope>,
     /// The batch that reached the disk last.
     pub last_batch: BatchUse,
     /// The longest time for which the supervisor did one thing since the engine started, by the machine's clock.

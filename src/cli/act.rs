@@ -6,11 +6,12 @@ mod outcome;
 pub(super) mod target;
 
 use clap::{Args, Subcommand};
-use procession::{ProcedureId, VerbName};
+use procession::VerbName;
 use serde_json::{Value, json};
 
 use super::document::Document;
 use super::exit::{Exit, Failure};
+use super::named::Named;
 use super::place::Remote;
 use super::print;
 use super::site::{Problem, Site, Unanswered};
@@ -20,11 +21,16 @@ use target::Target;
 /// How often an act is sent whose answer got lost: with its key it takes effect once.
 const SENT: u32 = 3;
 
+/// Kind of the schedules, `procession::schedule::Schedule::KIND`. The program is built without them.
+const SCHEDULE: &str = "procession.schedule";
+/// The event that asks one for a run, if it carries nothing: `procession::schedule::Schedule::EVENT`.
+const RUN_NOW: &str = "request";
+
 #[derive(Subcommand)]
 pub(super) enum Act {
-    /// Let no further stage of a procedure, a kind or all begin.
+    /// Pause a procedure, a kind, or everything.
     Pause(ManyArgs),
-    /// Let a procedure, a kind or all go on.
+    /// Resume a procedure, a kind, or everything.
     Resume(ManyArgs),
     /// Try again now what backs off, or rests as poison or with a rollback that failed; attempts
     /// stay counted.
@@ -33,6 +39,8 @@ pub(super) enum Act {
     Abort(OneArgs),
     /// Answer the question that a procedure asks.
     Decide(DecideArgs),
+    /// Let a schedule submit a run now, beside its timetable.
+    RunNow(OneArgs),
     /// End a procedure as it stands, without rollback: the last resort.
     Bypass(BypassArgs),
 }
@@ -42,13 +50,13 @@ pub(super) enum Act {
 pub(super) struct How {
     #[command(flatten)]
     remote: Remote,
-    /// Say what would be done, and do nothing.
+    /// Print the plan, and do nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask whether the plan is meant.
+    /// Do not ask for confirmation.
     #[arg(long, short)]
     yes: bool,
-    /// Why: the audit keeps it.
+    /// Why; recorded in the audit log.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Print JSON, one document a line.
@@ -60,9 +68,9 @@ pub(super) struct How {
 pub(super) struct OneArgs {
     #[command(flatten)]
     how: How,
-    /// Which procedure, for instance 42.0.
+    /// Which procedure: its id, for instance 42.0, or its idempotency key.
     #[arg(value_name = "ID")]
-    id: ProcedureId,
+    id: Named,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -70,9 +78,9 @@ pub(super) struct OneArgs {
 pub(super) struct ManyArgs {
     #[command(flatten)]
     how: How,
-    /// Which procedure, and all below it.
+    /// Which procedure, and all below it: its id, or its idempotency key.
     #[arg(value_name = "ID")]
-    id: Option<ProcedureId>,
+    id: Option<Named>,
     /// All of a kind, those that are still to come, too.
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
@@ -85,9 +93,9 @@ pub(super) struct ManyArgs {
 pub(super) struct BypassArgs {
     #[command(flatten)]
     how: How,
-    /// Which procedure, for instance 42.0.
+    /// Which procedure: its id, for instance 42.0, or its idempotency key.
     #[arg(value_name = "ID")]
-    id: ProcedureId,
+    id: Named,
     /// All below it, too.
     #[arg(long)]
     recursive: bool,
@@ -97,9 +105,9 @@ pub(super) struct BypassArgs {
 pub(super) struct DecideArgs {
     #[command(flatten)]
     how: How,
-    /// Which procedure, for instance 42.0.
+    /// Which procedure: its id, for instance 42.0, or its idempotency key.
     #[arg(value_name = "ID")]
-    id: ProcedureId,
+    id: Named,
     /// The answer as JSON: true, 7, '"yes"'. What its code expects is said in the question.
     #[arg(value_name = "JSON", value_parser = json_of)]
     answer: Value,
@@ -109,11 +117,11 @@ fn json_of(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}; a text has quotes: '\"yes\"'"))
 }
 
-/// One act that was asked for.
-struct Wish {
+/// One act that was asked for. Whom it is meant for is first as it was named, then as it is known.
+struct Wish<T = Target> {
     how: How,
     verb: VerbName,
-    target: Target,
+    target: T,
     recursive: bool,
     answer: Option<Value>,
 }
@@ -123,7 +131,7 @@ impl Act {
         self.wish().run().await
     }
 
-    fn wish(self) -> Wish {
+    fn wish(self) -> Wish<Target<Named>> {
         let one = |verb, how, id| Wish {
             how,
             verb,
@@ -147,6 +155,7 @@ impl Act {
                 answer: Some(args.answer),
                 ..one(VerbName::Decide, args.how, args.id)
             },
+            Self::RunNow(args) => one(VerbName::Signal, args.how, args.id),
             Self::Bypass(args) => Wish {
                 recursive: args.recursive,
                 ..one(VerbName::Bypass, args.how, args.id)
@@ -155,10 +164,42 @@ impl Act {
     }
 }
 
-impl Wish {
+impl Wish<Target<Named>> {
     async fn run(self) -> Result<Exit, Failure> {
         let site = self.how.remote.must_be_named()?;
         let reason = self.must_make_sense()?;
+        let wish = Wish {
+            target: self.target.resolve(&site).await?,
+            how: self.how,
+            verb: self.verb,
+            recursive: self.recursive,
+            answer: self.answer,
+        };
+        wish.make(&site, &reason).await
+    }
+
+    /// Refuses what could not be carried out, before anything is asked. Gives the reason.
+    fn must_make_sense(&self) -> Result<String, Failure> {
+        let reason = self.how.reason.clone().unwrap_or_default();
+        if self.how.dry_run {
+            return Ok(reason);
+        }
+        // An answer and a request are what the code waits for: whoever gives them needs no reason.
+        if reason.trim().is_empty() && !matches!(self.verb, VerbName::Decide | VerbName::Signal) {
+            let text = "say why with --reason: the audit keeps it; or look at the plan with --dry-run";
+            return Err(Failure::usage(text));
+        }
+        if !self.how.yes && (self.how.json || !ask::is_possible()) {
+            let text = "there is no terminal to ask on: look at the plan with --dry-run, and give --yes";
+            return Err(Failure::usage(text));
+        }
+        Ok(reason)
+    }
+}
+
+impl Wish {
+    async fn make(self, site: &Site, reason: &str) -> Result<Exit, Failure> {
+        self.must_be_a_schedule(site).await?;
         let plan = site.post(&self.path(), &self.body(), true).await?;
         let planned: Outcome = plan.read()?;
         if self.how.dry_run {
@@ -183,7 +224,7 @@ impl Wish {
             .revision
             .as_deref()
             .filter(|_| !matches!(self.verb, VerbName::Pause | VerbName::Resume));
-        let done = self.apply(&site, &reason, expected).await?;
+        let done = self.apply(site, reason, expected).await?;
         let outcome: Outcome = done.read()?;
         if self.how.json {
             done.print()?;
@@ -193,22 +234,22 @@ impl Wish {
         Ok(Exit::Done)
     }
 
-    /// Refuses what could not be carried out, before anything is asked. Gives the reason.
-    fn must_make_sense(&self) -> Result<String, Failure> {
-        let reason = self.how.reason.clone().unwrap_or_default();
-        if self.how.dry_run {
-            return Ok(reason);
+    /// Refuses to ask another procedure for a run: it would keep the signal, and never take it.
+    async fn must_be_a_schedule(&self, site: &Site) -> Result<(), Failure> {
+        let (VerbName::Signal, Target::One(id)) = (self.verb, &self.target) else {
+            return Ok(());
+        };
+        let shown = site.get(&format!("procedures/{id}"), &[]).await?;
+        let kind = shown.get("procedure").get("kind").and_then(Value::as_str);
+        match kind.filter(|kind| *kind != SCHEDULE) {
+            Some(kind) => {
+                let kind = print::plain(kind);
+                let text =
+                    format!("{id} is of the kind {kind}, and no schedule; see \"procession ls kind:{SCHEDULE}\"");
+                Err(Failure::usage(&text))
+            }
+            None => Ok(()),
         }
-        // An answer is what the code waits for: whoever gives it needs no reason.
-        if reason.trim().is_empty() && self.verb != VerbName::Decide {
-            let text = "say why with --reason: the audit keeps it; or look at the plan with --dry-run";
-            return Err(Failure::usage(text));
-        }
-        if !self.how.yes && (self.how.json || !ask::is_possible()) {
-            let text = "there is no terminal to ask on: look at the plan with --dry-run, and give --yes";
-            return Err(Failure::usage(text));
-        }
-        Ok(reason)
     }
 
     fn path(&self) -> String {
@@ -218,6 +259,8 @@ impl Wish {
     fn body(&self) -> Value {
         if let Some(answer) = &self.answer {
             json!({ "answer": answer })
+        } else if self.verb == VerbName::Signal {
+            json!({ "name": RUN_NOW })
         } else if self.recursive {
             json!({ "recursive": true })
         } else {

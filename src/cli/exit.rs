@@ -73,7 +73,7 @@ impl From<StoreError> for Failure {
             return Self {
                 exit: Exit::Refused,
                 text: format!(
-                    "the journal in {place} is held by an engine{holder}; stop the engine first, or ask it itself: \
+                    "the journal in {place} is held by an engine{holder}; stop the engine first, or query it: \
                      give the address of its dashboard with --url"
                 ),
             };

@@ -38,13 +38,13 @@ pub(super) struct ImportArgs {
     /// Say what would be imported, and do nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask whether the plan is meant.
+    /// Do not ask for confirmation.
     #[arg(long, short)]
     yes: bool,
-    /// Why: the audit keeps it.
+    /// Why; recorded in the audit log.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Who: the audit keeps it [default: the user of this machine].
+    /// Who; recorded in the audit log [default: the user of this machine].
     #[arg(long, value_name = "NAME")]
     who: Option<String>,
     /// Print JSON, one document a line.

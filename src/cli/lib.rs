@@ -8,6 +8,7 @@ mod document;
 mod exit;
 mod import;
 mod look;
+mod named;
 mod place;
 mod print;
 mod site;

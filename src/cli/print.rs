@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 
 use ::console::{Alignment, measure_text_width, pad_str};
+use procession::views::ProcedureView;
 use serde::Serialize;
 
 use super::exit::Failure;
@@ -120,19 +121,20 @@ pub(super) fn seconds(time: &str) -> String {
     }
 }
 
-/// Gives a state in its colour, on a terminal alone.
-pub(super) fn state(state: &str) -> String {
-    let code = match state {
-        "Success" => "32",
-        "Failed" => "31",
-        "RolledBack" => "33",
-        "Waiting" | "WaitingTimeout" => "36",
-        _ => return state.to_owned(),
+/// Returns how a procedure stands, in its colour, on a terminal alone.
+pub(super) fn standing(procedure: &ProcedureView) -> String {
+    let standing = procedure.standing();
+    let code = match standing.split(" · ").next() {
+        Some("success") => "32",
+        Some("failed") => "31",
+        Some("rolled back" | "rolling back") => "33",
+        Some("waiting") => "36",
+        _ => return standing,
     };
     if is_coloured() {
-        format!("\u{1b}[{code}m{state}\u{1b}[0m")
+        format!("\u{1b}[{code}m{standing}\u{1b}[0m")
     } else {
-        state.to_owned()
+        standing
     }
 }
 

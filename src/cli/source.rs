@@ -3,6 +3,7 @@
 
 mod doctor;
 mod export;
+mod find;
 mod journal;
 mod page;
 mod remote;
@@ -17,6 +18,7 @@ use procession::ProcedureId;
 
 use super::document::Document;
 use super::exit::Failure;
+use super::named::Named;
 use super::site::Site;
 use procession::filter::Filter;
 
@@ -47,11 +49,7 @@ impl Wanted {
     /// Gives the families whose rows must be read.
     pub(super) fn among(&self) -> FamilyScope {
         let shows_live_alone = !self.shows_ended() || (self.filter.names_states() && self.filter.is_of_live());
-        match self.filter.families() {
-            Some(families) => FamilyScope::Families(families),
-            None if shows_live_alone => FamilyScope::Live,
-            None => FamilyScope::All,
-        }
+        self.filter.scope(shows_live_alone)
     }
 }
 
@@ -59,6 +57,16 @@ impl Source {
     /// Tells whether an engine runs there.
     pub(super) const fn is_running(&self) -> bool {
         matches!(self, Self::Site(_))
+    }
+
+    /// Gives the id of a procedure that is named. A key whose result has gone leads nowhere, and the failure says where
+    /// it led.
+    pub(super) async fn resolve(&self, named: &Named) -> Result<ProcedureId, Failure> {
+        match (named, self) {
+            (Named::Id(id), _) => Ok(*id),
+            (Named::Key(key), Self::Journal(journal)) => journal.find(key).await,
+            (Named::Key(key), Self::Site(site)) => site.find(key).await,
+        }
     }
 
     /// Gives `items`, `cursor`, `scanned`, `truncated`, `unreadable`.

@@ -210,6 +210,6 @@ fn printed(text: &str) -> Next {
 
 fn line(now: &str, row: &ProcedureView) -> String {
     let why = why(row).map(|why| format!(" ({why})")).unwrap_or_default();
-    let (now, state) = (print::seconds(now), print::state(&row.state));
+    let (now, state) = (print::seconds(now), print::standing(row));
     format!("{now}  {} {}  {state}{why}  {}", row.id, row.kind, row.next)
 }

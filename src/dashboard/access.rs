@@ -51,7 +51,7 @@ pub enum Grant {
 }
 
 impl Grant {
-    /// Gives the name of the caller; none for one that may do nothing.
+    /// Returns the name of the caller; none for one that may do nothing.
     #[must_use]
     pub fn who(&self) -> Option<&str> {
         match self {
@@ -60,7 +60,7 @@ impl Grant {
         }
     }
 
-    /// Tells whether it has a right.
+    /// Returns `true` if it has a right.
     #[must_use]
     pub fn has(&self, right: Right) -> bool {
         match self {
@@ -104,7 +104,7 @@ impl Right {
         Self::Submit,
     ];
 
-    /// Gives its name, as replies have it.
+    /// Returns its name, as replies have it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -162,7 +162,7 @@ impl Rights {
         Self(self.0 | right.bit())
     }
 
-    /// Tells whether a right is in it.
+    /// Returns `true` if a right is in it.
     #[must_use]
     pub const fn has(self, right: Right) -> bool {
         self.0 & right.bit() != 0

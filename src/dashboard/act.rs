@@ -13,12 +13,13 @@ use procession_actors::AskError;
 use procession_actors::journal::codec;
 use procession_actors::messages::Operate;
 use procession_kernel::{
-    AbortAnswer, Blob, BypassAs, BypassScope, EventName, Kind, Operated, Pause, Plan, ProcedureId, Seq, Verb, VerbName,
+    AbortAnswer, Blob, BypassAs, BypassScope, EventName, Kind, Limit, Operated, PauseScope, Plan, ProcedureId, Seq,
+    Verb, VerbName,
 };
 use serde_json::{Value, json};
 
 use self::verb::Caution;
-use self::wish::{Body, Request, wrong};
+use self::wish::{Body, Request, Wish, wrong};
 use super::access::Right;
 use super::params::id_of;
 use super::problem::{Answer, Problem};
@@ -89,8 +90,8 @@ async fn operate(
         BypassScope::Alone
     };
     let verb = match verb {
-        VerbName::Pause => Verb::Pause(Pause::One(id)),
-        VerbName::Resume => Verb::Resume(Pause::One(id)),
+        VerbName::Pause => Verb::Pause(PauseScope::One(id)),
+        VerbName::Resume => Verb::Resume(PauseScope::One(id)),
         VerbName::RetryNow => Verb::RetryNow(id),
         VerbName::Abort => Verb::Abort(id),
         VerbName::RetryUndo => Verb::RetryUndo(id),
@@ -147,7 +148,7 @@ pub(super) async fn many(request: HttpRequest, body: Body, state: web::Data<Stat
     };
     caller.need(Right::Operate)?;
     let by = Request::read(&request, body, &caller.0)?.by;
-    let verb = make(kind.map_or(Pause::All, Pause::Kind));
+    let verb = make(kind.map_or(PauseScope::All, PauseScope::Kind));
     let is_dry = by.dry_run;
     let operated = state.executor.operate(Operate { verb, by }).await?;
     answer(&state, &operated, is_dry, None)
@@ -171,7 +172,7 @@ async fn drain(state: &State, mut asked: Request) -> Answer {
     let is_dry = asked.by.dry_run;
     let until = state.now().after(deadline);
     state.moment()?;
-    let operated = state.executor.drain_by(deadline, asked.by).await?;
+    let operated = state.executor.operate(Operate::drain(deadline, asked.by)).await?;
     let mut body = shown(&operated, is_dry, Some(this));
     if let Some(body) = body.as_object_mut() {
         let drain = json!({
@@ -185,19 +186,35 @@ async fn drain(state: &State, mut asked: Request) -> Answer {
     state.reply_acted(is_dry, body)
 }
 
-/// `limits/{key}`: sets the capacity of a limit.
+/// `limits/{key}`: sets what a limit allows.
 pub(super) async fn limit(request: HttpRequest, body: Body, state: web::Data<State>) -> Answer {
     let caller = caller(&request)?;
     caller.need(Right::Configure)?;
     let asked = Request::read(&request, body, &caller.0)?;
     let is_dry = asked.by.dry_run;
-    let limit = match (asked.wish.limit, asked.wish.unlimited) {
-        (Some(limit), false) => Some(limit),
-        (None, true) => None,
-        (Some(_), true) | (None, false) => return Err(wrong("Send either `limit`, a number, or `unlimited`, true.")),
-    };
+    let limit = limit_of(&asked.wish)?;
     let operated = state.executor.set_limit(word(&request, "key"), limit, asked.by).await?;
     answer(&state, &operated, is_dry, None)
+}
+
+/// What a request asks of a limit: permits at once, a rate, both, or no limit.
+fn limit_of(wish: &Wish) -> Result<Limit, Problem> {
+    let rate = match (wish.begins, wish.per_ms) {
+        (Some(begins), Some(per_ms)) => Some(Limit::per(begins, Duration::from_millis(per_ms))),
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => {
+            return Err(wrong("Send `begins` and `per_ms` together: a rate needs both."));
+        }
+    };
+    match (rate, wish.limit, wish.unlimited) {
+        (None, None, true) => Ok(Limit::UNLIMITED),
+        (None, Some(limit), false) => Ok(Limit::at_once(limit)),
+        (Some(rate), None, false) => Ok(rate),
+        (Some(rate), Some(limit), false) => Ok(rate.and_at_once(limit)),
+        (_, _, true) | (None, None, false) => Err(wrong(
+            "Send `limit`, a number, or `begins` and `per_ms`, a rate, or both; or else `unlimited`, true.",
+        )),
+    }
 }
 
 /// Any other method: there is such a path, or there is not.

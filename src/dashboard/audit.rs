@@ -123,7 +123,7 @@ pub(super) async fn audit(request: HttpRequest, state: web::Data<State>) -> Answ
     state.reply(moment, json!({ "items": items, "cursor": cursor, "scanned": scanned }))
 }
 
-/// Gives entries before one, or the newest, newest first; none if there are no more.
+/// Returns entries before one, or the newest, newest first; none if there are no more.
 pub(super) async fn page(state: &State, before: Option<u64>) -> Result<Vec<AuditEntry>, Problem> {
     match before {
         Some(before) => Ok(state.engine().committed().audit(0, before, AT_ONCE).await?),

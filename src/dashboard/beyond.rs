@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use procession_actors::journal::codec;
 use procession_actors::view::Status;
-use procession_kernel::{Ending, HistoryEntry, Kind, Pause, ProcedureId, ProcedureState, WaitReason};
+use procession_kernel::{Ending, HistoryEntry, Kind, PauseScope, ProcedureId, ProcedureState, WaitReason};
 use serde_json::{Value, json};
 
 use super::access::Grant;
@@ -29,9 +29,9 @@ pub(super) async fn paused_by(state: &State, row: &Status) -> Result<Vec<Value>,
     if row.ended.is_some() || !(row.paused || row.wait == Some(WaitReason::Paused)) {
         return Ok(Vec::new());
     }
-    let wide = [Pause::All, Pause::Kind(row.kind.clone())];
+    let wide = [PauseScope::All, PauseScope::Kind(row.kind.clone())];
     let snapshot = state.live.snapshot().await?;
-    let mut pauses: Vec<Pause> = wide.into_iter().filter(|what| snapshot.paused.contains(what)).collect();
+    let mut pauses: Vec<PauseScope> = wide.into_iter().filter(|what| snapshot.paused.contains(what)).collect();
     pauses.extend(paused_above(state, row));
     let acts = state.pauses.made(state, &pauses).await?;
     let shown = pauses.iter().zip(&acts).map(|(what, act)| {
@@ -45,15 +45,15 @@ pub(super) async fn paused_by(state: &State, row: &Status) -> Result<Vec<Value>,
     Ok(shown.collect())
 }
 
-/// Gives itself and those above it, as far as they are paused.
-fn paused_above(state: &State, row: &Status) -> Vec<Pause> {
+/// Returns itself and those above it, as far as they are paused.
+fn paused_above(state: &State, row: &Status) -> Vec<PauseScope> {
     let model = state.shared.read();
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
     let mut at = Some((row.id, row.paused, row.parent));
     // A damaged tree may lead in a circle.
     while let Some((id, paused, parent)) = at.filter(|(id, ..)| seen.insert(*id)) {
-        found.extend(paused.then_some(Pause::One(id)));
+        found.extend(paused.then_some(PauseScope::One(id)));
         let above = parent.and_then(|parent| model.get(parent));
         at = above.map(|above| (above.id, above.paused, above.parent));
     }
@@ -119,7 +119,7 @@ pub(super) async fn failing(state: &State, grant: &Grant, show: &Show<'_>, row: 
     }))
 }
 
-/// Gives the kinds of one and of all below it: children have higher numbers than their parents.
+/// Returns the kinds of one and of all below it: children have higher numbers than their parents.
 fn below(top: ProcedureId, family: Vec<Status>) -> BTreeMap<u32, Kind> {
     let mut kinds = BTreeMap::new();
     for status in family {

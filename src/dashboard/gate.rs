@@ -103,7 +103,7 @@ fn check_write(request: &HttpRequest) -> Result<(), Problem> {
     if is_json { Ok(()) } else { Err(Problem::not_json()) }
 }
 
-/// Tells whether an origin names the host that the request was made to.
+/// Returns `true` if an origin names the host that the request was made to.
 fn is_own(request: &HttpRequest, origin: &str) -> bool {
     let Some((_, name)) = origin.split_once("://") else {
         return false;
@@ -111,7 +111,7 @@ fn is_own(request: &HttpRequest, origin: &str) -> bool {
     Host::read(name).is_some_and(|origin| Host::of(request) == Some(origin))
 }
 
-/// Gives a header's text. One that is there twice, or is no text, counts as one that fits nothing.
+/// Returns a header's text. One that is there twice, or is no text, counts as one that fits nothing.
 fn text<'a>(request: &'a HttpRequest, name: &str) -> Option<&'a str> {
     let name = HeaderName::try_from(name).ok()?;
     let mut values = request.headers().get_all(name);

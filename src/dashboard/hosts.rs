@@ -138,7 +138,7 @@ impl Host {
         })
     }
 
-    /// Tells whether only this machine answers to it. A resolver that follows RFC 6761 leads `localhost` nowhere else.
+    /// Returns `true` if only this machine answers to it. A resolver that follows RFC 6761 leads `localhost` nowhere else.
     pub(super) fn is_loopback(&self) -> bool {
         match &self.name {
             Name::Address(address) => address.is_loopback(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::{HttpRequest, web};
-use procession_actors::view::{ListFilter, Rule, Status};
+use procession_actors::view::{FamilyScope, Rule, Status};
 use procession_kernel::{ProcedureId, Timestamp};
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ pub(super) async fn list(request: HttpRequest, state: web::Data<State>) -> Answe
     state.reply(moment, body)
 }
 
-/// Gives the rules of the verdicts by procedure, if the filter asks for them.
+/// Returns the rules of the verdicts by procedure, if the filter asks for them.
 async fn rules(state: &State, filter: &Filter) -> Result<BTreeMap<ProcedureId, BTreeSet<Rule>>, Problem> {
     let mut rules: BTreeMap<ProcedureId, BTreeSet<Rule>> = BTreeMap::new();
     if filter.names_rules() {
@@ -110,10 +110,13 @@ impl<'a> Search<'a> {
     ) -> Result<Option<ProcedureId>, Problem> {
         // Not before: it may have waited for its turn.
         self.begun = state.now();
-        if self.filter.is_of_live() {
+        // The model has no index, and would be walked whole for the few procedures of a key or a label.
+        let is_of_live = self.filter.is_of_live();
+        let scope = self.filter.scope(is_of_live);
+        if is_of_live && matches!(scope, FamilyScope::Live | FamilyScope::Families(_)) {
             Ok(self.in_model(state, cursor).await)
         } else {
-            self.in_store(state, cursor).await
+            self.in_store(state, &scope, cursor).await
         }
     }
 
@@ -128,7 +131,6 @@ impl<'a> Search<'a> {
                 if self.is_full(state.now()) {
                     return Some(row.id);
                 }
-                // Without a word on states, a list is of those that have not ended.
                 self.look(&row, state.now());
             }
             from = Bound::Excluded(last);
@@ -138,16 +140,16 @@ impl<'a> Search<'a> {
     }
 
     /// Looks through the store from an id on; gives where the next page begins.
-    async fn in_store(&mut self, state: &State, cursor: Option<ProcedureId>) -> Result<Option<ProcedureId>, Problem> {
+    async fn in_store(
+        &mut self,
+        state: &State,
+        scope: &FamilyScope,
+        cursor: Option<ProcedureId>,
+    ) -> Result<Option<ProcedureId>, Problem> {
         let committed = state.engine().committed();
-        let mut from = cursor.map_or(Bound::Unbounded, Bound::Included);
+        let mut from = cursor;
         loop {
-            let Some(begin) = self.skip(from) else { return Ok(None) };
-            let begin = match begin {
-                Bound::Included(id) | Bound::Excluded(id) => Some(id),
-                Bound::Unbounded => None,
-            };
-            let page = committed.list(ListFilter::default(), begin, STORED_AT_ONCE).await?;
+            let page = committed.list_where(scope, from, STORED_AT_ONCE, |_| true).await?;
             self.unreadable.extend(page.unreadable.iter().map(ToString::to_string));
             for row in &page.items {
                 if self.is_full(state.now()) {
@@ -155,8 +157,10 @@ impl<'a> Search<'a> {
                 }
                 self.look(row, state.now());
             }
+            // A part of the index may name nothing that is shown, so the time is looked at here as well.
             match page.next {
-                Some(next) => from = Bound::Included(next),
+                Some(next) if self.is_full(state.now()) => return Ok(Some(next)),
+                Some(next) => from = Some(next),
                 None => return Ok(None),
             }
         }
@@ -192,6 +196,10 @@ impl<'a> Search<'a> {
             .as_ref()
             .is_none_or(|families| families.contains(&row.id.family));
         if !is_named {
+            return;
+        }
+        // Without a word on states, a list is of those that have not ended.
+        if row.ended.is_some() && !self.filter.names_states() {
             return;
         }
         let status = self.show.as_it_stands(row);

@@ -140,7 +140,7 @@ impl Live {
         self.locks.get(self, self.executor.locks()).await
     }
 
-    /// Gives the newest acts of operators.
+    /// Returns the newest acts of operators.
     pub(super) async fn audit(&self) -> Result<Arc<Vec<AuditEntry>>, AskError> {
         self.audit.get(self, self.executor.audit(None, AUDIT_NEWEST)).await
     }

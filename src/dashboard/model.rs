@@ -188,7 +188,7 @@ pub(super) struct Model {
 
 impl Model {
     /// Puts rows that were read anew in place of all that were known. Streams must begin anew.
-    /// Gives the old rows, for the caller to drop where nobody waits for it.
+    /// Returns the old rows, for the caller to drop where nobody waits for it.
     pub(super) fn refill(&mut self, filled: Filling) -> Rows {
         self.moment = filled.moment;
         self.is_ready = true;
@@ -214,7 +214,7 @@ impl Model {
         &self.pulse
     }
 
-    /// Gives how many of a kind began and ended in the last minute.
+    /// Returns how many of a kind began and ended in the last minute.
     pub(super) fn rate(&self, kind: &Kind, now: Timestamp) -> Rate {
         self.rows.rates.of(kind, now)
     }
@@ -223,7 +223,7 @@ impl Model {
         &self.rows.tally
     }
 
-    /// Gives how many of the known ones have ended since an instant, and not well.
+    /// Returns how many of the known ones have ended since an instant, and not well.
     pub(super) fn failed_since(&self, since: Timestamp) -> usize {
         self.rows.failed.range((since, ProcedureId::root(0))..).count()
     }
@@ -253,13 +253,13 @@ impl Model {
         self.rows.get(id).map(Arc::clone)
     }
 
-    /// Gives at most so many live rows from an id on, by id.
+    /// Returns at most so many live rows from an id on, by id.
     pub(super) fn live(&self, from: Bound<ProcedureId>, limit: usize) -> Vec<Arc<Status>> {
         let range = self.rows.live.range((from, Bound::Unbounded));
         range.take(limit).map(|(_, row)| Arc::clone(row)).collect()
     }
 
-    /// Gives at most so many updates after a commit; see [`Ring::after`].
+    /// Returns at most so many updates after a commit; see [`Ring::after`].
     pub(super) fn updates(&self, after: Moment, limit: usize) -> Result<Vec<Arc<Update>>, Missed> {
         if after.epoch != self.moment.epoch {
             return Err(Missed);

@@ -71,7 +71,7 @@ fn index(request: &HttpRequest, tail: &str) -> HttpResponse {
     send(request, kind_of(INDEX), tag, text.into_bytes())
 }
 
-/// Gives the address of the mount, with a slash at its end: as it was asked for, escapes and
+/// Returns the address of the mount, with a slash at its end: as it was asked for, escapes and
 /// all, without the parts that stand behind the mount.
 fn base_of(uri: &Uri, tail: Option<&str>) -> String {
     let path = uri.path();

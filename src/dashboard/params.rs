@@ -40,7 +40,7 @@ impl Params {
         Ok(Self(params))
     }
 
-    /// Gives a parameter's text; an empty one counts as none.
+    /// Returns a parameter's text; an empty one counts as none.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
     }

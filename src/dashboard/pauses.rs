@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use procession_kernel::{AUDIT_KEPT, Act, AuditEntry, Pause};
+use procession_kernel::{AUDIT_KEPT, Act, AuditEntry, PauseScope};
 
 use super::audit;
 use super::problem::Problem;
@@ -18,7 +18,7 @@ pub(super) struct Pauses(Mutex<Known>);
 struct Known {
     /// All acts up to this one were looked at.
     upto: Option<u64>,
-    acts: BTreeMap<Pause, AuditEntry>,
+    acts: BTreeMap<PauseScope, AuditEntry>,
 }
 
 impl Known {
@@ -38,7 +38,7 @@ impl Known {
 }
 
 /// Returns what an act paused: a pause, or an import, which leaves its root paused.
-fn paused(act: &AuditEntry) -> Option<Pause> {
+fn paused(act: &AuditEntry) -> Option<PauseScope> {
     act.act.as_ref().and_then(Act::paused)
 }
 
@@ -47,8 +47,8 @@ impl Pauses {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the act that made each of these pauses; none of one of which the audit knows nothing any more.
-    pub(super) async fn made(&self, state: &State, pauses: &[Pause]) -> Result<Vec<Option<AuditEntry>>, Problem> {
+    /// Returns the act that made each of these pauses; none of one of which the audit knows nothing any more.
+    pub(super) async fn made(&self, state: &State, pauses: &[PauseScope]) -> Result<Vec<Option<AuditEntry>>, Problem> {
         if pauses.is_empty() {
             return Ok(Vec::new());
         }
@@ -111,16 +111,19 @@ mod tests {
     #[test]
     fn the_newest_counts_as_long_as_the_audit_keeps_it() {
         let mut known = Known::default();
-        let one = Pause::One(ProcedureId::root(7));
-        let number = |known: &Known, what: &Pause| known.acts.get(what).map(|act| act.number);
+        let one = PauseScope::One(ProcedureId::root(7));
+        let number = |known: &Known, what: &PauseScope| known.acts.get(what).map(|act| act.number);
         known.take(
             vec![act(9, "pause 7.0"), act(3, "pause 7.0"), act(4, "pause everything")],
             9,
         );
-        assert_eq!((number(&known, &one), number(&known, &Pause::All)), (Some(9), Some(4)));
+        assert_eq!(
+            (number(&known, &one), number(&known, &PauseScope::All)),
+            (Some(9), Some(4))
+        );
         known.take(vec![act(12, "import the family 7")], 12);
         assert_eq!(number(&known, &one), Some(12));
-        assert_eq!(number(&known, &Pause::One(ProcedureId::new(7, 1))), None);
+        assert_eq!(number(&known, &PauseScope::One(ProcedureId::new(7, 1))), None);
         known.take(vec![act(5, "pause 7.0")], 8);
         assert_eq!(
             (number(&known, &one), known.upto),
@@ -128,6 +131,9 @@ mod tests {
             "an older reading"
         );
         known.take(Vec::new(), 4 + AUDIT_KEPT as u64);
-        assert_eq!((number(&known, &one), number(&known, &Pause::All)), (Some(12), None));
+        assert_eq!(
+            (number(&known, &one), number(&known, &PauseScope::All)),
+            (Some(12), None)
+        );
     }
 }

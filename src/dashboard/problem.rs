@@ -89,7 +89,7 @@ impl Problem {
     }
 
     pub(super) fn filter(text: impl Into<String>, position: usize) -> Self {
-        let remedy = "Correct it there; docs/dashboard.md lists the terms of a filter.";
+        let remedy = "Correct it there; docs/reference/dashboard.md lists the terms of a filter.";
         Self::new(StatusCode::BAD_REQUEST, "filter", text, remedy).with("position", position)
     }
 
@@ -99,7 +99,7 @@ impl Problem {
             StatusCode::NOT_FOUND,
             "path",
             text,
-            "See docs/dashboard.md for the paths there are.",
+            "See docs/reference/dashboard.md for the paths there are.",
         )
     }
 
@@ -112,6 +112,12 @@ impl Problem {
     pub(super) fn unknown(what: &str) -> Self {
         let text = format!("There is no {what}.");
         let remedy = "Check the id; results go some time after the end.";
+        Self::new(StatusCode::NOT_FOUND, "unknown", text, remedy)
+    }
+
+    pub(super) fn unknown_key(key: &str) -> Self {
+        let text = format!("No procedure with the key \"{}\" is known.", key.escape_debug());
+        let remedy = "Check the key; it goes with the result, unless the submission keeps it longer.";
         Self::new(StatusCode::NOT_FOUND, "unknown", text, remedy)
     }
 
@@ -299,6 +305,7 @@ impl From<SubmitError> for Problem {
             | SubmitError::BatchTooLarge { .. }
             | SubmitError::BadChildren { .. }
             | SubmitError::BadName { .. }
+            | SubmitError::BadLabels(_)
             | SubmitError::Codec(_)
             | _ => Self::request(text, "Correct it."),
         }

@@ -50,7 +50,7 @@ impl<'a> Asked<'a> {
         Show::new(self.state, &self.grant)
     }
 
-    /// Gives its row: as the model has it, or from the store if it has ended long ago.
+    /// Returns its row: as the model has it, or from the store if it has ended long ago.
     async fn row(&self) -> Result<Arc<Status>, Problem> {
         let known = self.state.shared.read().get(self.id);
         if let Some(row) = known {
@@ -62,7 +62,7 @@ impl<'a> Asked<'a> {
             .ok_or_else(|| Problem::unknown(&format!("procedure {}", self.id)))
     }
 
-    /// Gives the kinds of its family's members, as far as a tree shows them.
+    /// Returns the kinds of its family's members, as far as a tree shows them.
     async fn kinds(&self) -> Result<BTreeMap<u32, Kind>, Problem> {
         let committed = self.state.engine().committed();
         let family = committed.family(self.id.family, 0, MEMBERS_MAX).await?;

@@ -31,7 +31,7 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// Gives a row as it is to be shown.
+    /// Returns a row as it is to be shown.
     pub(super) fn as_it_stands<'s>(&self, status: &'s Status) -> Cow<'s, Status> {
         if self.quarantined.contains(&status.id.family) {
             Cow::Owned(status.clone().quarantined())
@@ -119,7 +119,7 @@ impl<'a> Show<'a> {
     }
 }
 
-/// Gives a sentence with what users said as it is shown. Where the sentence ends with that, the same words before
+/// Returns a sentence with what users said as it is shown. Where the sentence ends with that, the same words before
 /// it are ours; where it does not, whichever of them are users' are hidden with ours.
 fn told_as(text: &str, fact: &str, shown: &str) -> String {
     if fact.is_empty() {
@@ -131,7 +131,7 @@ fn told_as(text: &str, fact: &str, shown: &str) -> String {
     }
 }
 
-/// Gives a text as it stands within a sentence.
+/// Returns a text as it stands within a sentence.
 pub(super) fn words(value: Value) -> String {
     match value {
         Value::String(text) => text,

@@ -62,7 +62,7 @@ impl State {
         self.clock().now()
     }
 
-    /// Gives the moment that is shown, once there is one.
+    /// Returns the moment that is shown, once there is one.
     pub(super) fn moment(&self) -> Result<Moment, Problem> {
         let model = self.shared.read();
         if model.is_ready() {
@@ -97,14 +97,14 @@ impl State {
     }
 }
 
-/// Gives who asks, if it may look.
+/// Returns who asks, if it may look.
 pub(super) fn viewer(request: &HttpRequest) -> Result<Grant, Problem> {
     let caller = caller(request)?;
     caller.need(Right::View)?;
     Ok(caller.0)
 }
 
-/// Gives who asks.
+/// Returns who asks.
 pub(super) fn caller(request: &HttpRequest) -> Result<Caller, Problem> {
     request
         .extensions()

@@ -156,7 +156,7 @@ impl Spread {
     }
 }
 
-/// Gives when one may have more that has rested at this time.
+/// Returns when one may have more that has rested at this time.
 fn due(rested: Timestamp) -> Timestamp {
     Timestamp(rested.0.saturating_sub(Timestamp::default().after(BURST).0))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use actix_web::{HttpRequest, web};
 use procession_actors::view::{BlockedStage, KindUse, Mailboxes, Rule, Snapshot, Verdict, WorkerStatus};
-use procession_kernel::{Changed, Kind, LimitUse, Pause, ProcedureId, Timestamp};
+use procession_kernel::{Changed, Kind, LimitUse, PauseScope, ProcedureId, Timestamp};
 use serde_json::{Value, json};
 
 use super::model::{Counts, Pulse, Rate, Rates, Tiles};
@@ -12,7 +12,7 @@ use super::params::Params;
 use super::problem::Answer;
 use super::show::Show;
 use super::state::{State, viewer};
-use crate::views::{LimitView, LockUseView, fine_millis, millis, time};
+use crate::views::{LimitView, LockUseView, fine_millis, millis, snapshot_words, time};
 
 /// Locks, and waiters of each, that one reply shows at most.
 const LOCKS_MAX: usize = 5_000;
@@ -125,10 +125,10 @@ pub(super) async fn kinds(request: HttpRequest, state: web::Data<State>) -> Answ
             "versions": state.shared.read().tally().versions(kind),
             "since_start": known.map(since_start),
             "last_minute": last_minute(state.shared.read().rate(kind, state.now())),
-            "paused": snapshot.paused.contains(&Pause::Kind((*kind).clone())),
+            "paused": snapshot.paused.contains(&PauseScope::Kind((*kind).clone())),
         })
     });
-    let all = snapshot.paused.contains(&Pause::All);
+    let all = snapshot.paused.contains(&PauseScope::All);
     state.reply(moment, json!({ "items": shown.collect::<Vec<_>>(), "all_paused": all }))
 }
 
@@ -283,7 +283,7 @@ fn worker(worker: &WorkerStatus) -> Value {
 pub(super) fn changed(changed: &Changed) -> Value {
     json!({
         "id": changed.id.to_string(),
-        "before": changed.before.to_string(),
-        "after": changed.after.to_string(),
+        "before": snapshot_words(&changed.before),
+        "after": snapshot_words(&changed.after),
     })
 }

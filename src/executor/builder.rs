@@ -9,17 +9,16 @@ use procession_actors::clock::Clock;
 use procession_actors::journal::{EmbeddedStore, JournalStore, SyncMode};
 use procession_actors::offline::{Importer, Offline};
 use procession_actors::{
-    Engine, GLOBAL_LIMIT, KindSettings, Placement, Procedure, Registry, Settings, StartError, Thresholds,
+    Engine, GLOBAL_LIMIT, KindSettings, Placement, Procedure, Registry, Settings, StartError, StoreError, Thresholds,
 };
-use procession_kernel::{Kind, LimitKey};
+use procession_kernel::{Kind, Limit, LimitKey};
 
-use super::Executor;
+use super::{Executor, JournalPlace};
 use crate::bulk::{Bulk, BulkEngine};
 
 /// Settings of an engine that is not started yet.
 pub struct Builder {
-    directory: PathBuf,
-    store: Option<Arc<dyn JournalStore>>,
+    place: JournalPlace,
     sync: SyncMode,
     checkpoint_bytes: usize,
     registry: Registry,
@@ -29,8 +28,7 @@ pub struct Builder {
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
-            .field("directory", &self.directory)
-            .field("own_store", &self.store.is_some())
+            .field("journal", &self.place)
             .field("sync", &self.sync)
             .field("placement", &self.settings.placement)
             .field("limits", &self.settings.limits)
@@ -39,10 +37,9 @@ impl fmt::Debug for Builder {
 }
 
 impl Builder {
-    pub(super) fn new(directory: PathBuf) -> Self {
+    pub(super) fn new(place: JournalPlace) -> Self {
         Self {
-            directory,
-            store: None,
+            place,
             sync: SyncMode::Data,
             checkpoint_bytes: EmbeddedStore::CHECKPOINT_BYTES,
             registry: Registry::default(),
@@ -101,19 +98,34 @@ impl Builder {
         self
     }
 
-    /// Lets at most this many procedures of a kind, or of a limit that
-    /// procedures name themselves, run at once. A capacity that was set at run
-    /// time outlives this one.
+    /// Limits what has this name: procedures of a kind, procedures that name it with
+    /// [`Procedure::limit`](crate::Procedure::limit), and stages that name it with
+    /// [`Procedure::limits`](crate::Procedure::limits). A number lets at most so many run at once;
+    /// [`Limit::per`] lets at most so many begin in a time. What was set at run time outlives this.
+    ///
+    /// A rate counts begins: admissions of procedures, and attempts of stages and undos. What began counts after a restart
+    /// too. A period of less than 1 ms refuses to start.
+    ///
+    /// ```
+    /// # use procession::{Executor, Limit};
+    /// # use std::time::Duration;
+    /// # fn set_up(builder: procession::Builder) -> procession::Builder {
+    /// builder
+    ///     .limit("exports", 2)
+    ///     .limit("mails", Limit::per(100, Duration::from_secs(60)))
+    ///     .limit("cards", Limit::per(10, Duration::from_secs(1)).and_at_once(4))
+    /// # }
+    /// ```
     #[must_use]
-    pub fn limit(mut self, key: &str, limit: u32) -> Self {
-        self.settings.limits.push((LimitKey::from(key), limit));
+    pub fn limit(mut self, key: &str, limit: impl Into<Limit>) -> Self {
+        self.settings.limits.push((LimitKey::from(key), limit.into()));
         self
     }
 
     /// Lets at most this many procedures of all kinds together run at once,
     /// children that need no permit not counted.
     #[must_use]
-    pub fn global_limit(self, limit: u32) -> Self {
+    pub fn global_limit(self, limit: impl Into<Limit>) -> Self {
         self.limit(GLOBAL_LIMIT, limit)
     }
 
@@ -131,9 +143,8 @@ impl Builder {
         self
     }
 
-    /// Counts a worker as blocked when one call of user code holds its thread this
-    /// long without awaiting anything. When half of the workers are, one is added,
-    /// and what has not begun goes on there. Default 5 s. The machine's time counts,
+    /// Counts a worker as blocked once one call of user code has held its thread this long without awaiting. When half
+    /// of the workers are blocked, one is added, and calls that have not begun move there. Default 5 s. The machine's time counts,
     /// not the engine's clock.
     #[must_use]
     pub fn blocked_after(mut self, time: Duration) -> Self {
@@ -141,16 +152,15 @@ impl Builder {
         self
     }
 
-    /// Keeps a worker that was added in place of blocked ones this long after it
-    /// is no longer needed. Default 60 s.
+    /// Keeps a worker that was added for blocked ones this long after it is no longer needed. Default 60 s.
     #[must_use]
     pub fn worker_keep_alive(mut self, time: Duration) -> Self {
         self.settings.worker_keep_alive = time;
         self
     }
 
-    /// Adds workers in place of blocked ones up to this many in all; no more than
-    /// [`workers`](Self::workers) adds none. Default four times as many as those.
+    /// Adds workers for blocked ones, up to this many in all. Default four times as many as
+    /// [`workers`](Self::workers); as many as those add none.
     #[must_use]
     pub fn max_workers(mut self, workers: usize) -> Self {
         self.settings.max_workers = Some(workers);
@@ -165,8 +175,8 @@ impl Builder {
         self
     }
 
-    /// Tells of something as stuck from here on; of a kind, from where
-    /// [`Procedure::thresholds`] says.
+    /// Sets from when on a health check reports something as stuck. A kind has its own thresholds where
+    /// [`Procedure::thresholds`] sets them.
     #[must_use]
     pub fn thresholds(mut self, thresholds: Thresholds) -> Self {
         self.settings.thresholds = thresholds;
@@ -235,8 +245,8 @@ impl Builder {
         self
     }
 
-    /// Wakes so many waiters of a broadcast with one commit, and the others with commits after it. Default
-    /// 512: deciding on them takes a millisecond or two, for which everybody else waits.
+    /// Wakes at most this many waiters of a broadcast with one commit, and the others with later commits. Default 512:
+    /// deciding on them takes a millisecond or two, during which everything else waits.
     #[must_use]
     pub fn wake_at_once(mut self, waiters: usize) -> Self {
         self.settings.bounds.wave = waiters;
@@ -263,15 +273,14 @@ impl Builder {
         self
     }
 
-    /// Refuses to start when a live procedure has no code, instead of setting
-    /// its family aside. Default false.
+    /// Refuses to start if a live procedure has no code, instead of quarantining its family. Default false.
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
         self.settings.strict = strict;
         self
     }
 
-    /// Chooses when the journal syncs. Default [`SyncMode::Data`]; anything less
+    /// Chooses when the journal in a directory syncs; a store of your own does so by itself. Default [`SyncMode::Data`]; anything less
     /// gives up durability, and is for measurements.
     #[must_use]
     pub fn sync(mut self, sync: SyncMode) -> Self {
@@ -280,30 +289,25 @@ impl Builder {
     }
 
     /// Sets at how many bytes of commits, their index in memory included, the journal puts the newest version of
-    /// what they wrote into tables. Default 24 MiB. Fewer take less memory and make a start faster; of more, more is
-    /// written over before it is written out. Up to three times as many are kept meanwhile; then commits wait.
+    /// what they wrote into tables. Default 24 MiB; a store of your own has its own way. Fewer bytes take less memory and
+    /// make a start faster. With more bytes, more values are overwritten before they are written out. Up to three times
+    /// as many are kept meanwhile; then commits wait.
     #[must_use]
     pub fn checkpoint_at(mut self, bytes: usize) -> Self {
         self.checkpoint_bytes = bytes;
         self
     }
 
-    /// Uses this store in place of the one in the directory; what is said of the latter does not count then.
-    /// The engine closes it when it ends, also in a start that is refused.
-    #[must_use]
-    pub fn store(mut self, store: Arc<dyn JournalStore>) -> Self {
-        self.store = Some(store);
-        self
-    }
-
-    /// Tells whether the engine will use this very store.
+    /// Returns `true` if the engine will use this very store.
     #[cfg(feature = "testkit")]
     pub(crate) fn uses_store(&self, store: &Arc<dyn JournalStore>) -> bool {
-        let is_it = |own: &Arc<dyn JournalStore>| std::ptr::addr_eq(Arc::as_ptr(own), Arc::as_ptr(store));
-        self.store.as_ref().is_some_and(is_it)
+        match &self.place {
+            JournalPlace::Store(own) => std::ptr::addr_eq(Arc::as_ptr(own), Arc::as_ptr(store)),
+            JournalPlace::Directory(_) => false,
+        }
     }
 
-    /// Uses this clock in place of the system's.
+    /// Uses this clock instead of the system's.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.settings.clock = clock;
@@ -351,9 +355,9 @@ impl Builder {
     /// [`StartError`] if the journal is held by another engine, damaged, or
     /// written by a newer release; each says what to do.
     pub async fn start(mut self) -> Result<Executor, StartError> {
-        let store = match self.store {
-            Some(store) => store,
-            None => open(self.directory, self.sync, self.checkpoint_bytes).await?,
+        let store = match self.place {
+            JournalPlace::Store(store) => store,
+            JournalPlace::Directory(directory) => open(directory, self.sync, self.checkpoint_bytes).await?,
         };
         let bulk = BulkEngine::default();
         self.registry.register::<Bulk>(bulk.clone());
@@ -367,9 +371,19 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`StartError`] if an engine holds it, or if it is damaged or missing.
+    /// [`StartError`] if an engine holds it, if it is damaged or missing, or if it is in a store of your own: only the
+    /// embedded journal is read offline.
     pub async fn offline(self) -> Result<Offline, StartError> {
-        let directory = self.directory;
+        let JournalPlace::Directory(directory) = self.place else {
+            let (place, why) = (
+                "a store of your own",
+                "only the embedded journal, in a directory, is read offline",
+            );
+            return Err(StartError::Store(StoreError::Io {
+                place: place.to_owned(),
+                why: why.to_owned(),
+            }));
+        };
         let opened = actix_rt::task::spawn_blocking(move || Offline::open(&directory)).await;
         Ok(opened.map_err(|error| StartError::Thread(error.to_string()))??)
     }
@@ -378,7 +392,7 @@ impl Builder {
     /// exported. It is held until the value is dropped.
     ///
     /// ```
-    /// use procession::{OperatorRequest, Executor, Pause};
+    /// use procession::{OperatorRequest, Executor, PauseScope};
     /// # use procession::{Procedure, StageContext, StageError, Step};
     /// # use serde::{Deserialize, Serialize};
     /// # use std::time::Duration;
@@ -417,8 +431,8 @@ impl Builder {
     ///
     /// let executor = Executor::builder(&here).register::<Greet>(()).start().await?;
     /// assert!(executor.status(id).await?.paused);
-    /// executor.resume(Pause::One(id), by).await?;
-    /// executor.signal(id, "go", &(), None).await?;
+    /// executor.resume(PauseScope::One(id), by).await?;
+    /// executor.signal(id, "go", &()).await?;
     /// assert_eq!(executor.handle::<Greet>(id).await?, "hello, ann");
     /// # Ok(()) })
     /// # }
@@ -428,10 +442,10 @@ impl Builder {
     ///
     /// [`StartError`] if an engine holds it, or if it is damaged or missing.
     pub async fn importer(self) -> Result<Importer, StartError> {
-        if let Some(store) = self.store {
-            return Ok(Importer::on(store, self.settings.clock));
-        }
-        let directory = self.directory;
+        let directory = match self.place {
+            JournalPlace::Store(store) => return Ok(Importer::on(store, self.settings.clock)),
+            JournalPlace::Directory(directory) => directory,
+        };
         let opened = actix_rt::task::spawn_blocking(move || Importer::open(&directory)).await;
         Ok(opened.map_err(|error| StartError::Thread(error.to_string()))??)
     }

@@ -1,18 +1,17 @@
 //! Requests of operators. Each is journalled with who sent it, and why.
 
-use std::time::Duration;
-
 use super::Executor;
 use procession_actors::AskError;
 use procession_actors::FamilyExport;
 use procession_actors::messages::{Audit, Operate, ReadArchive};
 use procession_kernel::{
-    AbortAnswer, AuditEntry, BypassAs, BypassScope, Operated, OperatorRequest, Pause, ProcedureId, RevealScope,
+    AuditEntry, BypassAs, BypassScope, Limit, Operated, OperatorRequest, PauseScope, ProcedureId, RevealScope,
 };
 use serde::Serialize;
 
 impl Executor {
-    /// Sends a request of an operator. The methods below are shorthand for it.
+    /// Sends a request of an operator: a verb that the caller has as a value, or one of those that programs use without
+    /// an audit, as an operator does: `Operate::signal`, `acknowledge`, `drain`. The methods below are the others.
     ///
     /// # Errors
     ///
@@ -22,32 +21,28 @@ impl Executor {
         self.ask(request).await
     }
 
-    /// Aborts a procedure: it stops between stages, and rolls back. The intent
-    /// is durable when this returns.
+    /// Aborts a procedure: it stops between stages, and rolls back. The intent is durable when this returns, and the
+    /// answer's `abort` says in which state it met the procedure.
     ///
     /// # Errors
     ///
     /// [`AskError::Finished`] if it has ended, [`AskError::Unknown`] if it is not known.
-    pub async fn abort(&self, id: ProcedureId, who: &str, why: &str) -> Result<AbortAnswer, AskError> {
-        let operated = self.abort_by(id, OperatorRequest::new(who, why)).await?;
-        operated.abort.ok_or(AskError::Stopped)
-    }
-
-    /// Aborts a procedure as an operator does: with a key, as a dry run, on a revision.
-    ///
-    /// # Errors
-    ///
-    /// [`AskError::Finished`] if it has ended, [`AskError::Unknown`] if it is not known.
-    pub async fn abort_by(&self, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
+    pub async fn abort(&self, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
         self.operate(Operate::abort(id, by)).await
     }
 
-    /// Sets the capacity of a limit, durably; none is unlimited.
+    /// Sets what a limit allows, durably: a number of permits at once, a rate, or `None` for anything.
     ///
     /// # Errors
     ///
-    /// [`AskError`] if the engine has stopped or its journal has failed.
-    pub async fn set_limit(&self, key: &str, limit: Option<u32>, by: OperatorRequest) -> Result<Operated, AskError> {
+    /// [`AskError::NotNow`] if the name is too long, or the period of a rate too short; [`AskError`] if the engine has
+    /// stopped or its journal has failed.
+    pub async fn set_limit(
+        &self,
+        key: &str,
+        limit: impl Into<Limit>,
+        by: OperatorRequest,
+    ) -> Result<Operated, AskError> {
         self.operate(Operate::set_limit(key, limit, by)).await
     }
 
@@ -70,7 +65,7 @@ impl Executor {
     /// # Errors
     ///
     /// [`AskError::Finished`] if it has ended, [`AskError::Unknown`] if it is not known.
-    pub async fn pause(&self, what: Pause, by: OperatorRequest) -> Result<Operated, AskError> {
+    pub async fn pause(&self, what: PauseScope, by: OperatorRequest) -> Result<Operated, AskError> {
         self.operate(Operate::pause(what, by)).await
     }
 
@@ -79,7 +74,7 @@ impl Executor {
     /// # Errors
     ///
     /// [`AskError::NotNow`] if it is not paused.
-    pub async fn resume(&self, what: Pause, by: OperatorRequest) -> Result<Operated, AskError> {
+    pub async fn resume(&self, what: PauseScope, by: OperatorRequest) -> Result<Operated, AskError> {
         self.operate(Operate::resume(what, by)).await
     }
 
@@ -155,7 +150,7 @@ impl Executor {
         self.operate(Operate::override_result(id, output, by)?).await
     }
 
-    /// Gives what operators did, newest first, before the entry given if one is; 1,000 at once.
+    /// Returns the acts of operators, newest first, at most 1,000; with `before`, those before that entry.
     ///
     /// # Errors
     ///
@@ -205,41 +200,6 @@ impl Executor {
         by: OperatorRequest,
     ) -> Result<Operated, AskError> {
         self.operate(Operate::audit_reveal(id, scope, by)).await
-    }
-
-    /// Sends a signal as an operator does. The key of the request is the sender's as well.
-    ///
-    /// # Errors
-    ///
-    /// [`AskError::Finished`] if the procedure has ended, [`AskError::Unknown`] if it is not known;
-    /// [`AskError::NotAccepted`] if its kind does not accept the signal.
-    pub async fn signal_by<T: Serialize>(
-        &self,
-        id: ProcedureId,
-        name: &str,
-        payload: &T,
-        by: OperatorRequest,
-    ) -> Result<Operated, AskError> {
-        self.operate(Operate::signal(id, name, payload, by)?).await
-    }
-
-    /// Takes note of the result of a finished root as an operator does: it may go sooner.
-    ///
-    /// # Errors
-    ///
-    /// [`AskError::NotNow`] if it has not ended, [`AskError::Unknown`] if it is not known.
-    pub async fn acknowledge_by(&self, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
-        self.operate(Operate::acknowledge(id, by)).await
-    }
-
-    /// Begins to stop the engine in order, as an operator does. It returns when that is on disk
-    /// and nothing more is set going; running stages have until the deadline.
-    ///
-    /// # Errors
-    ///
-    /// [`AskError::NotNow`] if it drains already.
-    pub async fn drain_by(&self, deadline: Duration, by: OperatorRequest) -> Result<Operated, AskError> {
-        self.operate(Operate::drain(deadline, by)).await
     }
 
     /// Reads a family that was discharged, as it was.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use procession_actors::journal::Space;
 use procession_actors::messages::Submit;
 use procession_actors::{Children, Engine, Procedure, SubmitError};
-use procession_kernel::TraceParent;
+use procession_kernel::{Label, Labels, TraceParent};
 
 use super::Executor;
 use crate::handle::Handle;
@@ -39,6 +39,7 @@ pub struct Submission<P: Procedure> {
     pub(super) priority: Option<i16>,
     pub(super) trace: Option<TraceParent>,
     pub(super) name: Option<String>,
+    pub(super) labels: Labels,
     pub(super) children: Option<Children>,
     pub(super) output: Option<P::Output>,
 }
@@ -104,6 +105,39 @@ impl<P: Procedure> Submission<P> {
     #[must_use = "a submission does nothing until it is awaited"]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
+        self
+    }
+
+    /// Sets a label by which people find it: in lists, on the dashboard, on the command line. A second one of the same
+    /// name replaces the first. Labels stay as they are submitted; children have them if their list
+    /// [says so](Children::inherit_labels). The idempotency key does not stand for them: a repeat keeps the first
+    /// one's labels.
+    ///
+    /// A procedure has at most 16. A name is 1 to 64 letters, digits, `_`, `-`, `.` and `/` of ASCII, a value at most
+    /// 256 bytes. They stand in the row, which each stage writes again, and each of them in an index: what nobody looks
+    /// for belongs into the procedure's own value.
+    ///
+    /// ```
+    /// # #[actix_rt::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use procession::{Executor, Label, ListFilter, Noop, SubmitError};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
+    /// let handle = executor.submit(Noop).label("customer", "4711").label("region", "eu").await?;
+    /// let of_customer = ListFilter {
+    ///     labels: vec![Label::new("customer", "4711")],
+    ///     ..ListFilter::default()
+    /// };
+    /// let page = executor.list(of_customer, None, 10).await?;
+    /// assert_eq!(page.items.first().map(|status| status.id), Some(handle.id()));
+    /// let refused = executor.submit(Noop).label("the customer", "4711").await;
+    /// assert!(matches!(refused, Err(SubmitError::BadLabels(_))));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "a submission does nothing until it is awaited"]
+    pub fn label(mut self, name: impl Into<Box<str>>, value: impl Into<Box<str>>) -> Self {
+        self.labels.set(Label::new(name, value));
         self
     }
 
@@ -192,6 +226,7 @@ impl<P: Procedure> Submission<P> {
         if let Some(name) = self.name {
             submit = submit.named(name);
         }
+        submit = submit.labels(&self.labels);
         if let Some(children) = self.children {
             submit = submit.children(children);
         }
@@ -259,6 +294,7 @@ impl<P: Procedure> fmt::Debug for Submission<P> {
             .field("kind", &P::KIND)
             .field("key", &self.key)
             .field("name", &self.name)
+            .field("labels", &self.labels)
             .field("priority", &self.priority)
             .field("children", &self.children.as_ref().map(Children::len))
             .finish_non_exhaustive()

@@ -27,7 +27,7 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0 }
     }
 
-    /// Gives the next word; none at the end.
+    /// Returns the next word; none at the end.
     pub(super) fn next_word(&mut self) -> Result<Option<Word<'a>>, Wrong> {
         self.pass(char::is_whitespace);
         if self.peek().is_none() {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use procession_actors::view::{Rule, Status};
-use procession_kernel::ProcedureId;
+use procession_kernel::{Label, ProcedureId};
 
 use super::FilterContext;
 use super::compare::Compare;
@@ -12,14 +12,15 @@ use super::scan::{Value, Word, Wrong, quote};
 use super::words::{StateWord, read_rule};
 use crate::views::Reason;
 
-const FIELDS: &str = "state, reason, kind, key, root, age, since, attempts, err, rule";
+const FIELDS: &str = "state, reason, kind, key, label, root, age, since, attempts, err, rule";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Term {
     State(Vec<StateWord>),
     Reason(Vec<Reason>),
     Kind(Vec<String>),
-    Key(String),
+    Key(KeyTerm),
+    Label(Label),
     Root(Vec<u64>),
     Age(Compare<Duration>),
     Since(Compare<Duration>),
@@ -27,6 +28,32 @@ pub(super) enum Term {
     Error(String),
     Rule(Vec<Rule>),
     Bare(String),
+}
+
+/// What is asked of an idempotency key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum KeyTerm {
+    /// It begins so.
+    Begins(String),
+    /// It is this one: `key:=order-4711`.
+    Is(String),
+}
+
+impl KeyTerm {
+    fn read(text: String) -> Result<Self, String> {
+        match text.strip_prefix('=') {
+            Some("") => Err("a key is missing behind the \"=\"".to_owned()),
+            Some(key) => Ok(Self::Is(key.to_owned())),
+            None => Ok(Self::Begins(text)),
+        }
+    }
+
+    fn admits(&self, status: &Status) -> bool {
+        match self {
+            Self::Begins(prefix) => has_key(status, prefix),
+            Self::Is(key) => status.key.as_ref().is_some_and(|own| own.as_str() == key),
+        }
+    }
 }
 
 impl Term {
@@ -39,7 +66,8 @@ impl Term {
             "state" => Self::State(each(values, StateWord::read)?),
             "reason" => Self::Reason(each(values, read_reason)?),
             "kind" => Self::Kind(each(values, |kind| Ok(kind.to_owned()))?),
-            "key" => Self::Key(single(values, Ok)?),
+            "key" => Self::Key(single(values, KeyTerm::read)?),
+            "label" => Self::Label(single(values, read_label)?),
             "root" => Self::Root(each(values, read_root)?),
             "age" => Self::Age(single(values, |text| Compare::of_time(&text))?),
             "since" => Self::Since(single(values, |text| Compare::of_time(&text))?),
@@ -63,7 +91,8 @@ impl Term {
                 reason.is_some_and(|reason| reasons.contains(&reason)) || is_paused && reasons.contains(&Reason::Paused)
             }
             Self::Kind(kinds) => kinds.iter().any(|kind| kind == status.kind.as_str()),
-            Self::Key(prefix) => has_key(status, prefix),
+            Self::Key(key) => key.admits(status),
+            Self::Label(label) => status.labels.contains(label),
             Self::Root(families) => families.contains(&status.id.family),
             Self::Age(compare) => {
                 let end = status.ended.unwrap_or(context.now);
@@ -106,6 +135,17 @@ fn read_reason(word: &str) -> Result<Reason, String> {
     })
 }
 
+/// A name, `=` and a value. The first `=` parts them, since no name has one.
+fn read_label(text: String) -> Result<Label, String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| {
+        let text = text.escape_debug();
+        format!("\"{text}\" has no value; write for instance label:customer=4711")
+    })?;
+    let label = Label::new(name, value);
+    label.check().map_err(|why| why.to_string())?;
+    Ok(label)
+}
+
 /// A family's number, or the id of one of its members.
 fn read_root(text: &str) -> Result<u64, String> {
     let family = text.parse::<u64>().ok();
@@ -127,7 +167,9 @@ impl fmt::Display for Term {
             Self::State(states) => list(f, "state", states, ToString::to_string),
             Self::Reason(reasons) => list(f, "reason", reasons, ToString::to_string),
             Self::Kind(kinds) => list(f, "kind", kinds, |kind| quote(kind)),
-            Self::Key(prefix) => write!(f, "key:{}", quote(prefix)),
+            Self::Key(KeyTerm::Begins(prefix)) => write!(f, "key:{}", quote(prefix)),
+            Self::Key(KeyTerm::Is(key)) => write!(f, "key:{}", quote(&format!("={key}"))),
+            Self::Label(label) => write!(f, "label:{}", quote(&label.to_string())),
             Self::Root(families) => list(f, "root", families, ToString::to_string),
             Self::Age(compare) => write!(f, "age:{compare}"),
             Self::Since(compare) => write!(f, "since:{compare}"),

@@ -2,6 +2,9 @@
 
 use proptest::prelude::*;
 
+use procession_actors::view::FamilyScope;
+use procession_kernel::Label;
+
 use super::{FILTER_MAX, Filter};
 
 fn written(text: &str) -> String {
@@ -19,6 +22,7 @@ fn every_field_is_read_and_written() {
         "state:live,ended,rolledback rule:retry_storm,poison",
         "kind:\"a b\",\"c,d\" err:\"rpc timeout\" \"state:waiting\"",
         "age:<=90s since:>=1d attempts:=0 req-4",
+        "label:customer=4711 label:\"city=New York\" label:note=a=b label:urgent= key:=order-4711",
     ];
     for text in same {
         assert_eq!(written(text), text);
@@ -57,6 +61,10 @@ fn what_is_wrong_is_told_with_its_place() {
         ("age:>5", "5: \"5\" is no time"),
         ("attempts:+3", "10: \"+3\" is no number"),
         ("attempts:1,2", "12: this field takes one value"),
+        ("label:customer", "7: \"customer\" has no value"),
+        ("label:=4711", "7: \"\" is no name of a label"),
+        ("label:a=1,b=2", "11: this field takes one value"),
+        ("key:=", "5: a key is missing"),
         ("root:x", "6: \"x\" is no root"),
         ("rule:S15", "6: \"S15\" is no rule"),
         ("kind:", "6: a value is missing"),
@@ -103,6 +111,35 @@ fn families_are_those_that_all_terms_name() {
     assert_eq!(families("root:7,8 root:8,9"), Some([8].into()));
 }
 
+/// An index answers what it can, and the narrowest one is asked.
+#[test]
+fn a_list_reads_the_families_that_an_index_names() {
+    let label = |name: &str, value: &str| Label::new(name, value);
+    let prefix = |live| FamilyScope::KeyPrefix {
+        prefix: "order-47".to_owned(),
+        live,
+    };
+    let cases = [
+        ("root:7 key:=a label:b=1", FamilyScope::Families([7].into())),
+        ("label:b=1 key:=a", FamilyScope::Key("a".to_owned())),
+        (
+            "key:order- label:b=1 state:live label:c=2",
+            FamilyScope::Labelled(vec![label("b", "1"), label("c", "2")]),
+        ),
+        ("key:order-47 key:order- order", prefix(true)),
+        ("kind:a order", FamilyScope::Live),
+    ];
+    for (text, scope) in cases {
+        let filter = text.parse::<Filter>().unwrap_or_default();
+        assert_eq!(filter.scope(true), scope, "{text}");
+    }
+    assert_eq!(
+        "key:order-47".parse::<Filter>().map(|filter| filter.scope(false)),
+        Ok(prefix(false))
+    );
+    assert_eq!(Filter::default().scope(false), FamilyScope::All);
+}
+
 #[test]
 fn only_words_on_unfinished_ones_leave_out_the_finished() {
     let is_of_live = |text: &str| text.parse::<Filter>().is_ok_and(|filter| filter.is_of_live());
@@ -135,7 +172,7 @@ proptest! {
 
     #[test]
     fn texts_of_the_language_are_read_or_refused(
-        text in "((state|reason|kind|key|age|attempts|err|root|rule|x)?:?[<>=]{0,2}(\"[a \\\\:,\"]{0,4}\"?|[0-9]{0,21}(ms|s|m|h|d)?|live|lock|S2|[a-z.]{0,4})[, ]?){0,6}",
+        text in "((state|reason|kind|key|label|age|attempts|err|root|rule|x)?:?[<>=]{0,2}(\"[a \\\\:,\"]{0,4}\"?|[0-9]{0,21}(ms|s|m|h|d)?|live|lock|S2|[a-z.]{0,4})[, ]?){0,6}",
     ) {
         survives(&text)?;
     }

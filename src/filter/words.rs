@@ -34,16 +34,15 @@ impl StateWord {
         }
         let named = ProcedureState::ALL.into_iter().find(|state| word_of(*state) == plain);
         named.map(Self::Is).ok_or_else(|| {
-            let known: Vec<String> = ProcedureState::ALL.into_iter().map(word_of).collect();
             format!(
-                "\"{}\" is no state; the states are live, ended, retrying, rolling_back, {}",
-                word.escape_debug(),
-                known.join(", ")
+                "\"{}\" is no state; the states are live, ended, initializing, runnable, waiting, retrying, \
+                 rolling_back, failed, rolled_back and success, and what holds one back is a reason",
+                word.escape_debug()
             )
         })
     }
 
-    /// Tells whether none that has ended is meant.
+    /// Returns `true` if none that has ended is meant.
     pub(super) const fn is_of_live(self) -> bool {
         use ProcedureState as S;
         match self {
@@ -69,14 +68,14 @@ impl StateWord {
     }
 }
 
-/// Tells whether one is tried again when its time has come.
+/// Returns `true` if one is tried again when its time has come.
 pub(crate) fn is_retrying(status: &Status) -> bool {
     let backs_off = matches!(status.wait, Some(WaitReason::Backoff(..)));
     // Who is paused keeps what it waited for.
     backs_off && !status.paused && status.state != ProcedureState::Failed && status.ended.is_none()
 }
 
-/// Tells whether one is being undone, and nobody has to act before that goes on.
+/// Returns `true` if one is being undone, and nobody has to act before that goes on.
 pub(crate) fn is_rolling_back(status: &Status) -> bool {
     let held = matches!(
         status.wait,

@@ -22,7 +22,7 @@ const LISTED: usize = 40;
 pub(super) struct Spot(pub(super) Called);
 
 impl Spot {
-    /// Tells whether `called` is this one: numbers of families may shift when a crash
+    /// Returns `true` if `called` is this one: numbers of families may shift when a crash
     /// skips some, so of those only the root's counts.
     fn is(&self, called: &Called, root: u64, root_here: u64) -> bool {
         let Self(spot) = self;
@@ -111,17 +111,17 @@ impl Calls {
         self.notes().seed = Some(seed);
     }
 
-    /// Tells whether an undo is made to fail.
+    /// Returns `true` if an undo is made to fail.
     pub(super) fn fails_an_undo(&self) -> bool {
         self.undo.is_some()
     }
 
-    /// Tells whether user code is on its way.
+    /// Returns `true` if user code is on its way.
     pub(super) fn inside(&self) -> bool {
         self.notes().inside > 0
     }
 
-    /// Gives each call once, in the order of their first attempts.
+    /// Returns each call once, in the order of their first attempts.
     pub(super) fn spots(&self, undo: bool) -> Vec<Spot> {
         let mut spots = Vec::new();
         for noted in self.notes().calls.iter().filter(|noted| noted.called.undo == undo) {
@@ -133,7 +133,7 @@ impl Calls {
         spots
     }
 
-    /// Gives the family of the first call.
+    /// Returns the family of the first call.
     pub(super) fn first_family(&self) -> u64 {
         self.notes().calls.first().map_or(0, |noted| noted.called.id.family)
     }

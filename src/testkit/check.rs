@@ -9,11 +9,13 @@ mod life;
 mod properties;
 mod property;
 mod rest;
+mod shown;
 
 pub use finding::Finding;
 pub use properties::Checked;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::future::IntoFuture;
 
@@ -70,7 +72,8 @@ type Noted<S> = Box<dyn Fn(&S) -> Effects>;
 /// **What is compared.** Without any word more: states, causes and outputs of all
 /// procedures, all user data, and that no lock, permit, actor or live row is left; a
 /// run that is rolled back must leave the user data as it was before, unless it has a
-/// child whose result is kept, or leaves a family of its own behind. What is outside
+/// child whose result is kept, or leaves a family of its own behind;
+/// [`keeps`](Self::keeps) exempts a keyspace. What is outside
 /// the engine only you can see: [`picture`](Self::picture) says how it looks,
 /// [`effects`](Self::effects) what was called, [`afterwards`](Self::afterwards) is any
 /// check of your own.
@@ -102,6 +105,8 @@ pub struct Check<S> {
     afterwards: Option<Box<dyn ActOn<S, Outcome>>>,
     picture: Option<Picture<S>>,
     effects: Option<Noted<S>>,
+    /// Keyspaces that need not be as before after a rollback.
+    kept: BTreeSet<String>,
     seed: u64,
     only: Option<String>,
 }
@@ -208,6 +213,7 @@ impl<S: 'static> Check<S> {
             afterwards: None,
             picture: None,
             effects: None,
+            kept: BTreeSet::new(),
             seed: SEED,
             only: std::env::var(finding::ONLY).ok(),
         }
@@ -293,7 +299,7 @@ impl<S: 'static> Check<S> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
     /// let check = check.client(async |(), run, id| {
     ///     // It is too late or not; both are well.
-    ///     run.executor.abort(id, "ann", "a mistake").await.ok();
+    ///     run.executor.abort(id, procession::OperatorRequest::new("ann", "a mistake")).await.ok();
     ///     Ok(())
     /// });
     /// check.crash_at_every_commit()?;
@@ -339,6 +345,44 @@ impl<S: 'static> Check<S> {
     #[must_use]
     pub fn effects(mut self, effects: impl Fn(&S) -> Effects + 'static) -> Self {
         self.effects = Some(Box::new(effects));
+        self
+    }
+
+    /// Exempts a keyspace of user data from the comparison with before, after a rollback: rows that a procedure keeps
+    /// on purpose, such as the status of an order that was cancelled. All other keyspaces must be restored, and after
+    /// a crash this one must be as without one, too. May be called for several keyspaces.
+    ///
+    /// ```
+    /// use procession::testkit::Check;
+    /// # use procession::{Procedure, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Order { number: String }
+    /// # impl Procedure for Order {
+    /// #     const KIND: &'static str = "order";
+    /// #     type Stage = ();
+    /// #     type Env = ();
+    /// #     type Output = ();
+    /// #     fn first(&self) {}
+    /// #     async fn execute(&mut self, _: (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    /// #         cx.put("orders", &self.number, &"done")?;
+    /// #         Ok(Step::Done(()))
+    /// #     }
+    ///     async fn rollback(&mut self, _: (), cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+    ///         cx.put("orders", &self.number, &"cancelled")?;
+    ///         Ok(())
+    ///     }
+    /// # }
+    /// # fn main() -> Result<(), procession::testkit::Finding> {
+    /// # let order = || Order { number: "7".into() };
+    /// # assert!(Check::new(|builder| builder.register::<Order>(()), order).everything().is_err());
+    /// let check = Check::new(|builder| builder.register::<Order>(()), || Order { number: "7".into() });
+    /// check.keeps("orders").everything()?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn keeps(mut self, space: impl Into<String>) -> Self {
+        self.kept.insert(space.into());
         self
     }
 

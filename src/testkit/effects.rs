@@ -92,13 +92,13 @@ impl Effects {
         self.notes().standing.remove(&effect.to_string());
     }
 
-    /// Gives what has happened and was not taken back.
+    /// Returns the effects that have happened and were not taken back.
     #[must_use]
     pub fn standing(&self) -> Vec<String> {
         self.notes().standing.keys().cloned().collect()
     }
 
-    /// Gives what has happened twice.
+    /// Returns a sentence for each effect that has happened twice.
     #[must_use]
     pub fn twice(&self) -> Vec<String> {
         self.notes().faults.clone()

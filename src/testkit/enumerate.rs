@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use procession_actors::journal::memory::{Fault, FaultPlan};
 use procession_actors::journal::store::Entries;
 use procession_actors::journal::{Space, keys};
+use procession_actors::testkit::labels::index_agrees;
 use procession_actors::view::ListFilter;
-use procession_kernel::{Key, ProcedureState};
+use procession_kernel::{Key, Labels, ProcedureState};
 
 use super::world::{Ended, Run, Trouble, World};
 use crate::executor::Builder;
@@ -17,7 +18,7 @@ use crate::executor::Builder;
 const RESTARTS_MAX: usize = 8;
 
 /// How a procedure ended, as the final world shows it.
-type Fate = (String, ProcedureState, Option<String>, usize);
+type Fate = (String, ProcedureState, Option<String>, usize, Labels);
 
 /// What must be the same after every crash: how each procedure ended, its output, what the
 /// user's keyspaces hold, and that nothing is left. Family numbers are replaced
@@ -49,7 +50,13 @@ impl Final {
                     families.push(status.id.family);
                 }
                 let cause = status.cause.map(|cause| format!("{:?}: {}", cause.kind, cause.text));
-                let fate = (status.kind.to_string(), status.state, cause, status.not_undone.len());
+                let fate = (
+                    status.kind.to_string(),
+                    status.state,
+                    cause,
+                    status.not_undone.len(),
+                    status.labels,
+                );
                 world.procedures.insert((families.len(), status.id.member), fate);
             }
             cursor = page.next;
@@ -64,6 +71,8 @@ impl Final {
                 world.outputs.insert(place, output);
             }
         }
+        let disk = &run.world.disk;
+        index_agrees(&disk.dump(&Space::Procedures), &disk.dump(&Space::Live))?;
         for space in spaces {
             world.user.insert(
                 (*space).to_owned(),
@@ -192,7 +201,10 @@ where
         let mut crashes = 0;
         for (commit, fault) in faults {
             match self.live(&world, &state, FaultPlan::at(*commit, *fault))? {
-                Ended::Crashed => crashes += 1,
+                Ended::Crashed => {
+                    crashes += 1;
+                    index_agrees(&world.disk.dump(&Space::Procedures), &world.disk.dump(&Space::Live))?;
+                }
                 Ended::Done((found, _)) => return self.compare(&found, expected, plain, &state, crashes),
             }
         }

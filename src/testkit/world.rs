@@ -1,6 +1,6 @@
 //! What survives a crash, and one engine's life in it.
 
-use std::future::Future;
+use std::future::{Future, IntoFuture};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -58,7 +58,7 @@ pub enum Ended<T> {
 }
 
 impl<T> Ended<T> {
-    /// Gives what the scenario gave.
+    /// Returns the scenario's result.
     ///
     /// # Errors
     ///
@@ -126,15 +126,14 @@ impl World {
     ) -> Result<Ended<T>, Trouble> {
         let store = Arc::new(MemoryStore::open(&self.disk, plan)?);
         let crashed = store.crashed();
-        let builder = Executor::builder("in memory")
+        let builder = Executor::builder(store.clone())
             .inline()
-            .store(store.clone())
             .clock(Arc::new(self.clock.clone()));
         let builder = set_up(builder);
         let own: Arc<dyn JournalStore> = store.clone();
         if !builder.uses_store(&own) {
-            let text = "an engine in a World has the World's store; leave out Builder::store, or start the engine \
-                        without a World";
+            let text = "an engine in a World has the World's store; set up the builder that you are given, or start the \
+                        engine without a World";
             return Err(text.into());
         }
         let world = self.clone();
@@ -224,8 +223,8 @@ impl Run {
     /// # Errors
     ///
     /// A sentence, if nothing is left that could ever end the wait.
-    pub async fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, Trouble> {
-        let (mut future, mut at_rest) = (pin!(future), 0);
+    pub async fn wait<T>(&self, future: impl IntoFuture<Output = T>) -> Result<T, Trouble> {
+        let (mut future, mut at_rest) = (pin!(future.into_future()), 0);
         for _ in 0..TURNS_MAX {
             if let Poll::Ready(value) = futures::poll!(&mut future) {
                 return Ok(value);

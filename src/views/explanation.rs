@@ -4,7 +4,7 @@ use procession_actors::view::{ChainEnd, Explanation, Particulars, QueuePosition}
 use procession_kernel::{Link, WakeSource};
 use serde::{Deserialize, Serialize};
 
-use super::{CycleView, time};
+use super::{CycleView, RateView, time};
 
 /// Why a procedure stands where it stands, and who keeps it there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +68,9 @@ pub struct PermitWantedView {
     pub limit: Option<u32>,
     /// Permits that are out.
     pub used: u32,
+    /// How many may begin in a time, if it has a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateView>,
 }
 
 /// Children that are waited for.
@@ -108,9 +111,9 @@ pub struct LinkView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EndView {
-    /// Who waits for no other one.
+    /// The procedure, which waits for no other one.
     pub id: String,
-    /// What moves it, in words.
+    /// When it continues: `at …`, `once …`, or `on its own`.
     pub until: String,
     /// Since when it waits for that.
     pub since: String,
@@ -136,6 +139,7 @@ impl From<&Explanation> for ExplanationView {
                     key: limit.key.to_string(),
                     limit: limit.limit,
                     used: limit.used,
+                    rate: limit.rate.as_ref().map(RateView::from),
                 });
             }
             Some(Particulars::Children { done, total }) => {
@@ -180,9 +184,9 @@ impl From<&Link> for LinkView {
 /// Says what moves one that waits for nobody; instants as date and time.
 fn until(until: &WakeSource<String>) -> String {
     match until {
-        WakeSource::Timer(at) => format!("it is {}", time(*at)),
-        WakeSource::Event(name, Some(at)) => format!("the event {name} comes, at the latest when it is {}", time(*at)),
-        WakeSource::Event(name, None) => format!("the event {name} comes"),
+        WakeSource::Timer(at) => format!("at {}", time(*at)),
+        WakeSource::Event(name, Some(at)) => format!("once event \"{name}\" arrives, or at {}", time(*at)),
+        WakeSource::Event(name, None) => format!("once event \"{name}\" arrives"),
         WakeSource::Stage(_)
         | WakeSource::Undo(..)
         | WakeSource::Operator(_)

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use procession_actors::view::Status;
-use procession_kernel::{Cause, LockNeed, ProcedureId};
+use procession_kernel::{Cause, Labels, LockNeed, ProcedureId};
 use serde::{Deserialize, Serialize};
 
 use super::{Reason, mark_word, read, time};
@@ -30,6 +30,9 @@ pub struct ProcedureView {
     pub version: u16,
     /// Idempotency key of its submission.
     pub key: Option<String>,
+    /// Its labels, inherited ones included, by name.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// Its state.
     pub state: String,
     /// Why it does not run, in a word; none, too, if a later release has a word for it that is not known here.
@@ -115,6 +118,7 @@ impl From<&Status> for ProcedureView {
             kind: status.kind.to_string(),
             version: status.version,
             key: status.key.as_ref().map(ToString::to_string),
+            labels: status.labels.clone(),
             state: status.state.to_string(),
             reason: status.wait.as_ref().map(Reason::from),
             waits: status.wait.as_ref().map(ToString::to_string),

@@ -24,7 +24,7 @@ pub struct SignalView {
 }
 
 impl SignalView {
-    /// Gives the bytes of its payload, if they are told.
+    /// Returns the bytes of its payload, if they are told.
     #[must_use]
     pub fn size(&self) -> Option<u64> {
         self.payload.get("size")?.as_u64()

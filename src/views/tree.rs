@@ -24,7 +24,7 @@ pub struct TreeNodeView {
     pub procedure: ProcedureView,
 }
 
-/// Gives the tree below one member of a family, itself first and children by number;
+/// Returns the tree below one member of a family, itself first and children by number;
 /// empty if it is not among them.
 #[must_use]
 pub fn tree_of(top: ProcedureId, family: &[Status]) -> Vec<TreeNodeView> {

@@ -65,7 +65,7 @@ impl Reason {
         Self::Decision,
     ];
 
-    /// Gives the word.
+    /// Returns the word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

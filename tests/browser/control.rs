@@ -1,5 +1,6 @@
 //! What a journey tells the world behind the page: `POST /control` with one of these as JSON.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use procession::testkit::{Run, Trouble};
@@ -25,6 +26,8 @@ pub(crate) enum Order {
         act: Act,
         key: Option<String>,
         trace: Option<String>,
+        #[serde(default)]
+        labels: BTreeMap<String, String>,
     },
     /// Submit so many of the kind `job`; gives how many.
     Many { act: Act, count: u32 },
@@ -49,23 +52,30 @@ pub(crate) struct Ordered {
 /// Carries out what concerns the engine that runs.
 pub(crate) async fn carry_out(run: &Run, order: Order) -> Result<Value, Trouble> {
     match order {
-        Order::Submit { kind, act, key, trace } => {
+        Order::Submit {
+            kind,
+            act,
+            key,
+            trace,
+            labels,
+        } => {
+            let said = Said { key, trace, labels };
             let id = match kind.as_str() {
-                "limited" => submit(run, Limited(act), key, trace).await?,
-                _ => submit(run, Job(act), key, trace).await?,
+                "limited" => submit(run, Limited(act), said).await?,
+                _ => submit(run, Job(act), said).await?,
             };
             run.settle().await;
             Ok(json!(id))
         }
         Order::Many { act, count } => {
             for _ in 0..count {
-                submit(run, Job(act.clone()), None, None).await?;
+                submit(run, Job(act.clone()), Said::default()).await?;
             }
             run.settle().await;
             Ok(json!(count))
         }
         Order::Signal { id, event } => {
-            run.executor.signal(id.parse()?, &event, &"now", None).await?;
+            run.executor.signal(id.parse()?, &event, &"now").await?;
             run.settle().await;
             Ok(Value::Null)
         }
@@ -83,18 +93,25 @@ pub(crate) async fn carry_out(run: &Run, order: Order) -> Result<Value, Trouble>
     }
 }
 
-async fn submit<P: Procedure>(
-    run: &Run,
-    procedure: P,
+/// What is said of a submission.
+#[derive(Default)]
+struct Said {
     key: Option<String>,
     trace: Option<String>,
-) -> Result<String, Trouble> {
+    labels: BTreeMap<String, String>,
+}
+
+async fn submit<P: Procedure>(run: &Run, procedure: P, said: Said) -> Result<String, Trouble> {
+    let Said { key, trace, labels } = said;
     let mut submission = run.executor.submit(procedure);
     if let Some(key) = key {
         submission = submission.key(key);
     }
     if let Some(trace) = trace {
         submission = submission.trace_parent(trace.parse()?);
+    }
+    for (name, value) in labels {
+        submission = submission.label(name, value);
     }
     // No time has to pass for it. What looks at this engine has threads of its own, so that nothing
     // moves here for a moment does not mean that nothing ever will.

@@ -47,7 +47,7 @@ export const past = (id) => tell({ do: 'history', id });
 export const repair = () => tell({ do: 'repair' });
 export const pass = (ms) => tell({ do: 'pass', ms });
 export const signal = (id, event) => tell({ do: 'signal', id, event });
-export const submit = (act, { kind = 'job', key = null, trace = null } = {}) => tell({ do: 'submit', kind, act, key, trace });
+export const submit = (act, { kind = 'job', key = null, trace = null, labels = {} } = {}) => tell({ do: 'submit', kind, act, key, trace, labels });
 export const many = (act, count) => tell({ do: 'many', act, count });
 
 /**

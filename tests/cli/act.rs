@@ -74,6 +74,33 @@ fn a_question_is_shown_and_answered_without_a_reason() -> Outcome {
 }
 
 #[test]
+fn a_schedule_is_asked_for_a_run_and_nothing_else_is() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let site = Site::open(root.path(), Time::Still, all)?;
+    let id = site.schedule()?;
+    let shown = site.run(&format!("show {id}"))?.out;
+    assert!(shown.contains("at the latest at"), "{shown}");
+    let done = site.run(&format!("run-now {id} --yes"))?;
+    let said = format!("{id} is asked for a run");
+    assert!(
+        done.code == Some(0) && done.out.contains(&said),
+        "{}{}",
+        done.out,
+        done.err
+    );
+    let job = site.submit(waits(), "a")?;
+    let listed = site.run("ls kind:job")?.out;
+    assert_eq!(listed.matches("WaitingTimeout").count(), 2, "{listed}");
+    let refused = site.run(&format!("run-now {job} --yes"))?;
+    assert!(
+        refused.code == Some(2) && refused.err.contains("no schedule"),
+        "{}",
+        refused.err
+    );
+    Ok(())
+}
+
+#[test]
 fn a_plan_changes_nothing() -> Outcome {
     let root = tempfile::tempdir()?;
     let site = Site::open(root.path(), Time::Still, all)?;
@@ -113,7 +140,7 @@ fn without_a_terminal_it_must_be_told_to_go_on_and_why() -> Outcome {
     }
     let said = procession(["abort", "1.0", "--yes", "--reason", "x"])?;
     assert!(said.code == Some(2) && said.err.contains("--url"), "{}", said.err);
-    assert!(site.run("show 1.0")?.out.contains("WaitingTimeout"));
+    assert!(site.run("show 1.0")?.out.contains("waiting · event"));
     Ok(())
 }
 

@@ -216,7 +216,7 @@ pub(crate) fn in_a_circle(place: &Path) -> Outcome {
         let one = running.submit(Some("a"), Does::Locks("b".into()), "one").await?;
         let other = running.submit(Some("b"), Does::Locks("a".into()), "other").await?;
         for id in [one, other] {
-            running.executor.signal(id, "go", &(), None).await?;
+            running.executor.signal(id, "go", &()).await?;
             rest(&running.executor, id).await?;
         }
         running.leave().await

@@ -5,6 +5,7 @@ mod act;
 mod golden;
 mod import;
 mod journal;
+mod named;
 mod online;
 mod refused;
 mod remote;

@@ -82,7 +82,7 @@ fn arguments_that_make_no_sense_are_usage() -> Outcome {
         ("ls state:sleepy", "at character 7: \"sleepy\" is no state"),
         ("ls --limit 0", "0 is not in 1..=1000"),
         ("ls --after 7", "write it as family.member"),
-        ("show x", "is not a procedure id"),
+        ("show key:", "or by its idempotency key"),
         ("show", "<ID>"),
         ("export", "<ID|--all>"),
         ("export 1.0 --all", "cannot be used with"),

@@ -11,6 +11,7 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use actix_web::{App, HttpRequest, HttpServer, web};
 use procession::dashboard::{Dashboard, Grant};
+use procession::schedule::{Jobs, Schedule};
 use procession::{Executor, ProcedureId};
 use procession_actors::testkit::TestClock;
 use tokio::sync::mpsc as commands;
@@ -105,6 +106,16 @@ impl Site {
         })
     }
 
+    /// Sets up a schedule that is due each hour.
+    pub(crate) fn schedule(&self) -> Outcome<ProcedureId> {
+        futures::executor::block_on(async {
+            let hourly = Schedule::every("nightly", Duration::from_secs(3_600))?;
+            let id = self.executor.submit(hourly).key("nightly").await?.id();
+            rest(&self.executor, id).await?;
+            Ok(id)
+        })
+    }
+
     /// Tells whether somebody listens to it.
     pub(crate) fn is_listened_to(&self) -> Outcome<bool> {
         let said = self.run("doctor --json")?;
@@ -162,7 +173,13 @@ async fn serve(
         clock.advance_to(BEGIN);
         builder = builder.clock(Arc::new(clock));
     }
-    let executor = builder.limit("job", 4).register::<Job>(()).start().await?;
+    let does = || Job {
+        lock: None,
+        does: Does::Waits("go".to_owned()),
+    };
+    let jobs = Jobs::new().job("nightly", move |_| Ok(does()));
+    let builder = builder.limit("job", 4).register::<Job>(()).register::<Schedule>(jobs);
+    let executor = builder.start().await?;
     let dashboard = Dashboard::builder(&executor).access(may).start().await?;
     dashboard.reached(executor.snapshot().await?.durable).await;
     let (address, mut server) = listen(&dashboard, ([127, 0, 0, 1], 0).into())?;

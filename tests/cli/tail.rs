@@ -76,12 +76,12 @@ fn changes_are_told_until_the_dashboard_says_goodbye() -> Outcome {
     site.submit(waits(), "before")?;
     let mut tail = Tail::start(&site, &[])?;
     site.submit(waits(), "a")?;
-    let line = tail.until("WaitingTimeout")?;
+    let line = tail.until("waiting · event")?;
     let (time, rest) = line.split_once("  ").ok_or("no time")?;
     assert!(time.ends_with('Z') && time.len() == 20, "{line}");
     assert_eq!(
         rest,
-        "2.0 job  WaitingTimeout (waits for the event go)  stage End runs when go arrives"
+        "2.0 job  waiting · event (waits for the event go)  stage End runs once go arrives"
     );
     site.close()?;
     let (code, said) = tail.end()?;
@@ -174,7 +174,7 @@ fn what_was_missed_is_read_anew() -> Outcome {
     ])?;
     let said = canned.run("tail")?;
     assert_eq!(said.code, Some(0), "{}", said.err);
-    assert_eq!(said.out, "t  1.0 job  Runnable  n\nt  2.0 job  Runnable  n\n");
+    assert_eq!(said.out, "t  1.0 job  runnable  n\nt  2.0 job  runnable  n\n");
     let asked = canned.asked()?;
     assert!(asked[1].contains("from=1-10&"), "{}", asked[1]);
     assert!(

@@ -119,6 +119,44 @@ fn limits_kinds_and_the_engine_take_their_verbs() -> Tested {
 }
 
 #[test]
+fn a_limit_is_set_to_a_rate_and_shows_what_of_it_is_used() -> Tested {
+    site(async |site| {
+        let set = async |limit: Value| post(site, "limits/job", &limit).await.status;
+        let why = "the provider says so";
+        let both = json!({ "reason": why, "begins": 1, "per_ms": 60_000, "limit": 4 });
+        assert_eq!(set(both).await, 200);
+        let one = site.submit(Job::Wait("go".to_owned()), "a").await?;
+        let other = site.submit(Job::Wait("go".to_owned()), "b").await?;
+        let limit = at(&site.body("limits").await?, "/items/0");
+        assert_eq!(
+            (&limit["limit"], &limit["used"], &limit["waiting"]),
+            (&json!(4), &json!(1), &json!(1))
+        );
+        assert_eq!(
+            (&limit["holders"], &limit["waiters"][0]["id"]),
+            (&json!([one.to_string()]), &json!(other.to_string()))
+        );
+        let rate = at(&limit, "/rate");
+        let shown = (&rate["begins"], &rate["per_ms"], &rate["begun"]);
+        assert_eq!(shown, (&json!(1), &json!(60_000), &json!(1)));
+        assert!(rate["free_at"].is_string(), "{rate}");
+        let waits = site.body(&format!("procedures/{other}/waits")).await?;
+        assert_eq!(at(&waits, "/permit/rate"), rate);
+        for wrong in [
+            json!({ "reason": why, "begins": 1 }),
+            json!({ "reason": why, "per_ms": 5 }),
+            json!({ "reason": why, "begins": 1, "per_ms": 5, "unlimited": true }),
+            json!({ "reason": why, "begins": 1, "per_ms": 0 }),
+        ] {
+            assert!(set(wrong.clone()).await.is_client_error(), "{wrong}");
+        }
+        assert_eq!(set(json!({ "reason": why, "unlimited": true })).await, 200);
+        assert_eq!(at(&site.body("limits").await?, "/items/0/rate"), Value::Null);
+        Ok(())
+    })
+}
+
+#[test]
 fn each_verb_needs_its_right_and_no_other() -> Tested {
     let verbs = [
         ("procedures/1.0/pause", Right::Operate),

@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use procession::testkit::{Trouble, World};
-use procession::{OperatorRequest, Pause, Procedure, StageContext, StageError, Step};
+use procession::{OperatorRequest, PauseScope, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -61,10 +61,10 @@ fn a_long_rollback_says_how_far_it_is_and_what_its_undo_said() -> Tested {
         };
         assert_eq!(rolling_back().await?, (json!(1), vec![handle.id().to_string()]));
         let by = || OperatorRequest::new("bob", "a closer look");
-        site.run.executor.pause(Pause::One(handle.id()), by()).await?;
+        site.run.executor.pause(PauseScope::One(handle.id()), by()).await?;
         site.pass(Duration::from_secs(1)).await?;
         assert_eq!(rolling_back().await?, (json!(0), vec![]), "an operator holds it back");
-        site.run.executor.resume(Pause::One(handle.id()), by()).await?;
+        site.run.executor.resume(PauseScope::One(handle.id()), by()).await?;
         site.pass(Duration::from_secs(600)).await?;
         let body = site.body(&format!("procedures/{}", handle.id())).await?;
         assert_eq!(body["procedure"]["reason"], "rollback_failed");
@@ -129,7 +129,7 @@ fn one_that_was_paused_many_acts_ago_says_by_whom() -> Tested {
         };
         let executor = &site.run.executor;
         executor
-            .pause(Pause::One(id), OperatorRequest::new("bob", "a closer look"))
+            .pause(PauseScope::One(id), OperatorRequest::new("bob", "a closer look"))
             .await?;
         busy(1_100).await?;
         let path = format!("procedures/{id}");
@@ -138,10 +138,10 @@ fn one_that_was_paused_many_acts_ago_says_by_whom() -> Tested {
         assert_eq!(site.body(&path).await?["paused_by"][0]["why"], "a closer look");
         // Another takes its place, while nobody looks.
         executor
-            .resume(Pause::One(id), OperatorRequest::new("bob", "done"))
+            .resume(PauseScope::One(id), OperatorRequest::new("bob", "done"))
             .await?;
         executor
-            .pause(Pause::One(id), OperatorRequest::new("eve", "once more"))
+            .pause(PauseScope::One(id), OperatorRequest::new("eve", "once more"))
             .await?;
         busy(600).await?;
         let paused = &site.body(&path).await?["paused_by"];
@@ -159,8 +159,8 @@ fn one_that_is_paused_says_by_whom_and_what_exactly() -> Tested {
         let root = site.submit(Job::Parent(1), "a").await?;
         let by = |why: &str| OperatorRequest::new("bob", why);
         let pauses = [
-            (Pause::Kind("job".into()), "the servers restart"),
-            (Pause::One(root), "a closer look"),
+            (PauseScope::Kind("job".into()), "the servers restart"),
+            (PauseScope::One(root), "a closer look"),
         ];
         for (what, why) in pauses {
             site.run.executor.pause(what, by(why)).await?;
@@ -179,10 +179,13 @@ fn one_that_is_paused_says_by_whom_and_what_exactly() -> Tested {
             pause("1.0", "a closer look"),
         ];
         assert_eq!(body["paused_by"], json!(expected));
-        site.run.executor.resume(Pause::Kind("job".into()), by("done")).await?;
+        site.run
+            .executor
+            .resume(PauseScope::Kind("job".into()), by("done"))
+            .await?;
         site.pass(Duration::from_secs(1)).await?;
         assert_eq!(site.body("procedures/1.1").await?["paused_by"], json!(&expected[1..]));
-        site.run.executor.resume(Pause::One(root), by("done")).await?;
+        site.run.executor.resume(PauseScope::One(root), by("done")).await?;
         site.pass(Duration::from_secs(1)).await?;
         assert_eq!(
             site.body("procedures/1.1").await?["paused_by"],

@@ -192,7 +192,7 @@ impl Site<'_> {
     }
 
     pub(crate) async fn signal(&self, id: ProcedureId, event: &str) -> Tested {
-        self.run.executor.signal(id, event, &"now", None).await?;
+        self.run.executor.signal(id, event, &"now").await?;
         self.run.settle().await;
         self.shown().await
     }

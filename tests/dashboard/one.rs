@@ -249,7 +249,7 @@ fn what_is_kept_of_one_is_counted_up_to_a_bound() -> Tested {
         let large = site.submit(Job::Wait("go".to_owned()), "c").await?;
         let photo = "x".repeat(40_000);
         for _ in 0..4 {
-            site.run.executor.signal(large, "photo", &photo, None).await?;
+            site.run.executor.signal(large, "photo", &photo).await?;
         }
         site.pass(Duration::from_secs(1)).await?;
         assert_eq!(counts(large).await?, [exact(1), (Some(2), json!(true)), exact(0)]);

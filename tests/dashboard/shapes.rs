@@ -14,7 +14,7 @@ use crate::act::post;
 use crate::kit::{Job, Site, Tested, everybody, site_in};
 
 /// File and path of each reply to a `GET`.
-pub(crate) const REPLIES: [(&str, &str); 18] = [
+pub(crate) const REPLIES: [(&str, &str); 19] = [
     ("me", "me"),
     ("attention", "attention"),
     ("limits", "limits"),
@@ -22,6 +22,7 @@ pub(crate) const REPLIES: [(&str, &str); 18] = [
     ("kinds", "kinds"),
     ("engine", "engine"),
     ("audit", "audit"),
+    ("find", "find?key=request%201"),
     ("procedures", "procedures"),
     ("procedures_ended", "procedures?filter=state:ended"),
     ("procedure", "procedures/1"),

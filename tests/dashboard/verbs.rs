@@ -283,7 +283,7 @@ fn the_engine_drains_when_its_plan_was_seen() -> Tested {
         assert_eq!(listed.items[0].kind, Kind::from("job"), "it goes on");
         site.run
             .executor
-            .pause(procession::Pause::All, OperatorRequest::new("ann", "look"))
+            .pause(procession::PauseScope::All, OperatorRequest::new("ann", "look"))
             .await?;
         Ok(())
     })

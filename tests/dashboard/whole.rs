@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use procession::provider::SyncTimes;
 use procession::testkit::{Trouble, World};
-use procession::{OperatorRequest, Pause};
+use procession::{OperatorRequest, PauseScope};
 use serde_json::json;
 
 use crate::act::post;
@@ -214,7 +214,10 @@ fn tiles_count_what_stands_now() -> Tested {
         });
         assert_eq!(tiles, expected, "{fails}");
         let by = OperatorRequest::new("bob", "a closer look");
-        site.run.executor.pause(Pause::Kind("job".into()), by.clone()).await?;
+        site.run
+            .executor
+            .pause(PauseScope::Kind("job".into()), by.clone())
+            .await?;
         site.run.settle().await;
         site.pass(Duration::from_secs(1)).await?;
         let kinds = site.body("kinds").await?;
@@ -224,7 +227,7 @@ fn tiles_count_what_stands_now() -> Tested {
         );
         assert_eq!(kinds["items"][0]["versions"], json!({ "1": 2 }));
         assert_eq!(site.body("attention").await?["tiles"]["paused"], 1);
-        site.run.executor.resume(Pause::Kind("job".into()), by).await?;
+        site.run.executor.resume(PauseScope::Kind("job".into()), by).await?;
         site.signal(waits, "go").await?;
         assert_eq!(site.body("attention").await?["tiles"]["active"], 1);
         Ok(())

@@ -16,9 +16,7 @@ use crate::kinds::Parked;
 const LEASE: Duration = Duration::from_millis(600);
 
 fn builder(store: &Arc<MemoryStore>) -> Builder {
-    let store: Arc<MemoryStore> = Arc::clone(store);
-    Executor::builder("in memory")
-        .store(store)
+    Executor::builder(Arc::clone(store))
         .workers(1)
         .merge(1)
         .register::<Parked>(())

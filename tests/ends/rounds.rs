@@ -61,7 +61,7 @@ fn is_answer<T>(told: &Result<T, AskError>) -> bool {
 }
 
 async fn start(store: Arc<MemoryStore>, gate: &Gate) -> Result<Executor, StartError> {
-    let builder = Executor::builder("in memory").store(store).workers(1);
+    let builder = Executor::builder(store).workers(1);
     builder
         .register::<Gated>(gate.clone())
         .register::<Parked>(())

@@ -31,7 +31,7 @@ struct Life {
 impl Life {
     async fn start(store: MemoryStore) -> Outcome<Self> {
         let gate = Gate::shut();
-        let builder = Executor::builder("in memory").store(Arc::new(store)).workers(1);
+        let builder = Executor::builder(Arc::new(store)).workers(1);
         let executor = builder
             .register::<Gated>(gate.clone())
             .register::<Parked>(())

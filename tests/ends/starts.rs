@@ -53,11 +53,7 @@ fn a_start_whose_first_commit_fails_leaves_nothing_and_the_next_one_starts() -> 
         for fault in [Fault::FailWrite, Fault::FailSync, Fault::FailNoSpace] {
             let disk = MemoryDisk::new();
             let store: Arc<dyn JournalStore> = Arc::new(MemoryStore::open(&disk, FaultPlan::at(0, fault))?);
-            let started = Executor::builder("in memory")
-                .store(store)
-                .register::<Noop>(())
-                .start()
-                .await;
+            let started = Executor::builder(store).register::<Noop>(()).start().await;
             let refused = started.err().ok_or("it started")?;
             assert!(matches!(refused, StartError::Journal(_)), "{refused}");
             // The failed start was the store's last owner.

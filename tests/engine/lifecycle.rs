@@ -30,3 +30,4 @@ mod values;
 mod windows;
 pub(crate) mod withheld;
 mod writes;
+mod writes_outside;

@@ -172,6 +172,7 @@ pub(crate) fn history() -> Vec<Sample> {
             begun: Timestamp(2),
             ended: Timestamp(3),
             locks: None,
+            limits: Vec::new(),
             note: None,
         };
         (format!("{ending:?}"), Record::History(Box::new(entry)))
@@ -201,6 +202,7 @@ pub(crate) fn others() -> Vec<Sample> {
         history_from: 0,
         history: 1,
         signals: vec![(0, EventName::from("go"), 1)],
+        labels: Vec::new(),
         key: Some(Key::from("req-42")),
     };
     let user = |value: Option<&[u8]>| {
@@ -232,8 +234,8 @@ pub(crate) fn others() -> Vec<Sample> {
         ("family-ended", Record::FamilyEnded(5, Timestamp(6))),
         ("due-changed", Record::DueChanged(5, Timestamp(6), Timestamp(7))),
         ("evicted", Record::Evicted(Box::new(doomed))),
-        ("limit-set", Record::Limit(LimitKey::from("move"), Some(100))),
-        ("limit-unlimited", Record::Limit(LimitKey::from("move"), None)),
+        ("limit-set", Record::Limit(LimitKey::from("move"), Some(100).into())),
+        ("limit-unlimited", Record::Limit(LimitKey::from("move"), None.into())),
         ("families", Record::FamiliesReserved(1_025)),
         ("started", Record::Started(Epoch(7), 2)),
         ("stopped", Record::Stopped(Epoch(7))),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use procession_kernel::{
     AuditEntry, Blob, Changed, Ending, EventName, EvictedFamily, FailureStreak, HistoryEntry, Hold, Key, KeyEntry,
-    Kind, LimitKey, LockNeed, Mark, OnTimeout, Pause, PayloadSizeNote, ProcedureId, ProcedureState, Record, Row,
+    Kind, LimitKey, LockNeed, Mark, OnTimeout, PauseScope, PayloadSizeNote, ProcedureId, ProcedureState, Record, Row,
     SignalEntry, StateSnapshot, Timestamp, WaitReason, fingerprint,
 };
 
@@ -139,6 +139,7 @@ pub(crate) fn history() -> Vec<Sample> {
         begun: Timestamp(3),
         ended: Timestamp(4),
         locks: None,
+        limits: Vec::new(),
         note: None,
     };
     vec![("admitted".to_owned(), Record::History(Box::new(entry)))]
@@ -229,6 +230,7 @@ fn doomed() -> EvictedFamily {
         history_from: 0,
         history: 1,
         signals: vec![(0, EventName::from("go"), 1)],
+        labels: Vec::new(),
         key: Some(Key::from("req-42")),
         key_until: None,
         raw: Vec::new(),
@@ -269,13 +271,19 @@ pub(crate) fn others() -> Vec<Sample> {
         ("audit", Record::Audit(Box::new(audit()))),
         ("audit-small", Record::Audit(Box::new(small_act()))),
         ("audit-dropped", Record::AuditDropped(12)),
-        ("paused-all", Record::Pause(Pause::All, true)),
-        ("paused-kind", Record::Pause(Pause::Kind(Kind::from("move")), true)),
-        ("paused-one", Record::Pause(Pause::One(ProcedureId::new(4, 2)), true)),
-        ("resumed-kind", Record::Pause(Pause::Kind(Kind::from("move")), false)),
+        ("paused-all", Record::Pause(PauseScope::All, true)),
+        ("paused-kind", Record::Pause(PauseScope::Kind(Kind::from("move")), true)),
+        (
+            "paused-one",
+            Record::Pause(PauseScope::One(ProcedureId::new(4, 2)), true),
+        ),
+        (
+            "resumed-kind",
+            Record::Pause(PauseScope::Kind(Kind::from("move")), false),
+        ),
         ("archived", Record::Archived(5, blob("an export"))),
         ("discharged", Record::Evicted(Box::new(discharged))),
-        ("limit-of-all", Record::Limit(LimitKey::from("*"), Some(0))),
+        ("limit-of-all", Record::Limit(LimitKey::from("*"), Some(0).into())),
     ];
     samples.map(|(name, record)| (name.to_owned(), record)).into()
 }

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, Cause, CauseKind, Ending, EventName, Gate,
-    GraphNode, HistoryEntry, InFlight, JoinPolicy, Kind, LimitKey, Pause, ProcedureId, ProcedureState, Question,
-    Record, RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake,
+    AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, Cause, CauseKind, EndSignal, Ending,
+    EventName, EvictedFamily, Gate, GraphNode, HistoryEntry, InFlight, JoinPolicy, Kind, Label, Labels, Limit,
+    LimitKey, PauseScope, ProcedureId, ProcedureState, Question, RateWindow, Record, RevealScope, Round, Row, Seq,
+    SignalEntry, Timestamp, Verb, WaitReason, Wake,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};
@@ -19,6 +20,24 @@ pub(crate) fn rows() -> Vec<Sample> {
         ..plain()
     };
     vec![row("waits-after".to_owned(), waits)]
+}
+
+/// The root of a family that sends a signal when it has ended.
+pub(crate) fn end_signals() -> Vec<Sample> {
+    let signal = |payload: &'static [u8]| {
+        let (name, payload) = (EventName::from("ended"), Blob::from(payload));
+        Some(Box::new(EndSignal { to: ID, name, payload }))
+    };
+    let said = Row {
+        end_signal: signal(b"\xa5ended"),
+        ..plain()
+    };
+    let silent = Row {
+        end_signal: signal(b""),
+        ..plain()
+    };
+    let samples = [("with-payload", said), ("without-payload", silent)];
+    samples.map(|(name, sample)| row(name.to_owned(), sample)).into()
 }
 
 /// Rows that remember a delay that their code chose, and attempts that were cut off.
@@ -116,6 +135,59 @@ pub(crate) fn notes() -> Vec<Sample> {
     samples_2::history().into_iter().map(noted).collect()
 }
 
+/// Rows whose next stage names limits, without their permits and with them.
+pub(crate) fn stage_limits() -> Vec<Sample> {
+    let waits = Row {
+        wait: Some(WaitReason::Permit(LimitKey::from("cards"))),
+        stage_limits: vec![LimitKey::from("cards"), LimitKey::from("mails")],
+        ..plain()
+    };
+    let called = Row {
+        stage_limits: vec![LimitKey::from("cards")],
+        stage_permits: true,
+        ..plain()
+    };
+    let samples = [("waits-for-a-stages-permit", waits), ("holds-a-stages-permit", called)];
+    samples.map(|(name, sample)| row(name.to_owned(), sample)).into()
+}
+
+/// An entry whose stage ran under a permit.
+pub(crate) fn limited() -> Vec<Sample> {
+    let limited = |(name, record): Sample| match record {
+        Record::History(entry) => {
+            let limits = vec![LimitKey::from("cards")];
+            (name, Record::History(Box::new(HistoryEntry { limits, ..*entry })))
+        }
+        other => (name, other),
+    };
+    samples_2::history().into_iter().map(limited).collect()
+}
+
+/// Rates as set at run time, the act that sets one, and begins that count.
+pub(crate) fn rates() -> Vec<Sample> {
+    let cards = || LimitKey::from("cards");
+    let rate = Limit::per(100, Duration::from_millis(1_500));
+    let mut window = RateWindow::default();
+    for at in [300, 310, 1_000_000] {
+        window.begin(Timestamp(at), Duration::from_millis(1_500));
+    }
+    let act = Act::Operate(Verb::SetLimit(cards(), rate));
+    let entry = AuditEntry {
+        words: act.to_string(),
+        changes: Vec::new(),
+        act: Some(act),
+        ..samples_2::audit()
+    };
+    let samples = [
+        ("rate-set", Record::Limit(cards(), rate)),
+        ("rate-with-a-capacity-set", Record::Limit(cards(), rate.and_at_once(4))),
+        ("rate-begins", Record::RateWindow(cards(), Box::new(window))),
+        ("rate-without-begins", Record::RateWindow(cards(), Box::default())),
+        ("act-of-a-rate", Record::Audit(Box::new(entry))),
+    ];
+    samples.map(|(name, record)| (name.to_owned(), record)).into()
+}
+
 /// A row whose kind keeps only the newest entries of the history.
 pub(crate) fn windows() -> Vec<Sample> {
     let windowed = Row {
@@ -206,6 +278,42 @@ pub(crate) fn closed() -> Vec<Sample> {
     vec![row("closed".to_owned(), closed)]
 }
 
+fn labels() -> Labels {
+    [Label::new("region", "eu"), Label::new("customer", "4711")]
+        .into_iter()
+        .collect()
+}
+
+/// A row with labels.
+pub(crate) fn labelled() -> Vec<Sample> {
+    let labelled = Row {
+        labels: labels(),
+        ..plain()
+    };
+    vec![row("labelled".to_owned(), labelled)]
+}
+
+/// Labels in the index, and a family that leaves it.
+pub(crate) fn label_index() -> Vec<Sample> {
+    let doomed = EvictedFamily {
+        family: 42,
+        due: Timestamp(6),
+        members: 0,
+        history_from: 0,
+        history: 0,
+        signals: Vec::new(),
+        labels: labels().iter().map(Label::digest).collect(),
+        key: None,
+        key_until: None,
+        raw: Vec::new(),
+    };
+    let samples = [
+        ("labelled", Record::Labelled(42, labels())),
+        ("evicted", Record::Evicted(Box::new(doomed))),
+    ];
+    samples.map(|(name, record)| (name.to_owned(), record)).into()
+}
+
 /// A signal with the time at which it was sent, and the last of its name.
 pub(crate) fn signals() -> Vec<Sample> {
     let entry = SignalEntry {
@@ -244,10 +352,10 @@ pub(crate) fn acts() -> Vec<Sample> {
     let id = ProcedureId::new(42, 3);
     let bypass = |scope, outcome| Verb::Bypass(id, scope, outcome);
     let verbs = [
-        Verb::Pause(Pause::One(id)),
-        Verb::Pause(Pause::Kind(Kind::from("copy"))),
-        Verb::Pause(Pause::All),
-        Verb::Resume(Pause::All),
+        Verb::Pause(PauseScope::One(id)),
+        Verb::Pause(PauseScope::Kind(Kind::from("copy"))),
+        Verb::Pause(PauseScope::All),
+        Verb::Resume(PauseScope::All),
         Verb::RetryNow(id),
         bypass(BypassScope::Alone, BypassAs::Success),
         bypass(BypassScope::Descendants, BypassAs::Output(Blob::default())),
@@ -257,8 +365,8 @@ pub(crate) fn acts() -> Vec<Sample> {
         Verb::SkipUndo(id),
         Verb::OverrideResult(id, Blob::default()),
         Verb::SetPriority(id, -3),
-        Verb::SetLimit(LimitKey::from("gpu"), Some(2)),
-        Verb::SetLimit(LimitKey::from("gpu"), None),
+        Verb::SetLimit(LimitKey::from("gpu"), Some(2).into()),
+        Verb::SetLimit(LimitKey::from("gpu"), None.into()),
         Verb::Discharge(42),
         Verb::AuditReveal(id, RevealScope::Values),
         Verb::AuditReveal(id, RevealScope::Family),

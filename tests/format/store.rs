@@ -133,7 +133,7 @@ fn write() -> Result<Vec<Line>, Box<dyn std::error::Error>> {
             async |run| {
                 let ids = submit(run).await?;
                 let waits = *ids.get(1).ok_or("there are five")?;
-                run.executor.signal(waits, "later", &7_u32, Some("s")).await?;
+                run.executor.signal(waits, "later", &7_u32).key("s").await?;
                 run.executor
                     .set_limit("gate", Some(5), OperatorRequest::new("ann", "a test"))
                     .await?;
@@ -234,12 +234,12 @@ fn a_store_of_version_1_loads_and_goes_on() -> Tested {
                     return Err("there are five".into());
                 };
                 assert_eq!(
-                    run.executor.signal(waits, "later", &7_u32, Some("s")).await?,
+                    run.executor.signal(waits, "later", &7_u32).key("s").await?,
                     1,
                     "its key is remembered"
                 );
                 for id in [waits, ProcedureId::new(spawns.family, 1)] {
-                    run.executor.signal(id, "go", &(), None).await?;
+                    run.executor.signal(id, "go", &()).await?;
                 }
                 run.pass(Duration::from_hours(1)).await;
                 // Results have gone by now, but for the sleeper's: read what is left in time.
@@ -271,7 +271,7 @@ fn what_version_1_had_under_way_ends_as_it_was_to() -> Tested {
                     return Err("there are five".into());
                 };
                 for id in [waits, ProcedureId::new(spawns.family, 1)] {
-                    run.executor.signal(id, "go", &(), None).await?;
+                    run.executor.signal(id, "go", &()).await?;
                 }
                 for id in [finish, waits, spawns] {
                     assert_eq!(run.executor.outcome(id).await?.state, ProcedureState::Success, "{id}");

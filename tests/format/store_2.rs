@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use procession::testkit::{FaultPlan, Run, World};
 use procession::{
-    AbortAnswer, Builder, BypassAs, BypassScope, Handle, Kind, LockNeed, Mark, OnTimeout, OperatorRequest, Pause,
+    AbortAnswer, Builder, BypassAs, BypassScope, Handle, Kind, LockNeed, Mark, OnTimeout, OperatorRequest, PauseScope,
     Procedure, ProcedureId, ProcedureState, StageContext, StageError, Step, Timestamp, WaitReason,
 };
 use serde::{Deserialize, Serialize};
@@ -153,10 +153,10 @@ async fn make_present(run: &Run) -> Tested {
     submit(run, Kept { part: Part::Hold }, "hold").await?;
     submit(run, Kept { part: Part::Queue }, "queue").await?;
     let sleep = submit(run, Kept { part: Part::Sleep }, "sleep").await?;
-    run.executor.pause(Pause::One(sleep.id()), by()).await?;
+    run.executor.pause(PauseScope::One(sleep.id()), by()).await?;
     submit(run, Kept { part: Part::PastReturn }, "past").await?;
     submit(run, Kept { part: Part::Timed }, "timed").await?;
-    run.executor.pause(Pause::Kind(Kind::from("idle")), by()).await?;
+    run.executor.pause(PauseScope::Kind(Kind::from("idle")), by()).await?;
     submit(run, Idle { part: Part::Finish }, "idle").await?;
     let bypassed = submit(run, Kept { part: Part::Timed }, "bypassed").await?;
     run.executor
@@ -288,19 +288,19 @@ fn a_store_of_version_2_loads_and_goes_on() -> Tested {
 
 async fn ends(run: &Run) -> Tested {
     let past = id(run, Part::PastReturn, "past").await?;
-    let answer = run.executor.abort(past, "ann", "a test").await?;
+    let answer = run.executor.abort(past, OperatorRequest::new("ann", "a test")).await?;
     assert!(
-        matches!(&answer, AbortAnswer::TooLate(why) if why.contains("End")),
+        matches!(&answer.abort, Some(AbortAnswer::TooLate(why)) if why.contains("End")),
         "{answer:?}"
     );
     let queue = id(run, Part::Queue, "queue").await?;
     let hold = id(run, Part::Hold, "hold").await?;
-    run.executor.signal(hold, "go", &(), None).await?;
+    run.executor.signal(hold, "go", &()).await?;
     let sleep = id(run, Part::Sleep, "sleep").await?;
     let timed = id(run, Part::Timed, "timed").await?;
     let idle = submit(run, Idle { part: Part::Finish }, "idle").await?;
-    run.executor.resume(Pause::Kind(Kind::from("idle")), by()).await?;
-    run.executor.resume(Pause::One(sleep), by()).await?;
+    run.executor.resume(PauseScope::Kind(Kind::from("idle")), by()).await?;
+    run.executor.resume(PauseScope::One(sleep), by()).await?;
     let outputs = [
         (hold, "Hold false"),
         (queue, "Queue false"),

@@ -53,12 +53,12 @@ fn a_store_of_version_1_runs_on_and_is_of_version_4_afterwards() -> Tested {
     actix_rt::System::new().block_on(async {
         let builder = Executor::builder(place.path()).clock(Arc::new(TestClock::default()));
         let executor = set_up(builder, true).strict(true).start().await?;
-        executor.signal(ProcedureId::root(2), "go", &(), None).await?;
+        executor.signal(ProcedureId::root(2), "go", &()).await?;
         let outcome = executor.outcome(ProcedureId::root(2)).await?;
         assert_eq!(outcome.state, ProcedureState::Success);
         // What came with version 2 has its place.
         let by = procession::OperatorRequest::new("ann", "a test");
-        executor.pause(procession::Pause::All, by).await?;
+        executor.pause(procession::PauseScope::All, by).await?;
         assert_eq!(executor.audit(None, 10).await?.len(), 1);
         executor.drain(Duration::from_secs(10)).await?;
         Ok::<_, Trouble>(())

@@ -1,11 +1,14 @@
 //! Every shape of record that came with format 4, as bytes and back.
 
+use std::collections::BTreeSet;
+
 use procession_actors::testkit::format;
 use procession_kernel::{Act, Record, Verb};
 
-use crate::Tested;
+use crate::samples::Sample;
 use crate::samples_4 as samples;
 use crate::values::{compare, read_rows, value};
+use crate::{Line, Tested};
 
 #[test]
 fn rows_are_as_in_version_4() -> Tested {
@@ -23,8 +26,41 @@ fn a_child_is_as_it_was_when_it_got_a_name_and_a_gate() -> Tested {
 }
 
 #[test]
+fn a_row_is_as_it_was_when_it_got_labels() -> Tested {
+    read_rows("v4/labelled.hex", &samples::labelled())
+}
+
+#[test]
+fn the_index_of_labels_is_as_it_was_when_it_came() -> Tested {
+    let samples = samples::label_index();
+    let golden = compare("v4/label_index.hex", &samples)?;
+    let (put, deleted): (Vec<&Line>, Vec<&Line>) = golden
+        .iter()
+        .filter(|line| line.space == "live")
+        .partition(|line| line.value.is_some());
+    let keys = |lines: Vec<&Line>| lines.into_iter().map(|line| line.key.clone()).collect::<BTreeSet<_>>();
+    let (put, deleted) = (keys(put), keys(deleted));
+    assert_eq!(
+        (put.len(), &put),
+        (2, &deleted),
+        "an eviction takes out what the submission put in"
+    );
+    // Records of the newest commits take no longer key, and no family has such a number.
+    assert!(
+        put.iter()
+            .all(|key| key.len() == 16 && key.first().is_some_and(|first| *first >= 0x80))
+    );
+    Ok(())
+}
+
+#[test]
 fn a_row_is_as_it_was_when_names_could_be_closed() -> Tested {
     read_rows("v4/closed.hex", &samples::closed())
+}
+
+#[test]
+fn a_row_is_as_it_was_when_an_end_could_send_a_signal() -> Tested {
+    read_rows("v4/end_signals.hex", &samples::end_signals())
 }
 
 #[test]
@@ -38,9 +74,37 @@ fn a_row_is_as_it_was_when_time_outs_of_stages_got_a_kind() -> Tested {
 }
 
 #[test]
+fn a_row_is_as_it_was_when_stages_got_limits() -> Tested {
+    read_rows("v4/stage_limits.hex", &samples::stage_limits())
+}
+
+#[test]
+fn a_rate_is_as_it_was_when_rates_came() -> Tested {
+    let samples = samples::rates();
+    for (line, (name, record)) in compare("v4/rates.hex", &samples)?.iter().zip(&samples) {
+        match record {
+            Record::Limit(_, limit) => assert_eq!(format::limit(value(line)?)?, *limit, "{name}"),
+            Record::RateWindow(_, window) if window.is_empty() => assert_eq!(line.value, None, "{name}"),
+            Record::RateWindow(_, window) => assert_eq!(format::rate_window(value(line)?)?, **window, "{name}"),
+            Record::Audit(entry) => assert_eq!(format::audit(entry.number, value(line)?)?, **entry, "{name}"),
+            other => return Err(format!("{other:?} has no rate").into()),
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_history_entry_is_as_it_was_when_stages_got_limits() -> Tested {
+    read_history("v4/limited.hex", &samples::limited())
+}
+
+#[test]
 fn a_history_entry_is_as_it_was_when_it_got_a_note() -> Tested {
-    let samples = samples::notes();
-    for (line, (name, record)) in compare("v4/notes.hex", &samples)?.iter().zip(&samples) {
+    read_history("v4/notes.hex", &samples::notes())
+}
+
+fn read_history(golden: &str, samples: &[Sample]) -> Tested {
+    for (line, (name, record)) in compare(golden, samples)?.iter().zip(samples) {
         let Record::History(entry) = record else {
             return Err(format!("{name} is no entry").into());
         };

@@ -1,6 +1,6 @@
 //! Hostile input without a fuzzer: every target over its corpus and over bounded
 //! random changes of it, with little memory. A package of its own in this folder
-//! has the same targets for the fuzzer; docs/testing.md says how to run it.
+//! has the same targets for the fuzzer; docs/internals/testing.md says how to run it.
 
 mod directory;
 mod known;

@@ -1,6 +1,6 @@
 //! What threads share, in every order that the memory model allows: the same
 //! modules that run, built on loom. Each model says what must hold; a model that
-//! fails prints the order of events. docs/testing.md says how to run it.
+//! fails prints the order of events. docs/internals/testing.md says how to run it.
 
 mod sync {
     //! loom's, where the engine has the standard library's.

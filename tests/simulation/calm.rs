@@ -3,7 +3,7 @@
 
 use procession::testkit::{Run, Trouble};
 use procession::{
-    BypassAs, BypassScope, JoinPolicy, OperatorRequest, Pause, ProcedureId, Rule, WaitReason, WakeSource,
+    BypassAs, BypassScope, JoinPolicy, OperatorRequest, PauseScope, ProcedureId, Rule, WaitReason, WakeSource,
 };
 use procession_actors::journal::Space;
 use procession_kernel::{Deadlock, Kernel, Row};
@@ -72,7 +72,7 @@ impl Story {
     fn help(&mut self, run: &Run, requests: &mut Requests, kernel: &Kernel, row: &Row) -> bool {
         let id = row.id;
         if row.paused {
-            self.send(run, requests, Ask::Resume(Pause::One(id)), operator());
+            self.send(run, requests, Ask::Resume(PauseScope::One(id)), operator());
             return true;
         }
         if row.is_ended() {
@@ -88,7 +88,7 @@ impl Story {
                         // No signal reaches it any more.
                         told(executor.broadcast(&name, &1).await)
                     } else {
-                        told(executor.signal(id, &name, &1, None).await)
+                        told(executor.signal(id, &name, &1).await)
                     }
                 });
                 return true;
@@ -106,7 +106,7 @@ impl Story {
             Some(WaitReason::Backoff(attempts, _)) if *attempts > ATTEMPTS => {
                 Ask::Bypass(id, BypassScope::Family, BypassAs::Failed)
             }
-            Some(WaitReason::Poison | WaitReason::RepeatLimit) if !stopped => Ask::Resume(Pause::One(id)),
+            Some(WaitReason::Poison | WaitReason::RepeatLimit) if !stopped => Ask::Resume(PauseScope::One(id)),
             Some(_) | None => return false,
         };
         self.send(run, requests, ask, operator());

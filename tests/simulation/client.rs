@@ -211,7 +211,10 @@ pub(crate) fn submit(run: &Run, plan: Plan, kind: u64, key: Option<String>) -> P
 fn submit_as<P: Procedure>(run: &Run, procedure: P, key: Option<String>) -> Pin<Box<dyn Future<Output = Told>>> {
     let mut submission = run.executor.submit(procedure);
     if let Some(key) = &key {
-        submission = submission.key(key.clone());
+        submission = submission
+            .key(key.clone())
+            .label("key", key.as_str())
+            .label("client", "story");
     }
     let sent = submission.into_future();
     Box::pin(async move {

@@ -22,7 +22,9 @@ impl Story {
         if !self.is_damaged || !self.damages.percent(50) {
             return Ok(());
         }
-        let live = self.world.disk.dump(&Space::Live);
+        // Behind the families are labels.
+        let mut live = self.world.disk.dump(&Space::Live);
+        live.retain(|(key, _)| keys::parse_family(key).is_some());
         let Some((family, _)) = self.damages.pick(&live) else {
             return Ok(());
         };

@@ -240,7 +240,11 @@ impl Story {
         }
         self.log.push(format!("signal {name} to {id} {key:?}"));
         requests.add(format!("signal {name} to {id}"), async move {
-            told(executor.signal(id, name, &payload, key.as_deref()).await)
+            let signal = executor.signal(id, name, &payload);
+            told(match key {
+                Some(key) => signal.key(key).await,
+                None => signal.await,
+            })
         });
     }
 

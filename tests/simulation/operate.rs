@@ -6,7 +6,8 @@ use std::pin::Pin;
 
 use procession::testkit::Run;
 use procession::{
-    AskError, BypassAs, BypassScope, Executor, Kind, Operated, OperatorRequest, Pause, ProcedureId, Seq, WaitReason,
+    AskError, BypassAs, BypassScope, Executor, Kind, Operated, OperatorRequest, PauseScope, ProcedureId, Seq,
+    WaitReason,
 };
 
 use super::client::{Requests, operated};
@@ -17,8 +18,8 @@ use super::story::Story;
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
     Abort(ProcedureId),
-    Pause(Pause),
-    Resume(Pause),
+    Pause(PauseScope),
+    Resume(PauseScope),
     RetryNow(ProcedureId),
     Decide(ProcedureId, i64),
     Bypass(ProcedureId, BypassScope, BypassAs),
@@ -37,7 +38,7 @@ impl Ask {
     pub(crate) fn send(self, executor: Executor, by: OperatorRequest) -> Sent {
         Box::pin(async move {
             match self {
-                Self::Abort(id) => executor.abort_by(id, by).await,
+                Self::Abort(id) => executor.abort(id, by).await,
                 Self::Pause(what) => executor.pause(what, by).await,
                 Self::Resume(what) => executor.resume(what, by).await,
                 Self::RetryNow(id) => executor.retry_now(id, by).await,
@@ -145,11 +146,11 @@ impl Story {
         })
     }
 
-    fn pause(&mut self) -> Option<Pause> {
+    fn pause(&mut self) -> Option<PauseScope> {
         Some(match self.draw.below(8) {
-            0 => Pause::All,
-            1..3 => Pause::Kind(Kind::from(self.draw.pick(&["planned", "limited", "patient"])?)),
-            _ => Pause::One(self.anybody()?),
+            0 => PauseScope::All,
+            1..3 => PauseScope::Kind(Kind::from(self.draw.pick(&["planned", "limited", "patient"])?)),
+            _ => PauseScope::One(self.anybody()?),
         })
     }
 }

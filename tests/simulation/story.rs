@@ -3,8 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use procession::provider::Space;
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
 use procession::{Cause, OperatorRequest, Outcome, ProcedureId, ProcedureState, StartError, WaitReason};
+use procession_actors::testkit::labels::index_agrees;
 
 use super::client::{Known, Told};
 use super::draw::Draw;
@@ -157,6 +159,8 @@ impl Story {
         }
         self.lab.begin_life();
         self.no_clash()?;
+        let disk = &self.world.disk;
+        index_agrees(&disk.dump(&Space::Procedures), &disk.dump(&Space::Live))?;
         self.damage()
     }
 

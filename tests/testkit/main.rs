@@ -8,6 +8,7 @@ mod provision;
 mod replay;
 mod seeds;
 mod sound;
+mod statuses;
 
 /// Tests pass errors up; the harness prints them.
 type Tested = Result<(), Box<dyn std::error::Error>>;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use procession::provider::Clock;
 use procession::testkit::{FaultPlan, MemoryDisk, MemoryStore, TestClock, World};
-use procession::{Builder, Noop, Timestamp};
+use procession::{Builder, Executor, Noop, Timestamp};
 
 use crate::Tested;
 
@@ -40,10 +40,10 @@ fn a_world_goes_by_the_clock_that_it_was_made_with() -> Tested {
 #[test]
 fn a_store_of_ones_own_is_refused_in_a_world() -> Tested {
     let own = Arc::new(MemoryStore::open(&MemoryDisk::default(), FaultPlan::none())?);
-    let set_up = |builder| register(builder).store(own);
+    let set_up = |_| register(Executor::builder(own));
     let refused = World::new().run(FaultPlan::none(), set_up, async |_| Ok(()));
     let said = refused.err().ok_or("it was taken, and ignored")?.to_string();
-    assert!(said.contains("leave out Builder::store"), "{said}");
+    assert!(said.contains("set up the builder that you are given"), "{said}");
     Ok(())
 }
 

@@ -165,7 +165,7 @@ fn one_with_a_point_of_no_return() -> Tested {
 #[test]
 fn one_that_sleeps_for_a_day_and_waits_for_a_signal() -> Tested {
     let check = sound(Sort::Patient).client(async |_, run, id| {
-        match run.executor.signal(id, "go", &(), Some("once")).await {
+        match run.executor.signal(id, "go", &()).key("once").await {
             // It may have ended before a crash.
             Ok(_) | Err(procession::AskError::Finished { .. }) => Ok(()),
             Err(error) => Err(error.into()),

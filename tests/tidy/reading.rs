@@ -202,8 +202,9 @@ pub(crate) fn module_of<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
     (module != "lib").then_some(module)
 }
 
-/// The first block of Rust in a page.
-pub(crate) fn rust_block(page: &str) -> Option<&str> {
-    let (_, rest) = page.split_once("```rust\n")?;
-    rest.split_once("```").map(|(block, _)| block)
+/// A file as a page shows it: its blocks, with an empty line between them.
+pub(crate) fn shown_file(page: &str, file: &str) -> String {
+    let begin = format!("```rust title=\"{file}\"\n");
+    let blocks = page.split(&begin).skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.collect::<Vec<_>>().join("\n")
 }

@@ -389,6 +389,15 @@ pub(crate) fn wrong_metrics(page: &str, telemetry: &str) -> Vec<String> {
     wrong
 }
 
+/// Metrics in a page of alerts that the code does not name.
+pub(crate) fn wrong_alerts(page: &str, telemetry: &str) -> Vec<String> {
+    let names = page
+        .split(|character: char| !is_word(character))
+        .filter(|word| word.starts_with("procession_"));
+    let unknown = names.filter(|name| !telemetry.contains(&format!("\"{name}\"")));
+    unknown.map(|name| format!("nothing measures {name}")).collect()
+}
+
 /// What is logged and stands in one of the page and the code alone, or there with another level.
 pub(crate) fn wrong_log_events(page: &str, sources: &[Source]) -> Vec<String> {
     let shown: Vec<&str> = page

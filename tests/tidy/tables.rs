@@ -4,7 +4,8 @@
 /// Layers of the kernel. A module may use its own layer and those before it.
 pub(crate) const KERNEL: &[&[&str]] = &[
     &["id"],
-    &["lifecycle", "lock", "cause", "history", "fingerprint"],
+    &["limit", "rate_window", "rates"],
+    &["lifecycle", "lock", "cause", "history", "fingerprint", "label"],
     &["needs"],
     &["wait"],
     &["verb"],
@@ -41,6 +42,8 @@ pub(crate) const ACTORS: &[&[&str]] = &[
         "step",
         "stage_error",
         "signal",
+        "submit",
+        "submission_key",
         "context",
         "upgrade",
         "view",
@@ -87,7 +90,7 @@ pub(crate) const SUPERVISOR: &[&[&str]] = &[
 /// Layers of the facade.
 pub(crate) const FACADE: &[&[&str]] = &[
     &["handle", "executor", "bulk", "history", "provider"],
-    &["noop", "sequence", "definition"],
+    &["noop", "schedule", "sequence", "definition"],
     &["views"],
     &["filter"],
     &["dashboard", "testkit"],
@@ -96,7 +99,7 @@ pub(crate) const FACADE: &[&[&str]] = &[
 /// Layers of the command line. Its parts name each other from where they stand; the demo is under all of them.
 pub(crate) const PROGRAM: &[&[&str]] = &[
     &["demo"],
-    &["exit", "print"],
+    &["exit", "named", "print"],
     &[
         "act", "bench", "document", "import", "look", "place", "site", "source", "tail", "watch",
     ],
@@ -179,4 +182,4 @@ pub(crate) const SECTIONS: &[&str] = &["Added", "Changed", "Deprecated", "Remove
 pub(crate) const HEADINGS: &[&str] = &["## Context", "## Choice", "## Cost"];
 
 /// Lines of the README's example, at most.
-pub(crate) const EXAMPLE_LINES: usize = 50;
+pub(crate) const EXAMPLE_LINES: usize = 60;

@@ -17,6 +17,7 @@ use std::collections::BinaryHeap;
 use std::iter;
 
 use crate::id::{Claim, ClaimId, LimitKey, ProcedureId, Timestamp};
+use crate::limit::{Limit, Rate};
 use crate::lock::{LockMode, LockNeed, LockPath};
 pub(crate) use crate::needs::{Lacking, Needs};
 
@@ -40,7 +41,7 @@ mod sorted_deque;
 mod tree;
 
 use claim::Claims;
-use limit::{Limit, LimitTable};
+use limit::{LimitState, LimitTable};
 use nested::NestedIndex;
 use permit_queue::PermitQueues;
 use queue_position::QueuePosition;
@@ -87,10 +88,12 @@ pub enum Grant {
 pub struct LimitUse {
     /// The name of the limit.
     pub key: LimitKey,
-    /// The capacity; `None` is unlimited.
+    /// How many permits may be out at once; `None` is unlimited.
     pub limit: Option<u32>,
     /// Permits in use.
     pub used: u32,
+    /// How many may begin in a time, if it has a rate.
+    pub rate: Option<RateUse>,
     /// Waiting requests.
     pub waiting: usize,
     /// Requests that arrived while the limit had no permit for them and had to wait, since the value was created. No
@@ -101,6 +104,17 @@ pub struct LimitUse {
     /// Waiting procedures in the order of service, 100 at most, each with the start of its wait as far as it is known.
     /// Empty if names were not asked for, or if the limit is unlimited: its waiters then lack something else.
     pub waiters: Vec<(ProcedureId, Option<Timestamp>)>,
+}
+
+/// The current state of the rate of one limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateUse {
+    /// The rate.
+    pub rate: Rate,
+    /// Begins that count now.
+    pub begun: u32,
+    /// When the next may begin. `None` if it may begin now, or if the rate allows none at all.
+    pub free_at: Option<Timestamp>,
 }
 
 /// The current state of one limit, with the claims that hold its permits and the claims that wait for one.
@@ -195,10 +209,10 @@ pub struct Admissions {
 impl Admissions {
     /// Creates the value with these limits. All other limits are unlimited.
     #[must_use]
-    pub fn new(limits: impl IntoIterator<Item = (LimitKey, Option<u32>)>) -> Self {
+    pub fn new<L: Into<Limit>>(limits: impl IntoIterator<Item = (LimitKey, L)>) -> Self {
         let mut admissions = Self::default();
         for (key, limit) in limits {
-            admissions.limits.set(&key, limit, &admissions.claims);
+            admissions.limits.set(&key, limit.into(), &admissions.claims);
         }
         admissions
     }
@@ -212,14 +226,14 @@ impl Admissions {
     /// Returns the current state of every limit.
     #[must_use]
     pub fn usage(&self) -> Vec<LimitUse> {
-        self.limits.by_name().into_iter().map(Limit::usage).collect()
+        self.limits.by_name().into_iter().map(LimitState::usage).collect()
     }
 
     /// Returns the current state of every limit. Lists at most this many of the claims that hold its permits, and at
     /// most this many waiting claims.
     #[must_use]
     pub fn limit_details(&self, most: usize) -> Vec<LimitDetail> {
-        let crowd = |limit: &Limit| LimitDetail {
+        let crowd = |limit: &LimitState| LimitDetail {
             usage: limit.usage(),
             holders: limit.holders.iter().take(most).collect(),
             waiting: limit
@@ -235,7 +249,7 @@ impl Admissions {
     /// Returns the current state of one limit.
     #[must_use]
     pub fn usage_of(&self, key: &LimitKey) -> Option<LimitUse> {
-        self.limits.get(self.limits.find(key)?).map(Limit::usage)
+        self.limits.get(self.limits.find(key)?).map(LimitState::usage)
     }
 
     /// Returns the limits whose permits the claim holds or waits for.

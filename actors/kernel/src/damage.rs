@@ -73,6 +73,9 @@ pub fn check_rows(rows: &[impl Borrow<Row>]) -> Result<(), String> {
 fn check_row(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
     check_numbers(row)?;
     check_end(row)?;
+    row.labels
+        .check()
+        .map_err(|why| format!("its labels are impossible: {why}"))?;
     check_rounds(rows, row)?;
     check_graph(rows, row)?;
     match row.wake {

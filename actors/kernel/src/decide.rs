@@ -14,6 +14,7 @@ mod operate;
 mod pause;
 mod plan;
 mod question;
+mod rate;
 mod recover;
 mod repeat_limit;
 mod retention;
@@ -60,6 +61,7 @@ impl Kernel {
                 key,
             } => draft.broadcast(request, name, payload, key),
             Event::WaveDue(seq) => draft.wave_due(seq),
+            Event::Written(request, writes) => draft.written(request, writes),
             Event::Requested(request, verb, by, stored) => draft.requested(request, *verb, &by, stored),
             Event::Acknowledged(request, row) => draft.acknowledged(request, *row),
             Event::EvictionDue(doomed) => draft.eviction_due(doomed),

@@ -3,7 +3,9 @@
 use crate::audit::{AuditEntry, Changed};
 use crate::cause::{Cause, NotUndone};
 use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp};
+use crate::label::LabelError;
 use crate::lifecycle::ProcedureState;
+use crate::limit::Limit;
 use crate::needs::Needs;
 use crate::plan::Plan;
 use crate::row::{Mark, Round};
@@ -157,6 +159,8 @@ pub enum Refusal {
     BadKey(usize, usize),
     /// The name of a submission is too long: its characters and the limit.
     BadName(usize, usize),
+    /// The labels of a submission, or of a child in its list, are out of bounds.
+    BadLabels(LabelError),
     /// The payload or the signal is too large: its size and the limit.
     TooLarge(usize, usize),
     /// The batch has too many submissions: its size and the limit.
@@ -179,7 +183,8 @@ pub enum Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NotNow {
-    /// As many wait as may: signals for one procedure, broadcasts, subscribers, names that are closed.
+    /// As many are there as may be: signals for one procedure, broadcasts, subscribers, names that are closed,
+    /// keyspaces of user data.
     Full,
     /// The key stands for another request.
     KeyUsed,
@@ -252,8 +257,8 @@ pub enum AdmissionEffect {
     Cancel(ProcedureId),
     /// This procedure withdraws its request, and keeps exactly these permits and locks, whatever it was granted.
     Keep(ProcedureId, Needs),
-    /// The capacity of a limit has changed.
-    SetLimit(LimitKey, Option<u32>),
+    /// What a limit allows has changed.
+    SetLimit(LimitKey, Limit),
     /// The priority of a procedure has changed, and with it its position in the queues.
     SetPriority(ProcedureId, i16),
 }

@@ -7,11 +7,12 @@ use crate::history::HistoryEntry;
 use crate::id::{
     Blob, ClaimId, Epoch, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp, TraceParent,
 };
+use crate::label::Labels;
 use crate::needs::Lacking;
 use crate::record::{EvictedFamily, KeyEntry, UserWrite};
 use crate::row::{ChildPermits, GraphNode, Hold, JoinPolicy, NextStageNeeds, OnFailure, OnTimeout, Row};
 use crate::verb::Verb;
-use crate::wait::SentSignal;
+use crate::wait::{EndSignal, SentSignal};
 
 mod make;
 
@@ -34,8 +35,8 @@ pub struct Birth {
     pub limit: Option<LimitKey>,
     /// How long it holds its permits.
     pub hold: Hold,
-    /// For a child: the procedure whose permits it runs on.
-    pub permits: ChildPermits,
+    /// For a child: the procedure whose permits it runs on. `None` if nobody said; it then needs none.
+    pub permits: Option<ChildPermits>,
     /// `true` if it holds its locks for life, not only for the stage.
     pub locks_for_life: bool,
     /// What its code declares about its first stage.
@@ -52,8 +53,14 @@ pub struct Birth {
     pub detached: bool,
     /// For a child: its place in the graph of its list. Its gate names places of the list. For a root: its name.
     pub graph: Option<Box<GraphNode>>,
+    /// The labels of its own.
+    pub labels: Labels,
+    /// `true` if it also has the labels of the procedure that creates it, as they are then.
+    pub inherits_labels: bool,
     /// For a root: the children that it is born with.
     pub brood: Option<Box<Brood>>,
+    /// For a root: the signal that is sent once its family has ended.
+    pub end_signal: Option<Box<EndSignal>>,
 }
 
 /// The children that a root is born with. The root waits for them before its first stage runs.
@@ -177,8 +184,8 @@ pub struct StageEnded {
     pub upgraded: Option<Blob>,
     /// Writes of user data.
     pub writes: Vec<UserWrite>,
-    /// Families submitted through the context.
-    pub submitted: Vec<Birth>,
+    /// Families submitted through the context. A key that is known already submits nothing.
+    pub submitted: Vec<Submission>,
     /// Signals sent through the context.
     pub signals: Vec<SentSignal>,
     /// Children that the stage collected one by one.
@@ -292,6 +299,8 @@ pub enum Event {
         /// The sender's key.
         key: Option<Key>,
     },
+    /// A client writes user data in a commit of its own.
+    Written(RequestId, Vec<UserWrite>),
     /// More procedures that wait for the broadcast of this commit must be woken.
     WaveDue(Seq),
     /// An operator sends a request, with what the store holds about its target.

@@ -3,9 +3,10 @@
 
 use crate::families::arms;
 use crate::family::{Family, Scope, deadlines};
-use crate::id::{ProcedureId, Seq, Timestamp};
+use crate::id::{LimitKey, ProcedureId, Seq, Timestamp};
 use crate::kernel::Kernel;
 use crate::latch::{Latch, LatchState};
+use crate::limit::Limit;
 use crate::record::Record;
 use crate::row::Row;
 use crate::wait::{SignalEntry, WaitReason};
@@ -59,9 +60,11 @@ impl Kernel {
             }
             Record::User(write) => self.note_space(&write.space),
             Record::WakeFound(_) => self.found += 1,
-            Record::Limit(key, value) => {
-                self.limits.insert(key.clone(), *value);
+            Record::Limit(key, limit) => {
+                self.rates.set(key, *limit);
+                self.limits.insert(key.clone(), *limit);
             }
+            Record::RateWindow(key, window) => self.rates.put_window(key, window),
             Record::FamiliesReserved(below) => self.reserved = self.reserved.max(*below),
             Record::StackAsked(scope) => self.scope_put(*scope, Scope::Loading),
             Record::StackHeld(scope, stack, not_undone) => {
@@ -106,6 +109,7 @@ impl Kernel {
             Record::Draining => self.draining = true,
             Record::Payload(..)
             | Record::History(_)
+            | Record::Labelled(..)
             | Record::FinishedRow(_)
             | Record::Output(..)
             | Record::HistoryDropped(..)
@@ -120,6 +124,15 @@ impl Kernel {
     pub fn continue_from(&mut self, reserved: u64) {
         self.reserved = self.reserved.max(reserved);
         self.next_family = self.next_family.max(reserved);
+    }
+
+    /// Sets what limits allow that are not stored: those that the program sets when it starts.
+    pub fn set_limits(&mut self, limits: impl IntoIterator<Item = (LimitKey, Limit)>) {
+        for (key, limit) in limits {
+            if !self.limits.contains_key(&key) {
+                self.rates.set(&key, limit);
+            }
+        }
     }
 
     /// Continues the commit numbers, so that a revision names one commit of the store, whichever engine made it.

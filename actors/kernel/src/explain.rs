@@ -55,14 +55,14 @@ impl<S> WakeSource<S> {
 impl<S: fmt::Display> fmt::Display for WakeSource<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Stage(stage) => write!(f, "stage {stage} ends"),
-            Self::Undo(member, stage) => write!(f, "the undo of stage {stage} of {member} ends"),
-            Self::Timer(at) => write!(f, "timer {}", at.0),
-            Self::Event(name, Some(at)) => write!(f, "event {name}, or timer {} at the latest", at.0),
-            Self::Event(name, None) => write!(f, "event {name}"),
-            Self::Operator(reason) => write!(f, "an operator acts: {reason}"),
-            Self::Start => f.write_str("the next start"),
-            Self::Nothing => f.write_str("nothing: it goes on by itself"),
+            Self::Stage(stage) => write!(f, "once stage {stage} ends"),
+            Self::Undo(member, stage) => write!(f, "once the undo of stage {stage} of {member} ends"),
+            Self::Timer(at) => write!(f, "at {}", at.0),
+            Self::Event(name, Some(at)) => write!(f, "once event {name} arrives, or at {}", at.0),
+            Self::Event(name, None) => write!(f, "once event {name} arrives"),
+            Self::Operator(reason) => write!(f, "once an operator acts: {reason}"),
+            Self::Start => f.write_str("at the next start"),
+            Self::Nothing => f.write_str("on its own"),
         }
     }
 }

@@ -16,7 +16,7 @@ const HEX_LETTERS: usize = 8;
 /// Numbers joined by a single `.`, `,` or `:` count as one number.
 #[must_use]
 pub fn fingerprint(text: &str) -> u64 {
-    crate::id::fnv(folded(text).as_bytes())
+    crate::id::fnv([folded(text).as_bytes()])
 }
 
 fn folded(text: &str) -> String {

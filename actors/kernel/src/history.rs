@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Blob, Timestamp};
+use crate::id::{Blob, LimitKey, Timestamp};
 use crate::lock::LockNeed;
 
 /// How an executed stage or an undo ended. Append-only.
@@ -110,6 +110,9 @@ pub struct HistoryEntry {
     /// without this field ran under the locks that the member's row names by then.
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<Vec<LockNeed>>,
+    /// The limits of which the stage ran under a permit of its own. Its undo needs the same.
+    #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LimitKey>,
     /// What its code noted, encoded.
     #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Blob>,

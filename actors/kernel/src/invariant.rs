@@ -85,13 +85,18 @@ impl Family {
             row.state,
             ProcedureState::Success | ProcedureState::RolledBack | ProcedureState::Failed
         );
-        // A child that is being compensated takes its locks again.
+        // A child that is being compensated takes its locks again, and the permits of its stages.
         let compensated = row.parent.is_some() && self.scope_of(number).is_some();
-        let holds = row.holds || (!row.locked.is_empty() && !compensated);
+        let takes_again = !row.locked.is_empty() || row.stage_permits;
+        let holds = row.holds || (takes_again && !compensated);
         if row.is_ended() && (!ended_state || holds || row.in_flight.is_some() || row.wait.is_some()) {
             return broken("it has ended, but still holds or waits for something");
         }
         let stopping = self.scope_of(number).is_some();
+        let may_run = row.in_flight.is_some() || matches!(row.wait, Some(WaitReason::Queue | WaitReason::Suspect));
+        if row.stage_permits && (row.stage_limits.is_empty() || !(may_run || stopping)) {
+            return broken("it holds the permits of a stage that neither runs nor is about to");
+        }
         let idle = row.in_flight.is_none() && row.wait.is_none();
         if !row.is_ended() && idle && !stopping {
             return broken("nothing will ever move it");

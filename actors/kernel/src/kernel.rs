@@ -8,10 +8,12 @@ use crate::audit::AuditEntry;
 use crate::decision::{Commit, Decision};
 use crate::families::Families;
 use crate::id::{Epoch, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
+use crate::limit::Limit;
+use crate::rates::Rates;
 use crate::record::{KeyEntry, Record};
 use crate::retry::RetryPolicy;
 use crate::row::Row;
-use crate::wait::{Pause, WaitReason};
+use crate::wait::{PauseScope, WaitReason};
 use crate::waiters::Waiters;
 
 /// How much history a kind leaves.
@@ -215,12 +217,13 @@ pub struct Kernel {
     pub(crate) keys: BTreeMap<Key, KeyEntry>,
     /// Keyspaces of user data: the store's, and those that decided commits write to.
     pub(crate) spaces: BTreeSet<Key>,
-    pub(crate) limits: BTreeMap<LimitKey, Option<u32>>,
+    pub(crate) limits: BTreeMap<LimitKey, Limit>,
+    pub(crate) rates: Rates,
     pub(crate) draining: bool,
     pub(crate) in_flight: usize,
     pub(crate) late: u64,
     pub(crate) found: u64,
-    pub(crate) pauses: BTreeSet<Pause>,
+    pub(crate) pauses: BTreeSet<PauseScope>,
     pub(crate) audits: VecDeque<u64>,
     pub(crate) next_audit: u64,
     pub(crate) requests: BTreeMap<Key, AuditEntry>,
@@ -331,8 +334,14 @@ impl Kernel {
 
     /// Returns the capacities that were set at run time.
     #[must_use]
-    pub const fn limits(&self) -> &BTreeMap<LimitKey, Option<u32>> {
+    pub const fn limits(&self) -> &BTreeMap<LimitKey, Limit> {
         &self.limits
+    }
+
+    /// Returns the rates in force, and the begins that each still counts.
+    #[must_use]
+    pub const fn rates(&self) -> &Rates {
+        &self.rates
     }
 
     /// Returns the rules of the engine.
@@ -404,7 +413,7 @@ impl Kernel {
 
     /// Returns the pauses of kinds and of everything.
     #[must_use]
-    pub const fn pauses(&self) -> &BTreeSet<Pause> {
+    pub const fn pauses(&self) -> &BTreeSet<PauseScope> {
         &self.pauses
     }
 

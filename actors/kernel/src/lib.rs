@@ -32,12 +32,16 @@ mod id;
 mod intake;
 mod invariant;
 mod kernel;
+mod label;
 mod latch;
 mod lifecycle;
+mod limit;
 mod lock;
 mod needs;
 mod outstanding;
 mod plan;
+mod rate_window;
+mod rates;
 mod record;
 mod retry;
 mod row;
@@ -46,7 +50,9 @@ mod wait;
 mod waiters;
 mod waits;
 
-pub use admission::{Admissions, Blocker, Grant, LimitDetail, LimitUse, LockUse, MAX_OVERTAKES, Missing, Request};
+pub use admission::{
+    Admissions, Blocker, Grant, LimitDetail, LimitUse, LockUse, MAX_OVERTAKES, Missing, RateUse, Request,
+};
 pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest, StateSnapshot};
 pub use cause::{Cause, CauseKind, NotUndone};
 pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};
@@ -69,11 +75,15 @@ pub use id::{
 };
 pub use intake::RejectedFamily;
 pub use kernel::{Bounds, HistoryDetail, Kernel, KindRules, Rules, SIGNAL_KEYS};
+pub use label::{LABEL_BIT, LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX, Label, LabelError, Labels};
 pub use latch::{Join, Latch, LatchState};
 pub use lifecycle::ProcedureState;
+pub use limit::{Limit, Rate, SHORTEST_PERIOD};
 pub use lock::{LockMode, LockNeed, LockPath};
 pub use needs::{Lacking, Needs};
 pub use plan::{Executed, Freed, PLAN_NAMED, Plan, PlannedStage};
+pub use rate_window::RateWindow;
+pub use rates::Rates;
 pub use record::{EvictedFamily, KeyEntry, Record, UserWrite};
 pub use retry::{RETRY_AFTER_MAX, RetryPolicy};
 pub use row::{
@@ -81,6 +91,6 @@ pub use row::{
     OnFailure, OnTimeout, PayloadSizeNote, Round, Row,
 };
 pub use verb::{AbortAnswer, Act, BypassAs, BypassScope, RevealScope, UnknownVerb, Verb, VerbName};
-pub use wait::{Pause, Question, SentSignal, SignalEntry, WaitReason, Wake};
+pub use wait::{END_SIGNAL_MAX, EndSignal, PauseScope, Question, SentSignal, SignalEntry, WaitReason, Wake};
 pub use waiters::Broadcast;
 pub use waits::{Deadlock, Link, Need, WaitGraph, WaitNode, WaitingFor};

@@ -73,7 +73,7 @@ impl ProcedureState {
         }
     }
 
-    /// Returns the table of legal transitions as `docs/lifecycle.md` shows it.
+    /// Returns the table of legal transitions as `docs/reference/lifecycle.md` shows it.
     #[must_use]
     pub fn table() -> String {
         let mut table = String::from("| from \\ to |");

@@ -9,8 +9,11 @@ use crate::audit::AuditEntry;
 use crate::cause::NotUndone;
 use crate::history::HistoryEntry;
 use crate::id::{Blob, Epoch, EventName, Key, LimitKey, ProcedureId, Seq, Timestamp};
+use crate::label::Labels;
+use crate::limit::Limit;
+use crate::rate_window::RateWindow;
 use crate::row::Row;
-use crate::wait::{Pause, SignalEntry};
+use crate::wait::{PauseScope, SignalEntry};
 use crate::waiters::Broadcast;
 
 /// A write of user data, made in the commit of the stage that requested it.
@@ -61,6 +64,8 @@ pub struct EvictedFamily {
     pub history: u32,
     /// Its signals: member, name and number.
     pub signals: Vec<(u32, EventName, u32)>,
+    /// The digests of its members' labels, each once.
+    pub labels: Vec<u64>,
     /// The idempotency key of its root.
     pub key: Option<Key>,
     /// Until when that key is kept, if it outlives the rest.
@@ -90,6 +95,8 @@ pub enum Record {
     SignalDropped(ProcedureId, u32, EventName),
     /// What an idempotency key stands for.
     Key(Key, KeyEntry),
+    /// A member of a family has these labels, and no member had them before.
+    Labelled(u64, Labels),
     /// A family is live.
     FamilyBegan(u64),
     /// A family has ended; its result is evicted at the given instant.
@@ -109,11 +116,13 @@ pub enum Record {
     /// All waiters of the broadcast of that commit are woken.
     BroadcastOver(Seq),
     /// A pause begins or ends.
-    Pause(Pause, bool),
+    Pause(PauseScope, bool),
     /// A quarantined family was moved to the archive, as these bytes.
     Archived(u64, Blob),
-    /// The capacity of a limit; `None` is unlimited.
-    Limit(LimitKey, Option<u32>),
+    /// What a limit allows.
+    Limit(LimitKey, Limit),
+    /// The begins that count for the rate of a limit; none if the window is empty.
+    RateWindow(LimitKey, Box<RateWindow>),
     /// Family numbers below this one may have been assigned.
     FamiliesReserved(u64),
     /// An engine took the store; engines had died this often before.

@@ -5,6 +5,7 @@ mod graph;
 mod locks;
 mod make;
 mod payload_size;
+mod permits;
 
 pub use failure_streak::FailureStreak;
 pub use graph::{CHILD_NAME_MAX, Gate, GraphNode};
@@ -17,10 +18,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::cause::{Cause, NotUndone};
 use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp, TraceParent};
+use crate::label::Labels;
 use crate::lifecycle::ProcedureState;
 use crate::lock::LockNeed;
 use crate::needs::Needs;
-use crate::wait::{WaitReason, Wake};
+use crate::wait::{EndSignal, WaitReason, Wake};
 
 /// What becomes of a succeeded child when its family rolls back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -213,12 +215,22 @@ pub enum Mark {
 pub struct NextStageNeeds {
     /// Locks that it needs.
     pub locks: Vec<LockNeed>,
+    /// Limits of which it needs one permit each, while it runs. Those of the procedure itself are not counted again.
+    pub limits: Vec<LimitKey>,
     /// Its name, if it does not support rollback.
     pub next_is_no_return: Option<String>,
     /// Its name, if the kind limits how often one stage runs in a row.
     pub name: Option<String>,
     /// How long it is expected to take.
     pub expected: Option<Duration>,
+}
+
+impl NextStageNeeds {
+    /// Returns `true` if the stage needs neither locks nor permits of its own.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.locks.is_empty() && self.limits.is_empty()
+    }
 }
 
 /// Current row of a procedure, overwritten by each commit that touches the procedure.
@@ -289,6 +301,12 @@ pub struct Row {
     /// How long it holds its permits.
     #[serde(rename = "1", default, skip_serializing_if = "Hold::is_for_life")]
     pub hold: Hold,
+    /// Limits of which the next stage, or the next undo, needs one permit each while it runs.
+    #[serde(rename = "X", default, skip_serializing_if = "Vec::is_empty")]
+    pub stage_limits: Vec<LimitKey>,
+    /// It holds a permit of each of these.
+    #[serde(rename = "Y", default, skip_serializing_if = "std::ops::Not::not")]
+    pub stage_permits: bool,
     /// Locks needed by the next stage, or by the next undo.
     #[serde(rename = "2", default, skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<LockNeed>,
@@ -381,6 +399,12 @@ pub struct Row {
     /// The oldest entry that its family may still have, if its kind keeps only the newest; else 0.
     #[serde(rename = "N", default, skip_serializing_if = "is_zero")]
     pub history_from: u32,
+    /// The labels under which people find it; inherited ones are among them.
+    #[serde(rename = "T", default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+    /// For a root: the signal that is sent once its family has ended.
+    #[serde(rename = "O", default, skip_serializing_if = "Option::is_none")]
+    pub end_signal: Option<Box<EndSignal>>,
     /// Idempotency key of its submission.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
@@ -443,14 +467,14 @@ impl Row {
     /// Returns `true` if it holds everything that its next stage needs.
     #[must_use]
     pub fn is_admitted(&self) -> bool {
-        (self.holds || self.limits.is_empty()) && self.has_locks()
+        (self.holds || self.limits.is_empty()) && self.has_stage_permits() && self.has_locks()
     }
 
     /// Returns the permits and locks that it holds.
     #[must_use]
     pub fn held(&self) -> Needs {
         Needs {
-            limits: if self.holds { self.limits.clone() } else { Vec::new() },
+            limits: self.held_limits(),
             locks: self.locked.clone(),
         }
     }

@@ -8,7 +8,8 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::id::{Blob, EventName, LimitKey, ProcedureId};
-use crate::wait::Pause;
+use crate::limit::Limit;
+use crate::wait::PauseScope;
 
 /// The members of a family that end with a bypassed procedure. Append-only: the short names are stored on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,10 +66,10 @@ pub enum Verb {
     Abort(ProcedureId),
     /// Start no more stages and undos of what it names.
     #[serde(rename = "p")]
-    Pause(Pause),
+    Pause(PauseScope),
     /// Resume what was paused by an operator, as poison, or for running one stage too often.
     #[serde(rename = "r")]
-    Resume(Pause),
+    Resume(PauseScope),
     /// End a backoff, or the rest of a procedure that waits for an operator. Failed attempts stay counted.
     #[serde(rename = "n")]
     RetryNow(ProcedureId),
@@ -87,9 +88,9 @@ pub enum Verb {
     /// Change the priority of a procedure, and its place in the queues.
     #[serde(rename = "i")]
     SetPriority(ProcedureId, i16),
-    /// Set the capacity of a limit; `None` is unlimited.
+    /// Set what a limit allows.
     #[serde(rename = "l")]
-    SetLimit(LimitKey, Option<u32>),
+    SetLimit(LimitKey, Limit),
     /// Put a quarantined family into the archive, and free what it holds.
     #[serde(rename = "d")]
     Discharge(u64),
@@ -245,8 +246,8 @@ impl Verb {
     pub const fn target(&self) -> Option<ProcedureId> {
         match self {
             Self::Abort(id)
-            | Self::Pause(Pause::One(id))
-            | Self::Resume(Pause::One(id))
+            | Self::Pause(PauseScope::One(id))
+            | Self::Resume(PauseScope::One(id))
             | Self::RetryNow(id)
             | Self::Bypass(id, ..)
             | Self::RetryUndo(id)
@@ -331,8 +332,8 @@ impl fmt::Display for Verb {
             Self::SkipUndo(id) => write!(f, "skip the undo of {id}"),
             Self::OverrideResult(id, output) => write!(f, "override the result of {id} by {} bytes", output.len()),
             Self::SetPriority(id, priority) => write!(f, "set the priority of {id} to {priority}"),
-            Self::SetLimit(key, Some(limit)) => write!(f, "set the limit {key} to {limit}"),
-            Self::SetLimit(key, None) => write!(f, "lift the limit {key}"),
+            Self::SetLimit(key, Limit::UNLIMITED) => write!(f, "lift the limit {key}"),
+            Self::SetLimit(key, limit) => write!(f, "set the limit {key} to {limit}"),
             Self::Discharge(family) => write!(f, "discharge the family {family}"),
             Self::AuditReveal(id, RevealScope::Values) => write!(f, "reveal the values of {id}"),
             Self::AuditReveal(id, RevealScope::Family) => write!(f, "export the family of {id}"),
@@ -417,10 +418,10 @@ impl Act {
 
     /// Returns what the act paused. An import may have paused its root.
     #[must_use]
-    pub fn paused(&self) -> Option<Pause> {
+    pub fn paused(&self) -> Option<PauseScope> {
         match self {
             Self::Operate(Verb::Pause(what)) => Some(what.clone()),
-            Self::Import(family) => Some(Pause::One(ProcedureId::root(*family))),
+            Self::Import(family) => Some(PauseScope::One(ProcedureId::root(*family))),
             Self::Operate(_) | Self::Broadcast(_) => None,
         }
     }
@@ -452,11 +453,11 @@ impl Act {
     }
 }
 
-fn paused_in(words: &str) -> Option<Pause> {
+fn paused_in(words: &str) -> Option<PauseScope> {
     match words.strip_prefix("the kind ") {
-        Some(kind) => Some(Pause::Kind(kind.into())),
-        None if words == "everything" => Some(Pause::All),
-        None => words.parse().ok().map(Pause::One),
+        Some(kind) => Some(PauseScope::Kind(kind.into())),
+        None if words == "everything" => Some(PauseScope::All),
+        None => words.parse().ok().map(PauseScope::One),
     }
 }
 
@@ -498,9 +499,9 @@ mod tests {
         let id = ProcedureId::new(7, 2);
         let acts = [
             Act::Operate(Verb::Abort(id)),
-            Act::Operate(Verb::Pause(Pause::One(id))),
-            Act::Operate(Verb::Pause(Pause::Kind("a kind of its own".into()))),
-            Act::Operate(Verb::Pause(Pause::All)),
+            Act::Operate(Verb::Pause(PauseScope::One(id))),
+            Act::Operate(Verb::Pause(PauseScope::Kind("a kind of its own".into()))),
+            Act::Operate(Verb::Pause(PauseScope::All)),
             Act::Import(7),
         ];
         for act in acts {

@@ -144,7 +144,7 @@ impl WaitReason {
     }
 }
 
-impl fmt::Display for Pause {
+impl fmt::Display for PauseScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::One(id) => write!(f, "{id}"),
@@ -165,7 +165,7 @@ impl From<Lacking> for WaitReason {
 
 /// What an operator pauses or resumes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Pause {
+pub enum PauseScope {
     /// This procedure and all its descendants.
     #[serde(rename = "o")]
     One(crate::id::ProcedureId),
@@ -180,7 +180,7 @@ pub enum Pause {
 impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Width => f.write_str("held back by its parent's width"),
+            Self::Width => f.write_str("waits for a slot among its parent's children"),
             Self::Permit(key) => write!(f, "waits for a permit of {key}"),
             Self::Children => f.write_str("waits for its children"),
             Self::Timer(_) => f.write_str("sleeps"),
@@ -279,6 +279,33 @@ pub struct SentSignal {
     pub key: Option<Key>,
     /// `true` if later signals of this name must be refused.
     pub last: bool,
+}
+
+/// The signal that a family sends once it has ended, whatever its end. It is a notice and nothing more: a receiver that
+/// has ended, or takes no more signals, is not told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndSignal {
+    /// The receiver.
+    #[serde(rename = "i")]
+    pub to: ProcedureId,
+    /// Name of the event.
+    #[serde(rename = "n")]
+    pub name: EventName,
+    /// The payload.
+    #[serde(rename = "p", default, skip_serializing_if = "Blob::is_empty")]
+    pub payload: Blob,
+}
+
+/// Most bytes of the name and the payload of an [`EndSignal`]. They are part of the row, which is written with every
+/// stage.
+pub const END_SIGNAL_MAX: usize = 256;
+
+impl EndSignal {
+    /// Returns the size that counts against [`END_SIGNAL_MAX`].
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.name.as_str().len() + self.payload.len()
+    }
 }
 
 pub(crate) fn is_false(flag: &bool) -> bool {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use procession_kernel::{
     AdmissionEffect, Birth, Blob, CauseKind, ClaimId, Effect, Epoch, Event, HistoryEntry, InFlight, Kernel, Kind,
-    LockNeed, OperatorRequest, Pause, ProcedureId, ProcedureState, RETRY_AFTER_MAX, RequestId, RetryPolicy, Row,
+    LockNeed, OperatorRequest, PauseScope, ProcedureId, ProcedureState, RETRY_AFTER_MAX, RequestId, RetryPolicy, Row,
     StageEnded, StageOutcome, StageTask, StoredTarget, Timestamp, UndoEnded, Verb, WaitReason, check_rows,
 };
 use shell::{KIND, ROOT, Shell};
@@ -163,10 +163,10 @@ fn without_a_delay_it_waits_where_it_may_not_run() {
     assert_eq!(waits(&drained), Some(WaitReason::Queue));
 
     let mut paused = begun();
-    operate(&mut paused, Verb::Pause(Pause::One(ROOT)));
+    operate(&mut paused, Verb::Pause(PauseScope::One(ROOT)));
     assert_eq!(told(&ended(&mut paused, ROOT, 0, after(Duration::ZERO))), []);
     assert_eq!(waits(&paused), Some(WaitReason::Paused));
-    let effects = operate(&mut paused, Verb::Resume(Pause::One(ROOT)));
+    let effects = operate(&mut paused, Verb::Resume(PauseScope::One(ROOT)));
     assert_eq!(told(&effects), [(ROOT, 2, 0)]);
 }
 

@@ -148,7 +148,7 @@ fn a_stage_submits_a_family_with_its_children() {
     let mut shell = Shell::new(of_kind(KIND));
     let run = row(&shell, 0).in_flight.expect("it is out").run;
     let report = StageEnded {
-        submitted: vec![with(vec![of_kind("leaf"), after(&[0])], None)],
+        submitted: vec![with(vec![of_kind("leaf"), after(&[0])], None).into()],
         ..StageEnded::new(ROOT, run, Epoch(1), Timestamp(1), StageOutcome::Next(Blob::default()))
     };
     shell.feed(1, Event::StageEnded(Box::new(report)));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use procession_kernel::{
     Birth, Blob, Commit, Effect, Epoch, Event, EventName, JoinPolicy, Kernel, Kind, KindRules, NextStageNeeds,
-    OperatorRequest, Pause, ProcedureId, ProcedureState, Receipt, RequestId, Rules, SentSignal, StageEnded,
+    OperatorRequest, PauseScope, ProcedureId, ProcedureState, Receipt, RequestId, Rules, SentSignal, StageEnded,
     StageOutcome, StoredTarget, Timestamp, Verb, WaitReason,
 };
 
@@ -81,7 +81,7 @@ fn is_resumed(kernel: &mut Kernel) {
     let by = OperatorRequest::new("ann", "the fault is gone");
     let resume = Event::Requested(
         RequestId(2),
-        Box::new(Verb::Resume(Pause::One(ROOT))),
+        Box::new(Verb::Resume(PauseScope::One(ROOT))),
         Box::new(by),
         StoredTarget::None,
     );

@@ -30,7 +30,7 @@ fn busy(shell: &Shell, outcome: StageOutcome) -> StageEnded {
             key: vec![1],
             value: None,
         }],
-        submitted: vec![birth()],
+        submitted: vec![birth().into()],
         ..StageEnded::new(ROOT, run, shell.kernel.epoch(), Timestamp(5), outcome)
     }
 }

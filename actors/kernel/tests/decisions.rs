@@ -7,7 +7,7 @@
 
 use procession_kernel::{
     Answer, Birth, Blob, Commit, Decision, DispatchEffect, Effect, Epoch, Event, Kernel, Kind, KindRules,
-    LifecycleEffect, NAMED_MAX, NUMBER_MAX, Pause, ProcedureId, ProcedureState, Receipt, Record, Refusal,
+    LifecycleEffect, NAMED_MAX, NUMBER_MAX, PauseScope, ProcedureId, ProcedureState, Receipt, Record, Refusal,
     RequestEffect, RequestId, Rules, Seq, StageEnded, StageOutcome, StageTask, StoredTarget, Timestamp, Verb,
     WaitReason,
 };
@@ -248,7 +248,7 @@ fn near_the_last_number_nothing_new_is_taken_and_what_runs_goes_on() {
     assert_eq!(settle(&mut kernel, decision), [refused]);
     let pause = Event::Requested(
         RequestId(2),
-        Box::new(Verb::Pause(Pause::All)),
+        Box::new(Verb::Pause(PauseScope::All)),
         Box::default(),
         StoredTarget::None,
     );

@@ -6,7 +6,7 @@ use procession_kernel::ProcedureState;
 
 #[test]
 fn the_printed_table_equals_the_documented_one() -> Result<(), Box<dyn std::error::Error>> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lifecycle.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/lifecycle.md");
     let page = std::fs::read_to_string(page)?;
     let (_, behind) = page
         .split_once("<!-- table -->")
@@ -18,7 +18,7 @@ fn the_printed_table_equals_the_documented_one() -> Result<(), Box<dyn std::erro
     assert_eq!(
         shown.trim(),
         printed,
-        "put this between the markers of docs/lifecycle.md:\n{printed}"
+        "put this between the markers of docs/reference/lifecycle.md:\n{printed}"
     );
     Ok(())
 }

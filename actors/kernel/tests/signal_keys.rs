@@ -11,7 +11,7 @@
 mod shell;
 
 use procession_kernel::{
-    Answer, Birth, Blob, Bounds, Effect, Epoch, Event, EventName, Key, Kind, OperatorRequest, Pause, ProcedureId,
+    Answer, Birth, Blob, Bounds, Effect, Epoch, Event, EventName, Key, Kind, OperatorRequest, PauseScope, ProcedureId,
     Refusal, RequestEffect, RequestId, SIGNAL_KEYS, SentSignal, StageEnded, StageOutcome, StoredTarget, Timestamp,
     Verb, WaitReason,
 };
@@ -200,7 +200,7 @@ fn an_empty_key_is_refused() {
     let refused = Answer::Refused(Refusal::BadKey(0, Bounds::default().name));
     assert_eq!(send(&mut shell, "go", b"1", Some("")), refused);
     assert_eq!(send_by(&mut shell, "go", b"1", ""), refused);
-    let pause = Verb::Pause(Pause::One(ProcedureId::root(1)));
+    let pause = Verb::Pause(PauseScope::One(ProcedureId::root(1)));
     let by = OperatorRequest::new("ann", "why").key("");
     let paused = shell.feed(
         1,

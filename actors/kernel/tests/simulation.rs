@@ -45,9 +45,10 @@ mod shell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use draw::{STAGE_LIMITS_EVERY, STAGE_LIMITS_FROM};
 use play::Play;
 
-/// Seeds of every plain run, from 1 on.
+/// Seeds of every plain run, from 1 on, and again as many whose stages name limits.
 const FIXED: u64 = 200;
 /// Seeds that have found a fault: a grant of the stage that one waited for before its undo needed other locks, a
 /// bypass that left locks of a compensated child behind, one of a part whose undo was out, which the rollback above it
@@ -155,7 +156,8 @@ fn a_kernel_survives_random_histories() {
 }
 
 fn fixed_and_fresh() -> Result<(), String> {
-    let waits = all((1..=FIXED).chain(FOUND))?;
+    let with_stage_limits = (STAGE_LIMITS_FROM..).step_by(STAGE_LIMITS_EVERY as usize);
+    let waits = all((1..=FIXED).chain(FOUND).chain(with_stage_limits.take(FIXED as usize)))?;
     if !waits.iter().map(String::as_str).eq(WAITS) {
         return Err(format!("the histories cover only {waits:?}"));
     }

@@ -1,4 +1,5 @@
-//! What one stage writes of its users' own data is bounded: more fails the stage, and leaves nothing.
+//! What one stage writes of its users' own data is bounded: more fails the stage, and leaves nothing. A caller's writes
+//! have the same bounds, and a commit of their own.
 
 #![expect(clippy::expect_used, reason = "a test names what it expects, and fails on all else")]
 
@@ -6,7 +7,8 @@
 mod shell;
 
 use procession_kernel::{
-    Birth, Blob, CauseKind, Epoch, Event, Key, Kind, ProcedureState, StageEnded, StageOutcome, Timestamp, UserWrite,
+    Answer, Birth, Blob, CauseKind, Effect, Epoch, Event, Key, Kind, NotNow, ProcedureState, Refusal, RequestEffect,
+    RequestId, StageEnded, StageOutcome, Timestamp, UserWrite,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -99,4 +101,69 @@ fn keyspaces_of_earlier_commits_count_and_may_be_written_again() {
     assert!(goes_on(&spaces(256, &[0, 255])));
     let text = refused(&spaces(256, &[0, 256]));
     assert!(text.contains("257") && text.contains("max_keyspaces"), "{text}");
+}
+
+/// A caller writes one key of 1 byte in each of these keyspaces. Returns the answer, and how many writes were recorded.
+fn write_to(shell: &mut Shell, spaces: &[usize]) -> (Answer, usize) {
+    let writes = spaces.iter().map(|space| UserWrite {
+        space: Key::from(format!("space-{space}")),
+        key: vec![1],
+        value: Some(vec![7]),
+    });
+    written(shell, writes.collect())
+}
+
+fn written(shell: &mut Shell, writes: Vec<UserWrite>) -> (Answer, usize) {
+    let request = RequestId(9);
+    let event = Event::Written(request, writes);
+    let decision = shell.kernel.decide(Timestamp(1), event.clone());
+    let recorded = decision.durable().count();
+    let effects = shell.feed(1, event);
+    let mut replies = effects.into_iter().filter_map(|effect| {
+        if let Effect::Requests(RequestEffect::Reply(to, answer)) = effect {
+            return Some((to, answer));
+        }
+        None
+    });
+    let answer = replies.find_map(|(to, answer)| (to == request).then_some(answer));
+    (answer.expect("every caller is answered"), recorded)
+}
+
+#[test]
+fn a_caller_writes_in_a_commit_of_its_own() {
+    let mut shell = Shell::empty(Epoch(1));
+    let before = shell.kernel.seq();
+    assert_eq!(write_to(&mut shell, &[1, 2]), (Answer::Done, 2));
+    assert!(shell.kernel.seq() > before);
+}
+
+#[test]
+fn a_callers_writes_have_the_bounds_of_a_stage() {
+    let write = |size: usize| UserWrite {
+        space: Key::from("rows"),
+        key: vec![1],
+        value: Some(vec![7; size]),
+    };
+    let mut shell = Shell::empty(Epoch(1));
+    let too_many = written(&mut shell, vec![write(1); 10_001]);
+    assert_eq!(too_many, (Answer::Refused(Refusal::BatchTooLarge(10_001, 10_000)), 0));
+    let limit: usize = 32 << 20;
+    let too_large = written(&mut shell, vec![write(limit)]);
+    assert_eq!(too_large, (Answer::Refused(Refusal::TooLarge(limit + 1, limit)), 0));
+
+    assert_eq!(write_to(&mut shell, &Vec::from_iter(0..256)).0, Answer::Done);
+    assert_eq!(write_to(&mut shell, &[255]), (Answer::Done, 1));
+    let (answer, recorded) = write_to(&mut shell, &[256]);
+    let is_full =
+        matches!(&answer, Answer::Refused(Refusal::NotNow(NotNow::Full, text)) if text.contains("max_keyspaces"));
+    assert!(is_full && recorded == 0, "{answer:?}");
+}
+
+#[test]
+fn a_drain_refuses_a_callers_writes() {
+    let mut shell = Shell::empty(Epoch(1));
+    shell.feed(0, Event::DrainBegan);
+    let (answer, recorded) = write_to(&mut shell, &[1]);
+    let is_refused = matches!(answer, Answer::Refused(Refusal::NotNow(NotNow::Draining, _)));
+    assert!(is_refused && recorded == 0, "{answer:?}");
 }

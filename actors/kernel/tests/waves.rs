@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use procession_kernel::{
     Answer, Birth, Blob, Commit, Decision, Effect, Epoch, Event, EventName, Kernel, Kind, KindRules, OperatorRequest,
-    Pause, ProcedureId, Receipt, Record, RequestEffect, RequestId, Rules, SentSignal, Seq, StageEnded, StageOutcome,
-    StoredTarget, Timestamp, Verb, WaitReason, Wake,
+    PauseScope, ProcedureId, Receipt, Record, RequestEffect, RequestId, Rules, SentSignal, Seq, StageEnded,
+    StageOutcome, StoredTarget, Timestamp, Verb, WaitReason, Wake,
 };
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
@@ -277,7 +277,7 @@ fn an_abort_a_pause_and_a_drain_within_it() -> Tested {
         )
     };
     engine.feed(ask(Verb::Abort(ids[0])))?;
-    engine.feed(ask(Verb::Pause(Pause::One(ids[1]))))?;
+    engine.feed(ask(Verb::Pause(PauseScope::One(ids[1]))))?;
     let woken = engine.all_chunks()?.concat();
     assert_eq!(woken, ids[1..], "who fails runs no more");
     let wait = |engine: &Engine| engine.kernel.row(ids[1]).and_then(|row| row.wait.clone());

@@ -9,6 +9,7 @@ use super::{Call, CallContext, Host};
 use crate::error::CodecError;
 use crate::procedure::Procedure;
 use crate::signal::SendSignal;
+use crate::submit::Submit;
 
 /// What a stage or an undo of one kind may use while it runs: the kind's environment, and everything of a
 /// [`CallContext`].
@@ -74,6 +75,15 @@ impl<P: Procedure> StageContext<'_, P> {
     /// [`CodecError`] if the value cannot be encoded.
     pub fn submit<Q: Procedure>(&mut self, procedure: &Q) -> Result<(), CodecError> {
         self.context.submit(procedure)
+    }
+
+    /// See [`CallContext::submit_message`].
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the procedure cannot be submitted here.
+    pub fn submit_message(&mut self, submit: Submit) -> Result<(), CodecError> {
+        self.context.submit_message(submit)
     }
 
     /// See [`CallContext::send_signal`].

@@ -2,6 +2,7 @@
 
 use super::batch::Write;
 use super::keys::Space;
+use crate::error::CodecError;
 
 /// The largest keys, values and batches of a store, in bytes. The engine checks them before anything becomes part of
 /// a commit, because a commit that the store refuses stops the engine.
@@ -28,6 +29,23 @@ impl StoreBounds {
     #[must_use]
     pub fn admits_key(&self, key: &[u8]) -> bool {
         (1..=self.key).contains(&key.len())
+    }
+
+    /// Checks that user data can be stored under this name and key.
+    pub(crate) fn check_user(&self, space: &str, key: &[u8]) -> Result<(), CodecError> {
+        if self.admits_space(space) && self.admits_key(key) {
+            return Ok(());
+        }
+        Err(CodecError {
+            what: "the value cannot be stored under this name and key",
+            why: format!(
+                "the name has {} bytes of 1 to {}, the key {} of 1 to {}",
+                space.len(),
+                self.space_name,
+                key.len(),
+                self.key
+            ),
+        })
     }
 
     /// Returns why the store would refuse this write, or `None` if the store takes it.

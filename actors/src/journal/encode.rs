@@ -1,6 +1,6 @@
 //! Converts records to writes: the only place that knows which record is stored under which key.
 
-use procession_kernel::{Blob, Epoch, EvictedFamily, Pause, ProcedureId, Record, Seq, SignalEntry};
+use procession_kernel::{Blob, Epoch, EvictedFamily, PauseScope, ProcedureId, Record, Seq, SignalEntry};
 use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
@@ -24,6 +24,8 @@ pub(crate) const META_PAUSE: &[u8] = b"pause/";
 pub(crate) const META_BROADCAST: &[u8] = b"broadcast/";
 /// Prefix of capacities that were set at run time.
 pub(crate) const META_LIMIT: &[u8] = b"limit/";
+/// Prefix of the keys of rates; the name of the limit follows.
+pub(crate) const META_RATE: &[u8] = b"rate/";
 
 /// Value of `META_STARTED`.
 #[derive(Serialize, Deserialize)]
@@ -115,6 +117,11 @@ pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError
                 codec::encode_into(bytes, entry)
             })?;
         }
+        Record::Labelled(family, labels) => {
+            for label in labels {
+                batch.put(Space::Live, &keys::label(label.digest(), *family), &[]);
+            }
+        }
         Record::FamilyBegan(family) => batch.put(Space::Live, &keys::family(*family), &[]),
         Record::FamilyEnded(family, due) => {
             batch.delete(Space::Live, &keys::family(*family));
@@ -153,6 +160,14 @@ pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError
         Record::Limit(key, value) => {
             let key = limit_key(key.as_str());
             batch.put_with(Space::Meta, &key, |bytes| codec::encode_into(bytes, value))?;
+        }
+        Record::RateWindow(key, window) => {
+            let key = rate_key(key.as_str());
+            if window.is_empty() {
+                batch.delete(Space::Meta, &key);
+            } else {
+                batch.put_with(Space::Meta, &key, |bytes| codec::encode_into(bytes, window))?;
+            }
         }
         Record::FamiliesReserved(below) => batch.put(Space::Meta, META_FAMILIES, &below.to_be_bytes()),
         Record::Started(epoch, deaths) => {
@@ -194,21 +209,27 @@ fn limit_key(name: &str) -> Vec<u8> {
     key
 }
 
+fn rate_key(name: &str) -> Vec<u8> {
+    let mut key = META_RATE.to_vec();
+    key.extend_from_slice(name.as_bytes());
+    key
+}
+
 fn broadcast_key(seq: Seq) -> Vec<u8> {
     let mut key = META_BROADCAST.to_vec();
     key.extend_from_slice(&seq.0.to_be_bytes());
     key
 }
 
-fn pause_key(what: &Pause) -> Vec<u8> {
+fn pause_key(what: &PauseScope) -> Vec<u8> {
     let mut key = META_PAUSE.to_vec();
     match what {
-        Pause::All => key.push(b'*'),
-        Pause::Kind(kind) => {
+        PauseScope::All => key.push(b'*'),
+        PauseScope::Kind(kind) => {
             key.extend_from_slice(b"kind/");
             key.extend_from_slice(kind.as_str().as_bytes());
         }
-        Pause::One(id) => key.extend_from_slice(&keys::procedure(*id)),
+        PauseScope::One(id) => key.extend_from_slice(&keys::procedure(*id)),
     }
     key
 }
@@ -228,6 +249,9 @@ fn evict(batch: &mut Batch, doomed: &EvictedFamily) {
     for (member, name, number) in &doomed.signals {
         let id = ProcedureId::new(doomed.family, *member);
         batch.delete(Space::Signals, &keys::signal(id, *number, name.as_str()));
+    }
+    for digest in &doomed.labels {
+        batch.delete(Space::Live, &keys::label(*digest, doomed.family));
     }
     for (space, key) in &doomed.raw {
         if let Some(space) = Space::ENGINE.into_iter().find(|known| known.name() == *space) {

@@ -1,7 +1,7 @@
 //! The layout of keys. Numbers are big-endian, so that byte order is numeric order and a family is one contiguous
 //! range.
 
-use procession_kernel::{Key, ProcedureId, Timestamp};
+use procession_kernel::{Key, LABEL_BIT, ProcedureId, Timestamp};
 
 /// A keyspace of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,7 +16,8 @@ pub enum Space {
     Signals,
     /// idempotency key → the procedure for which it stands.
     Keys,
-    /// root → nothing; present while the family is live.
+    /// root → nothing; present while the family is live. Behind these, digest of a label · root → nothing; present as
+    /// long as the family is stored.
     Live,
     /// due time · root → nothing; the order of eviction.
     Finished,
@@ -125,6 +126,22 @@ pub fn family(family: u64) -> [u8; 8] {
     family.to_be_bytes()
 }
 
+/// Returns the key in `live` under which a label's digest leads to a family. No longer key than this passes through
+/// the records of the newest commits.
+#[must_use]
+pub fn label(digest: u64, family: u64) -> [u8; 16] {
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&(digest | LABEL_BIT).to_be_bytes());
+    key[8..].copy_from_slice(&family.to_be_bytes());
+    key
+}
+
+/// Returns the first key of the label index, which is the end of the families in `live`.
+#[must_use]
+pub fn first_label() -> [u8; 8] {
+    LABEL_BIT.to_be_bytes()
+}
+
 /// Returns the key of a family in `finished`.
 #[must_use]
 pub fn finished(due: Timestamp, family: u64) -> [u8; 16] {
@@ -138,6 +155,14 @@ pub fn finished(due: Timestamp, family: u64) -> [u8; 16] {
 #[must_use]
 pub fn parse_family(key: &[u8]) -> Option<u64> {
     key.try_into().ok().map(u64::from_be_bytes)
+}
+
+/// Parses a key of the label index: the digest and the family.
+#[must_use]
+pub fn parse_label(key: &[u8]) -> Option<(u64, u64)> {
+    let (digest, family) = key.split_first_chunk()?;
+    let digest = u64::from_be_bytes(*digest);
+    (digest & LABEL_BIT != 0).then_some((digest, parse_family(family)?))
 }
 
 /// Parses the key of a row or a history entry.

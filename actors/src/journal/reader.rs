@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use procession_kernel::{AuditEntry, HistoryEntry, Key, ProcedureId, Row, settle_standing};
+use procession_kernel::{AuditEntry, HistoryEntry, Key, KeyEntry, ProcedureId, Row, settle_standing};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
@@ -181,6 +181,16 @@ impl Reader {
     pub(crate) async fn row(&self, id: ProcedureId) -> Result<Option<Row>, ReadError> {
         let bytes = self.get(Space::Procedures, keys::procedure(id).to_vec()).await?;
         Ok(bytes.map(|bytes| decode_row(id, &bytes)).transpose()?)
+    }
+
+    /// Reads what an idempotency key stands for.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store or the entry cannot be read, or the engine has stopped.
+    pub async fn key_entry(&self, key: &[u8]) -> Result<Option<KeyEntry>, ReadError> {
+        let bytes = self.get(Space::Keys, key.to_vec()).await?;
+        Ok(bytes.map(|bytes| codec::decode(&bytes)).transpose()?)
     }
 
     /// Reads a row and one of its payloads in one call of the store.

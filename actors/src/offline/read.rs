@@ -5,7 +5,7 @@ use procession_kernel::{Epoch, HistoryEntry, ProcedureId, Seq};
 use super::Offline;
 use crate::error::AskError;
 use crate::journal::DiskRoom;
-use crate::view::{FamilyScope, Mailbox, Page, SignalSummary, Status};
+use crate::view::{FamilyScope, KeyedProcedure, Mailbox, Page, SignalSummary, Status};
 
 impl Offline {
     /// Lists up to 1,000 procedures in `scope` that `admits` accepts, by id, starting after a cursor. After 100,000
@@ -31,6 +31,16 @@ impl Offline {
     /// [`AskError::Read`] if the store or the row cannot be read.
     pub async fn status(&self, id: ProcedureId) -> Result<Option<Status>, AskError> {
         self.committed.status(id).await
+    }
+
+    /// Reads what was submitted with an idempotency key. Returns `None` if nothing was, or if the key has been
+    /// forgotten.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if the store, the key or the row cannot be read.
+    pub async fn find(&self, key: &str) -> Result<Option<KeyedProcedure>, AskError> {
+        self.committed.find(key).await
     }
 
     /// Reads the family of a procedure, by member. The list is empty if the journal does not know it.

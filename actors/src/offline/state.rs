@@ -49,6 +49,10 @@ impl Offline {
         let kernel = loaded.kernel;
         let limits = kernel.limits().iter().map(|(key, limit)| (key.clone(), *limit));
         let mut admissions = Admissions::new(limits);
+        admissions.move_to(now);
+        for (key, window) in kernel.rates().windows() {
+            admissions.restore_window(key, window.clone());
+        }
         let mut claims = Claims::new(Vec::new());
         let mut requests = AdmissionRequests {
             kernel: &kernel,

@@ -11,6 +11,7 @@ use crate::journal::layout::USER_SPACE_PREFIX;
 use crate::journal::reader::decode_row;
 use crate::journal::store::Scan;
 use crate::journal::{Space, codec, keys};
+use crate::read::labels::LabelTally;
 
 /// Entries per read. A value may have megabytes.
 const PAGE: usize = 256;
@@ -52,9 +53,12 @@ impl Offline {
         let (bytes, damages) = self.tables.verify_tables();
         verified.bytes = bytes;
         damages.into_iter().for_each(|damage| verified.add(damage));
+        let mut labels = Some(LabelTally::default());
         for space in self.all_spaces().await? {
-            self.verify_space(&space, &mut verified).await;
+            self.verify_space(&space, &mut verified, &mut labels).await;
         }
+        let difference = labels.and_then(|labels| labels.difference());
+        difference.into_iter().for_each(|damage| verified.add(damage));
         Ok(verified)
     }
 
@@ -67,7 +71,8 @@ impl Offline {
         Ok(Space::ENGINE.into_iter().chain(user).collect())
     }
 
-    async fn verify_space(&self, space: &Space, verified: &mut Verified) {
+    /// Nothing is said about the index of labels once an entry of either side cannot be read.
+    async fn verify_space(&self, space: &Space, verified: &mut Verified, labels: &mut Option<LabelTally>) {
         let mut from = Vec::new();
         loop {
             let scan = Scan {
@@ -79,11 +84,17 @@ impl Offline {
             let page = match self.reader.scan(scan).await {
                 Ok(page) => page,
                 // The next entry cannot be located, so the rest of this keyspace is skipped.
-                Err(error) => return verified.add(error.to_string()),
+                Err(error) => {
+                    labels.take();
+                    return verified.add(error.to_string());
+                }
             };
             verified.entries += page.len() as u64;
             for (key, value) in &page {
-                if let Err(why) = decode(space, key, value) {
+                if let Err(why) = decode(space, key, value, labels.as_mut()) {
+                    if matches!(space, Space::Procedures | Space::Live) {
+                        labels.take();
+                    }
                     verified.add(format!("keyspace \"{}\", {}: {why}", space.name(), describe(key)));
                 }
             }
@@ -104,7 +115,7 @@ fn describe(key: &[u8]) -> String {
     }
 }
 
-fn decode(space: &Space, key: &[u8], value: &[u8]) -> Result<(), CodecError> {
+fn decode(space: &Space, key: &[u8], value: &[u8], labels: Option<&mut LabelTally>) -> Result<(), CodecError> {
     let wanted = |is_known: bool| {
         is_known.then_some(()).ok_or_else(|| CodecError {
             what: "its key cannot be read",
@@ -113,7 +124,11 @@ fn decode(space: &Space, key: &[u8], value: &[u8]) -> Result<(), CodecError> {
     };
     match space {
         Space::Procedures => match keys::parse_procedure(key) {
-            Some(id) => decode_row(id, value).map(drop),
+            Some(id) => {
+                let row = decode_row(id, value)?;
+                labels.into_iter().for_each(|labels| labels.add_row(&row));
+                Ok(())
+            }
             None => wanted(false),
         },
         Space::History => {
@@ -127,7 +142,13 @@ fn decode(space: &Space, key: &[u8], value: &[u8]) -> Result<(), CodecError> {
         Space::Keys => codec::decode::<KeyEntry>(value).map(drop),
         Space::Audit => codec::decode::<AuditEntry>(value).map(drop),
         Space::Archive => FamilyExport::from_bytes(value).map(drop),
-        Space::Live => wanted(keys::parse_family(key).is_some()),
+        Space::Live => match keys::parse_label(key) {
+            Some((digest, family)) => {
+                labels.into_iter().for_each(|labels| labels.add_entry(digest, family));
+                Ok(())
+            }
+            None => wanted(keys::parse_family(key).is_some()),
+        },
         Space::Finished => wanted(keys::parse_finished(key).is_some()),
         Space::Payloads => wanted(keys::parse_procedure(key).is_some()),
         Space::User(_) => codec::decode_user::<IgnoredAny>(value).map(drop),

@@ -9,16 +9,19 @@ mod tests;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use procession_kernel::{ProcedureId, Row};
+use procession_kernel::{KeyEntry, Label, ProcedureId, Row};
 
-use crate::error::StoreError;
+use super::labels::{LabelledFamilies, NextFamily};
+use crate::error::{ReadError, StoreError};
 use crate::journal::reader::decode_row;
 use crate::journal::store::{Entries, Scan};
-use crate::journal::{READ_OVER, Reader, Space, keys};
+use crate::journal::{READ_OVER, Reader, Space, codec, keys};
 use crate::view::{FamilyScope, Page, Status};
 
 /// The maximum number of rows in one page, and of keys that are read at once.
 pub(crate) const PAGE_MAX: usize = 1_000;
+/// The number of labelled families that are looked up before their rows are read.
+const FAMILIES_AT_ONCE: usize = 256;
 /// The number of rows after which a request stops, and reports that it did.
 const SCAN_MAX: usize = 100_000;
 
@@ -30,7 +33,7 @@ pub(super) async fn page(
     cursor: Option<ProcedureId>,
     limit: usize,
     show: impl FnMut(&Row) -> Option<Status>,
-) -> Result<Page, StoreError> {
+) -> Result<Page, ReadError> {
     let mut filling = Filling {
         reader,
         limit: limit.clamp(1, PAGE_MAX),
@@ -48,6 +51,10 @@ pub(super) async fn page(
         FamilyScope::All => filling.range(from, None, |_| true).await?,
         FamilyScope::Families(families) => filling.families(from, families).await?,
         FamilyScope::Live => filling.live(from).await?,
+        FamilyScope::Labelled(labels) if labels.is_empty() => filling.range(from, None, |_| true).await?,
+        FamilyScope::Labelled(labels) => filling.labelled(from, labels).await?,
+        FamilyScope::KeyPrefix { prefix, live } => filling.keyed(from, prefix, *live).await?,
+        FamilyScope::Key(key) => filling.submitted_with(from, key).await?,
     };
     let next = filled.break_value();
     Ok(Page { next, ..filling.page })
@@ -68,7 +75,9 @@ impl<F: FnMut(&Row) -> Option<Status>> Filling<'_, F> {
     async fn live(&mut self, from: ProcedureId) -> Result<Filled, StoreError> {
         let mut begin = keys::family(from.family).to_vec();
         loop {
-            let entries = self.read(Space::Live, begin, None).await?;
+            let entries = self
+                .read(Space::Live, begin, Some(keys::first_label().to_vec()))
+                .await?;
             let numbers = entries.iter().filter_map(|(key, _)| keys::parse_family(key));
             let filled = self.families(from, &numbers.collect()).await?;
             match after(&entries) {
@@ -76,6 +85,84 @@ impl<F: FnMut(&Row) -> Option<Status>> Filling<'_, F> {
                 Some(_) | None => return Ok(filled),
             }
         }
+    }
+
+    /// Reads the families that the index has under all of these labels, some at a time.
+    async fn labelled(&mut self, from: ProcedureId, labels: &[Label]) -> Result<Filled, StoreError> {
+        let mut index = LabelledFamilies::new(self.reader, labels);
+        let mut begin = from;
+        loop {
+            let mut some = BTreeSet::new();
+            let mut next = index.next(begin.family).await?;
+            while let NextFamily::Found(family) = next {
+                if some.len() == FAMILIES_AT_ONCE {
+                    break;
+                }
+                some.insert(family);
+                next = match family.checked_add(1) {
+                    Some(from) => index.next(from).await?,
+                    None => NextFamily::None,
+                };
+            }
+            let filled = self.families(begin, &some).await?;
+            match next {
+                NextFamily::Found(family) if filled.is_continue() => begin = ProcedureId::root(family),
+                NextFamily::Later(family) if filled.is_continue() => {
+                    self.page.truncated = true;
+                    return Ok(ControlFlow::Break(begin.max(ProcedureId::root(family))));
+                }
+                NextFamily::Found(_) | NextFamily::Later(_) | NextFamily::None => return Ok(filled),
+            }
+        }
+    }
+
+    /// Reads the families whose keys begin so. Keys are not in the order of families, so each page looks at all of
+    /// these keys, and keeps the first families behind its cursor.
+    async fn keyed(&mut self, from: ProcedureId, prefix: &str, live: bool) -> Result<Filled, ReadError> {
+        let mut begin = from;
+        loop {
+            let Some(some) = self.first_with_key(begin.family, prefix).await? else {
+                return Ok(match live {
+                    true => self.live(begin).await?,
+                    false => self.range(begin, None, |_| true).await?,
+                });
+            };
+            let filled = self.families(begin, &some).await?;
+            let last = some.last().filter(|_| some.len() == PAGE_MAX && filled.is_continue());
+            match last.and_then(|last| last.checked_add(1)) {
+                Some(next) => begin = ProcedureId::root(next),
+                None => return Ok(filled),
+            }
+        }
+    }
+
+    /// Returns the first families from this number on whose keys begin so. Returns `None` if too many keys do.
+    async fn first_with_key(&self, from: u64, prefix: &str) -> Result<Option<BTreeSet<u64>>, ReadError> {
+        let prefix = prefix.as_bytes();
+        let entries = self.reader.scan_up_to(Space::Keys, prefix, SCAN_MAX + 1).await?;
+        if entries.len() > SCAN_MAX {
+            return Ok(None);
+        }
+        let mut first = BTreeSet::new();
+        for (_, value) in entries {
+            // A damaged entry hides its own family alone; verifying the journal names it.
+            let Ok(KeyEntry { id, .. }) = codec::decode(&value) else {
+                continue;
+            };
+            if id.family >= from {
+                first.insert(id.family);
+                if first.len() > PAGE_MAX {
+                    first.pop_last();
+                }
+            }
+        }
+        Ok(Some(first))
+    }
+
+    async fn submitted_with(&mut self, from: ProcedureId, key: &str) -> Result<Filled, ReadError> {
+        let entry = self.reader.key_entry(key.as_bytes()).await?;
+        let family = entry.map(|entry| entry.id.family).into_iter().collect();
+        Ok(self.families(from, &family).await?)
     }
 
     /// Reads families that lie near each other as one range: a read for each would cost more.

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 
 use actix::MailboxError;
 use procession_kernel::{
-    Admission as Admitted, AdmissionEffect, Binding, Birth, Claim, ClaimId, Grant, Hold, Kernel, Lacking, LimitKey,
-    LockNeed, Needs, Plan, ProcedureId, Request, Row, StageEnded, StageOutcome, Submission,
+    Admission as Admitted, AdmissionEffect, Binding, Birth, Claim, ClaimId, Grant, Hold, Kernel, Lacking, Limit,
+    LimitKey, LockNeed, Needs, Plan, ProcedureId, Request, Row, StageEnded, StageOutcome, Submission,
 };
 
 use crate::limiter::{Acquire, Acquired, Answer, Change, Exchange, Limiter, Restore, Simulate, Simulated};
@@ -39,6 +39,8 @@ pub(super) enum BirthPlace {
 #[derive(Default)]
 pub(super) struct Demand {
     acquire: Acquire,
+    /// The procedure's own limits, whose permits are requested again together with the needs of the next stage.
+    own: Vec<LimitKey>,
 }
 
 impl Demand {
@@ -53,7 +55,7 @@ pub(super) struct PendingDemand {
     /// The claims of procedures that the decision is to create.
     births: Vec<ClaimId>,
     exchange: Option<(Claim, ProcedureId)>,
-    /// The limits whose permits are requested again together with the locks of the next stage.
+    /// The procedure's own limits, whose permits are requested again together with the needs of the next stage.
     limits: Option<Vec<LimitKey>>,
 }
 
@@ -147,7 +149,8 @@ impl<A> Admission<A> {
         demand: &mut Demand,
     ) {
         let limits = self.claims.limits_of(birth, !matches!(place, BirthPlace::Root));
-        if limits.is_empty() && birth.next_needs.locks.is_empty() {
+        self.claims.retain_limited(&mut birth.next_needs.limits);
+        if limits.is_empty() && birth.next_needs.is_empty() {
             return;
         }
         birth.admission.limits.clone_from(&limits);
@@ -157,6 +160,7 @@ impl<A> Admission<A> {
         let claim = self.claims.new_claim();
         birth.admission.asked = Some(claim);
         let kind = LimitKey::new(birth.kind.as_str());
+        let limits = joined(limits, &birth.next_needs.limits);
         demand.acquire.requests.push(Request {
             claim: Claim::first(claim),
             kind: limits.contains(&kind).then_some(kind),
@@ -178,16 +182,14 @@ impl<A> Admission<A> {
             return demand;
         }
         for submission in submissions {
-            let key = submission.key.as_ref();
-            let is_repeat = submission.known.is_some() || key.is_some_and(|asked| kernel.key(&asked.key).is_some());
-            if !is_repeat {
+            if !is_repeat(kernel, submission) {
                 self.demand_of_root(kernel, &mut submission.birth, &mut demand);
             }
         }
         demand
     }
 
-    /// Collects what a stage's report needs: for births, and for the locks of the next stage.
+    /// Collects what a stage's report needs: for births, and for the locks and permits of the next stage.
     pub(super) fn demand_of_report(&mut self, kernel: &Kernel, report: &mut StageEnded) -> Demand {
         let mut demand = Demand::default();
         let parent = report.id;
@@ -198,8 +200,10 @@ impl<A> Admission<A> {
             width = *most as usize;
         }
         let mut children = 0;
-        for birth in &mut report.submitted {
-            self.demand_of_root(kernel, detached(birth), &mut demand);
+        for submission in &mut report.submitted {
+            if !is_repeat(kernel, submission) {
+                self.demand_of_root(kernel, detached(&mut submission.birth), &mut demand);
+            }
         }
         for birth in listed(report) {
             if birth.detached {
@@ -217,18 +221,23 @@ impl<A> Admission<A> {
                 children += usize::from(!is_gated);
             }
         }
-        demand.acquire.exchange = self.exchange(kernel, report);
+        self.claims.retain_limited(&mut report.next_needs.limits);
+        if let Some((exchange, own)) = self.exchange(kernel, report) {
+            demand.acquire.exchange = Some(exchange);
+            demand.own = own;
+        }
         demand
     }
 
-    /// Returns the exchange of locks of a procedure whose next stage needs locks and would run at once.
+    /// Returns the exchange of locks and permits of a procedure whose next stage needs some and would run at once, with
+    /// those of its own limits that are part of it.
     ///
     /// No decision can make the procedure ask while the exchange is under way: its stage counts as running until the
     /// report is decided. So the answer is part of the report and is never stale. Only a grant that the limiter makes
     /// later can be stale.
-    fn exchange(&mut self, kernel: &Kernel, report: &StageEnded) -> Option<Exchange> {
+    fn exchange(&mut self, kernel: &Kernel, report: &StageEnded) -> Option<(Exchange, Vec<LimitKey>)> {
         let next = matches!(report.outcome, StageOutcome::Next(_)) && report.children.is_empty();
-        if !next || report.next_needs.locks.is_empty() || !kernel.goes_on(report.id, report.run) {
+        if !next || report.next_needs.is_empty() || !kernel.goes_on(report.id, report.run) {
             return None;
         }
         let row = kernel.row(report.id)?;
@@ -240,7 +249,7 @@ impl<A> Admission<A> {
                 .filter(|need| !row.locked.contains(need))
                 .cloned()
                 .collect();
-            if more.is_empty() {
+            if more.is_empty() && report.next_needs.limits.is_empty() {
                 return None;
             }
             (Vec::new(), more)
@@ -255,16 +264,26 @@ impl<A> Admission<A> {
         };
         let kind = LimitKey::new(row.kind.as_str());
         let (id, priority) = (row.id, row.priority);
-        Some(Exchange {
-            gives: needs(limits.clone(), gives),
+        // The permits of the stage that has ended go back, even if the next stage needs one of the same limit: others
+        // have their turn between two stages.
+        let given = if row.stage_permits {
+            row.stage_limits.as_slice()
+        } else {
+            &[]
+        };
+        let given = joined(limits.clone(), given);
+        let asked = joined(limits.clone(), &report.next_needs.limits);
+        let exchange = Exchange {
+            gives: needs(given, gives),
             asks: Request {
                 claim: self.claims.renew(id),
-                kind: limits.contains(&kind).then_some(kind),
-                needs: needs(limits, locks),
+                kind: asked.contains(&kind).then_some(kind),
+                needs: needs(asked, locks),
                 priority,
                 within: within_above(kernel, &self.claims, id),
             },
-        })
+        };
+        Some((exchange, limits))
     }
 
     /// Asks the limiter. [`admit_births`] or [`admit_report`] takes the answer; [`Self::settle`] handles its
@@ -277,12 +296,12 @@ impl<A> Admission<A> {
         PendingDemand,
         impl Future<Output = Result<Acquired, MailboxError>> + use<A>,
     ) {
-        let Demand { acquire } = demand;
+        let Demand { acquire, own } = demand;
         let exchange = acquire.exchange.as_ref();
         let pending = PendingDemand {
             births: acquire.requests.iter().map(|request| request.claim.id).collect(),
             exchange: exchange.map(|exchange| exchange.asks.claim).zip(of),
-            limits: exchange.map(|exchange| exchange.asks.needs.limits.clone()),
+            limits: exchange.map(|_| own),
         };
         (pending, self.limiter.ask(acquire))
     }
@@ -326,8 +345,8 @@ impl<A> Admission<A> {
         self.claims.accept(grant)
     }
 
-    /// Requests everything that a procedure lacks for its next stage; for an undo, its locks alone. Returns `None` if
-    /// no request is sent: a later decision makes the procedure ask again, or it no longer waits.
+    /// Requests everything that a procedure lacks for its next stage or undo. Returns `None` if no request is sent: a
+    /// later decision makes the procedure ask again, or it no longer waits.
     pub(super) fn request(
         &mut self,
         kernel: &Kernel,
@@ -473,10 +492,10 @@ impl<A> Admission<A> {
         }
     }
 
-    /// Sets the capacity of a limit.
-    fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) {
+    /// Sets what a limit allows.
+    fn set_limit(&mut self, key: LimitKey, limit: Limit) {
         self.claims.limited(&key);
-        self.limiter.tell(Change::Capacity(key, limit));
+        self.limiter.tell(Change::Limit(key, limit));
     }
 }
 
@@ -514,7 +533,7 @@ fn births_of(report: &mut StageEnded) -> impl Iterator<Item = &mut Birth> {
     report
         .submitted
         .iter_mut()
-        .flat_map(Birth::asking)
+        .flat_map(|submission| submission.birth.asking())
         .chain(spawned.iter_mut())
         .chain(report.children.iter_mut())
 }
@@ -528,9 +547,21 @@ fn listed(report: &mut StageEnded) -> impl Iterator<Item = &mut Birth> {
     spawned.iter_mut().chain(report.children.iter_mut())
 }
 
+/// Returns `true` if the submission repeats a key, so that it creates no procedure.
+fn is_repeat(kernel: &Kernel, submission: &Submission) -> bool {
+    let key = submission.key.as_ref();
+    submission.known.is_some() || key.is_some_and(|asked| kernel.key(&asked.key).is_some())
+}
+
 fn detached(birth: &mut Birth) -> &mut Birth {
     birth.detached = true;
     birth
+}
+
+/// Returns these limits and more. A limit may occur twice; the limiter counts a claim once.
+fn joined(mut limits: Vec<LimitKey>, more: &[LimitKey]) -> Vec<LimitKey> {
+    limits.extend(more.iter().cloned());
+    limits
 }
 
 const fn needs(limits: Vec<LimitKey>, locks: Vec<LockNeed>) -> Needs {

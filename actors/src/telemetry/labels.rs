@@ -96,7 +96,7 @@ pub(super) const RULES: [&str; 18] = [
     "size",
 ];
 
-pub(super) const REFUSALS: [&str; 14] = [
+pub(super) const REFUSALS: [&str; 15] = [
     "busy",
     "unknown_kind",
     "key_conflict",
@@ -111,6 +111,7 @@ pub(super) const REFUSALS: [&str; 14] = [
     "key_unread",
     "bad_children",
     "bad_name",
+    "bad_labels",
 ];
 
 /// Returns the index of a refusal; `None` for errors that the sender detects before sending.
@@ -124,6 +125,7 @@ pub(super) const fn refusal_place(error: &SubmitError) -> Option<usize> {
         SubmitError::BatchTooLarge { .. } => Some(5),
         SubmitError::BadChildren { .. } => Some(12),
         SubmitError::BadName { .. } => Some(13),
+        SubmitError::BadLabels(_) => Some(14),
         SubmitError::Draining => Some(6),
         SubmitError::JournalFailed(_) => Some(7),
         SubmitError::Stopped => Some(8),

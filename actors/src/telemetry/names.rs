@@ -1,4 +1,4 @@
-//! The table of metrics in `docs/metrics.md`; a test compares the two.
+//! The table of metrics in `docs/reference/metrics.md`; a test compares the two.
 
 use metrics::{Counter, Gauge, Histogram, Label, Unit};
 
@@ -62,7 +62,7 @@ metrics! {
     LIMITER_USED, "procession_limiter_used", Gauge, ["limit"], Count,
         "permits in use";
     LIMITER_LIMIT, "procession_limiter_limit", Gauge, ["limit"], Count,
-        "capacity; infinite for a limit that was lifted";
+        "capacity; infinite for a limit that was lifted or is a rate alone";
     LIMITER_WAITING, "procession_limiter_waiting", Gauge, ["limit"], Count,
         "requests that wait for a permit";
     LOCK_WAITERS, "procession_lock_waiters", Gauge, [], Count,

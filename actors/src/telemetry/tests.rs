@@ -42,7 +42,7 @@ fn row(metric: &Metric) -> String {
 
 #[test]
 fn the_page_shows_every_metric_as_it_is() {
-    let page = include_str!("../../../docs/metrics.md");
+    let page = include_str!("../../../docs/reference/metrics.md");
     let shown: Vec<&str> = page.lines().filter(|line| line.starts_with("| `procession_")).collect();
     let wanted: Vec<String> = ALL.iter().map(row).collect();
     assert_eq!(shown, wanted, "the page is to have these rows:\n{}", wanted.join("\n"));

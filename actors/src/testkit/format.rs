@@ -2,7 +2,8 @@
 //! values.
 
 use procession_kernel::{
-    AuditEntry, Blob, Broadcast, Epoch, HistoryEntry, KeyEntry, Pause, ProcedureId, Record, Row, SignalEntry,
+    AuditEntry, Blob, Broadcast, Epoch, HistoryEntry, KeyEntry, Limit, PauseScope, ProcedureId, RateWindow, Record,
+    Row, SignalEntry,
 };
 
 use crate::error::CodecError;
@@ -94,7 +95,7 @@ pub fn audit(number: u64, bytes: &[u8]) -> Result<AuditEntry, CodecError> {
 /// # Errors
 ///
 /// [`CodecError`] if this release cannot.
-pub fn pause(bytes: &[u8]) -> Result<Pause, CodecError> {
+pub fn pause(bytes: &[u8]) -> Result<PauseScope, CodecError> {
     codec::decode(bytes)
 }
 
@@ -116,11 +117,20 @@ pub fn started(bytes: &[u8]) -> Result<(Epoch, u32), CodecError> {
     codec::decode(bytes).map(|Started { epoch, deaths }| (epoch, deaths))
 }
 
-/// Decodes a capacity.
+/// Decodes what a limit allows.
 ///
 /// # Errors
 ///
 /// [`CodecError`] if this release cannot.
-pub fn limit(bytes: &[u8]) -> Result<Option<u32>, CodecError> {
+pub fn limit(bytes: &[u8]) -> Result<Limit, CodecError> {
+    codec::decode(bytes)
+}
+
+/// Decodes the begins that count for the rate of a limit.
+///
+/// # Errors
+///
+/// [`CodecError`] if this release cannot.
+pub fn rate_window(bytes: &[u8]) -> Result<RateWindow, CodecError> {
     codec::decode(bytes)
 }

@@ -83,7 +83,7 @@ pub struct ChainEnd {
     pub since: Timestamp,
 }
 
-/// A condition that a health check reports. `docs/operations.md` says what to do about each.
+/// A condition that a health check reports. `docs/reference/operations.md` says what to do about each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Rule {

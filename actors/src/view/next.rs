@@ -43,6 +43,7 @@ fn rolls_back(row: &Row) -> String {
         Some(WaitReason::Backoff(_, at)) => format!("its undo is retried at {at}"),
         Some(WaitReason::RollbackFailed) => "nothing, until an operator retries or skips its undo".to_owned(),
         Some(WaitReason::Lock(path)) => format!("its rollback continues when the lock {path} is free"),
+        Some(WaitReason::Permit(limit)) => format!("its rollback continues when a permit of {limit} is free"),
         Some(WaitReason::Paused) => "its rollback continues when an operator resumes it".to_owned(),
         Some(WaitReason::Suspect) => "its stage, which is in doubt, runs alone; then it is rolled back".to_owned(),
         Some(WaitReason::Quarantined) => {
@@ -52,7 +53,6 @@ fn rolls_back(row: &Row) -> String {
         None
         | Some(
             WaitReason::Width
-            | WaitReason::Permit(_)
             | WaitReason::Children
             | WaitReason::Timer(_)
             | WaitReason::Event(..)
@@ -72,24 +72,24 @@ fn goes_on(row: &Row) -> String {
     };
     match wait {
         WaitReason::Timer(at) | WaitReason::Backoff(_, at) => format!("{stage} runs at {at}"),
-        WaitReason::Event(name, Some(at)) => format!("{stage} runs when {name} arrives, at the latest at {at}"),
-        WaitReason::Event(name, None) => format!("{stage} runs when {name} arrives"),
+        WaitReason::Event(name, Some(at)) => format!("{stage} runs once {name} arrives, at the latest at {at}"),
+        WaitReason::Event(name, None) => format!("{stage} runs once {name} arrives"),
         WaitReason::Decision(question) => match question.until {
-            Some(at) => format!("{stage} runs when somebody decides, at the latest at {at}"),
-            None => format!("{stage} runs when somebody decides"),
+            Some(at) => format!("{stage} runs once somebody decides, at the latest at {at}"),
+            None => format!("{stage} runs once somebody decides"),
         },
         // The procedure has returned `Done`, and added children with it.
-        WaitReason::Children if row.output.is_some() => "it succeeds when its children have ended".to_owned(),
-        WaitReason::Children => format!("{stage} runs when its children let it"),
-        WaitReason::Width => format!("{stage} runs when one of its siblings has ended"),
-        WaitReason::Permit(limit) => format!("{stage} runs when a permit of {limit} is free, and its turn has come"),
-        WaitReason::Lock(path) => format!("{stage} runs when the lock {path} is free, and its turn has come"),
+        WaitReason::Children if row.output.is_some() => "it succeeds once its children have ended".to_owned(),
+        WaitReason::Children => format!("{stage} runs once its children finish"),
+        WaitReason::Width => format!("{stage} runs once one of its siblings has ended"),
+        WaitReason::Permit(limit) => format!("{stage} runs once a permit of {limit} is free and its turn has come"),
+        WaitReason::Lock(path) => format!("{stage} runs once the lock {path} is free and its turn has come"),
         WaitReason::Queue => format!("{stage} runs at the next start"),
-        WaitReason::Suspect => format!("{stage} runs alone, when the suspect before it has reported"),
+        WaitReason::Suspect => format!("{stage} runs alone, once the suspect before it has reported"),
         WaitReason::Paused | WaitReason::Poison | WaitReason::RepeatLimit => {
-            format!("{stage} runs when an operator resumes it")
+            format!("{stage} runs once an operator resumes it")
         }
-        WaitReason::Gate => format!("{stage} runs when the siblings before it let it"),
+        WaitReason::Gate => format!("{stage} runs once its gate opens"),
         WaitReason::RollbackFailed | WaitReason::Quarantined => QUARANTINED.to_owned(),
     }
 }

@@ -78,6 +78,7 @@ impl Outcome {
             VerbName::RetryNow => "is tried again",
             VerbName::Bypass => "has ended, by you",
             VerbName::Decide => "has its answer",
+            VerbName::Signal => "is asked for a run",
             VerbName::Abort => self.met().unwrap_or("is aborted"),
             // The command line does not offer these.
             VerbName::RetryUndo
@@ -88,7 +89,6 @@ impl Outcome {
             | VerbName::Discharge
             | VerbName::Reveal
             | VerbName::Export
-            | VerbName::Signal
             | VerbName::Acknowledge
             | VerbName::Drain => verb.as_str(),
         };
@@ -130,7 +130,7 @@ fn lead_to(plan: &PlanView) {
         print::line(&format!("lets {} go on", print::named(plan.moves_next.clone())));
     }
     for warning in &plan.warnings {
-        print::line(&format!("mind: {warning}"));
+        print::line(&format!("Warning: {warning}"));
     }
     if plan.truncated || plan.stays.len() > LINES || plan.freed.len() > LINES {
         print::notice("there is more than is named here; --json says more");

@@ -4,18 +4,20 @@ use std::fmt;
 
 use procession::ProcedureId;
 
+use super::super::exit::Failure;
+use super::super::named::Named;
 use super::super::print;
-use super::super::site::segment;
+use super::super::site::{Site, segment};
 
-pub(crate) enum Target {
-    One(ProcedureId),
+pub(crate) enum Target<I = ProcedureId> {
+    One(I),
     Kind(String),
     All,
 }
 
-impl Target {
+impl Target<Named> {
     /// Takes what was given; one thing was.
-    pub(super) fn of(id: Option<ProcedureId>, kind: Option<String>) -> Self {
+    pub(super) fn of(id: Option<Named>, kind: Option<String>) -> Self {
         match (id, kind) {
             (Some(id), _) => Self::One(id),
             (None, Some(kind)) => Self::Kind(kind),
@@ -23,6 +25,18 @@ impl Target {
         }
     }
 
+    /// Asks the dashboard for the procedure of a key.
+    pub(super) async fn resolve(self, site: &Site) -> Result<Target, Failure> {
+        Ok(match self {
+            Self::One(Named::Id(id)) => Target::One(id),
+            Self::One(Named::Key(key)) => Target::One(site.find(&key).await?),
+            Self::Kind(kind) => Target::Kind(kind),
+            Self::All => Target::All,
+        })
+    }
+}
+
+impl Target {
     /// Gives its place in the API.
     pub(super) fn path(&self) -> String {
         match self {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use hdrhistogram::Histogram;
-use procession::{Executor, Procedure, StageContext, StageError, Step};
+use procession::{Executor, LABELS_MAX, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::common::{Common, at_once, payload, queue};
@@ -29,6 +29,9 @@ pub(super) struct SubmitArgs {
     /// Bytes that each procedure carries.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     payload: u32,
+    /// Labels of each submission.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=LABELS_MAX as i64))]
+    labels: u32,
     #[command(flatten)]
     common: Common,
 }
@@ -52,11 +55,18 @@ impl Procedure for Once {
     }
 }
 
+/// What is submitted, and with how many labels.
+struct Work {
+    once: Once,
+    labels: u32,
+}
+
 /// The closing line's own names.
 #[derive(Debug, Serialize)]
 struct Figures {
     submissions: u32,
     concurrency: u32,
+    labels: u32,
     submissions_per_second: f64,
     submit_us_p50: f64,
     submit_us_p99: f64,
@@ -74,6 +84,7 @@ pub(super) async fn run(args: SubmitArgs) -> Result<(), BenchError> {
     let figures = Figures {
         submissions,
         concurrency: args.concurrency,
+        labels: args.labels,
         submissions_per_second: tenths(summary.taken.rate()),
         submit_us_p50: quantile_us(&summary.more, 0.5),
         submit_us_p99: quantile_us(&summary.more, 0.99),
@@ -102,10 +113,14 @@ async fn measure(args: &SubmitArgs, submissions: u32, directory: &Path) -> Resul
     let once = Once {
         payload: payload(args.common.seed, args.payload),
     };
-    run_round(&executor, (submissions / 10).max(1), args.concurrency, &once).await?;
+    let work = Work {
+        once,
+        labels: args.labels,
+    };
+    run_round(&executor, (submissions / 10).max(1), args.concurrency, &work).await?;
     let mut rounds = Rounds::new(directory);
     for _ in 0..args.common.rounds {
-        let (taken, answers) = run_round(&executor, submissions, args.concurrency, &once).await?;
+        let (taken, answers) = run_round(&executor, submissions, args.concurrency, &work).await?;
         rounds.add(taken, answers).await?;
     }
     let summary = rounds.summarize().await?;
@@ -117,19 +132,25 @@ async fn run_round(
     executor: &Executor,
     submissions: u32,
     concurrency: u32,
-    once: &Once,
+    work: &Work,
 ) -> Result<(Taken, Histogram<u64>), BenchError> {
     let mut answers = times();
     let probe = Probe::begin(executor).await?;
-    let mut answered = at_once(submissions, concurrency, |_| submit_one(executor, once.clone()));
+    let mut answered = at_once(submissions, concurrency, |number| submit_one(executor, work, number));
     while let Some(took) = answered.try_next().await? {
         record(&mut answers, took);
     }
     Ok((probe.end(executor, f64::from(submissions)).await?, answers))
 }
 
-async fn submit_one(executor: &Executor, once: Once) -> Result<Duration, BenchError> {
+async fn submit_one(executor: &Executor, work: &Work, number: u32) -> Result<Duration, BenchError> {
+    let once = work.once.clone();
     let begun = now();
-    executor.submit(once).await?;
+    let submission = (0..work.labels).fold(executor.submit(once), |submission, label| {
+        // Some are of many procedures, and some of one alone.
+        let value = number % 10_u32.saturating_pow(label + 1);
+        submission.label(format!("label-{label}"), format!("{value:08}"))
+    });
+    submission.await?;
     Ok(begun.elapsed())
 }

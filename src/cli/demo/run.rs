@@ -19,7 +19,7 @@ use super::report::Report;
 use super::site::{Door, Figures, Site};
 use super::verify;
 use super::workload::{self, Plan, Sizes};
-use procession::{AskError, Executor, ListFilter, OperatorRequest, Pause, Snapshot, WaitReason};
+use procession::{AskError, Executor, ListFilter, OperatorRequest, PauseScope, Snapshot, WaitReason};
 
 /// How long results are kept: a restart asks for those of all earlier operations,
 /// and may come after a long pause.
@@ -156,7 +156,7 @@ pub async fn resume_poisoned(executor: &Executor) -> Result<(), DemoError> {
         for status in poisoned {
             let why = "kills are part of the demonstration";
             match executor
-                .resume(Pause::One(status.id), OperatorRequest::new("demo", why))
+                .resume(PauseScope::One(status.id), OperatorRequest::new("demo", why))
                 .await
             {
                 // It has gone on, or its family rolls back: since it was listed, or because of another's resumption.

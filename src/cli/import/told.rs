@@ -58,10 +58,11 @@ pub(super) fn show(planned: &Imported) {
                 .locks
                 .iter()
                 .map(|lock| print::plain(&format!("{} {}", lock.mode, lock.path)));
+            let standing = print::standing(&row);
             [
                 row.id,
                 print::plain(&format!("{} v{}", row.kind, row.version)),
-                print::state(&row.state),
+                standing,
                 print::or_dash(row.waits.as_deref()),
                 print::plain(&row.stage),
                 print::named(locks.collect()),
@@ -73,7 +74,7 @@ pub(super) fn show(planned: &Imported) {
         print::notice("there are more than are named here; --json says more");
     }
     for warning in &planned.warnings {
-        print::line(&print::plain(&format!("mind: {warning}")));
+        print::line(&print::plain(&format!("Warning: {warning}")));
     }
     print::notice(&format!(
         "{}, {}, {}; {}",

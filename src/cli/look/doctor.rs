@@ -95,10 +95,9 @@ fn show(findings: &Findings, needs_you: bool) {
     if let Some(free) = findings.disk_free_bytes {
         let synced = findings.engine.commit_p99_ms;
         // Whole milliseconds, cut: within one more it was done.
-        let synced = synced.map(|time| format!("; 99 of 100 batches were synced within {} ms", time + 1));
+        let synced = synced.map(|time| format!("; commit p99 {} ms", time + 1));
         let syncs = findings.engine.sync_p50_ms.zip(findings.engine.sync_p99_ms);
-        let syncs =
-            syncs.map(|(half, most)| format!("; half of the syncs took {half} ms at most, 99 of 100 {most} ms"));
+        let syncs = syncs.map(|(half, most)| format!("; fsync p50 {half} ms, p99 {most} ms"));
         print::line(&format!(
             "{free} bytes are free on its disk{}{}",
             synced.unwrap_or_default(),
@@ -114,7 +113,7 @@ fn show(findings: &Findings, needs_you: bool) {
     });
     print::table(["KIND", "VERSION", "LIVE"], kinds);
     if findings.engine.draining {
-        print::line("the engine drains: no stage begins any more");
+        print::line("the engine drains: no further stage starts");
     }
     if findings.quick {
         print::notice("tables, values, histories and user data were not read, as --quick says");
@@ -140,5 +139,5 @@ fn show(findings: &Findings, needs_you: bool) {
     for verdict in findings.verdicts.iter().take(ROWS) {
         print::line(&format!("{:<16} {}", verdict.rule, print::plain(&verdict.text)));
     }
-    print::notice("docs/operations.md says what to do about each");
+    print::notice("docs/reference/operations.md says what to do about each");
 }

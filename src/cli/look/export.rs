@@ -1,9 +1,9 @@
 //! `procession export`: families as JSON lines, one document for each row, executed stage and signal.
 
 use clap::Args;
-use procession::ProcedureId;
 
 use super::super::exit::{Exit, Failure};
+use super::super::named::Named;
 use super::super::place::Place;
 use super::super::source::{Sink, Source};
 
@@ -14,7 +14,7 @@ pub(crate) struct ExportArgs {
     pub(super) place: Place,
     /// A procedure: its whole family is printed.
     #[arg(value_name = "ID")]
-    id: Option<ProcedureId>,
+    id: Option<Named>,
     /// Print every family, finished ones too.
     #[arg(long)]
     all: bool,
@@ -34,8 +34,8 @@ pub(super) async fn run(source: &Source, args: &ExportArgs) -> Result<Exit, Fail
         ));
     }
     let mut sink = Sink::new(args.payload, args.reason.clone());
-    match args.id {
-        Some(id) => source.export(id, &mut sink).await?,
+    match &args.id {
+        Some(named) => source.export(source.resolve(named).await?, &mut sink).await?,
         None => source.export_all(&mut sink).await?,
     }
     Ok(Exit::Done)

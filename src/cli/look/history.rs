@@ -1,9 +1,9 @@
 //! `procession history`: what was executed, attempt by attempt.
 
 use clap::Args;
-use procession::ProcedureId;
 
 use super::super::exit::{Exit, Failure};
+use super::super::named::Named;
 use super::super::place::Place;
 use super::super::print;
 use super::super::source::Source;
@@ -16,7 +16,7 @@ pub(crate) struct HistoryArgs {
     pub(super) place: Place,
     /// Whose.
     #[arg(value_name = "ID")]
-    id: ProcedureId,
+    id: Named,
     /// That of all its family.
     #[arg(long)]
     family: bool,
@@ -26,7 +26,9 @@ pub(crate) struct HistoryArgs {
 }
 
 pub(super) async fn run(source: &Source, args: &HistoryArgs) -> Result<Exit, Failure> {
-    let history = source.history(args.id, args.family, args.limit).await?;
+    let history = source
+        .history(source.resolve(&args.id).await?, args.family, args.limit)
+        .await?;
     if args.place.json {
         history.print()?;
         return Ok(Exit::Done);

@@ -8,7 +8,7 @@ use super::super::print;
 use super::super::source::Source;
 use super::super::watch::Watch;
 use super::Items;
-use procession::views::LimitView;
+use procession::views::{LimitView, RateView};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct LimitsArgs {
@@ -31,6 +31,14 @@ pub(super) async fn run(source: &Source, args: &LimitsArgs) -> Result<Exit, Fail
         ["LIMIT", "USED", "OF", "WAITING", "HAD TO WAIT", "HELD BY", "NEXT"],
         items.iter().map(|limit| row(limit, none)),
     );
+    for (limit, rate) in items.iter().filter_map(|limit| Some((limit, limit.rate.as_ref()?))) {
+        print::line(&format!(
+            "{}: {} have begun, and {}",
+            print::plain(&limit.key),
+            of_rate(rate),
+            free_again(rate)
+        ));
+    }
     print::notice(&print::counted(items.len(), "limit", "limits"));
     if !source.is_running() && items.iter().any(|limit| limit.limit.is_none()) {
         print::notice("a capacity that the program sets when it starts is not in the journal: \"?\"");
@@ -39,6 +47,27 @@ pub(super) async fn run(source: &Source, args: &LimitsArgs) -> Result<Exit, Fail
         print::notice("how many had to wait is counted while an engine runs: \"?\"");
     }
     Ok(Exit::Done)
+}
+
+/// Gives what of a rate is used up, as `7 of 10 in 1 s`.
+pub(super) fn of_rate(rate: &RateView) -> String {
+    let RateView {
+        begun, begins, per_ms, ..
+    } = rate;
+    let period = match (per_ms / 1_000, per_ms % 1_000) {
+        (seconds, 0) => format!("{seconds} s"),
+        (_, _) => format!("{per_ms} ms"),
+    };
+    format!("{begun} of {begins} in {period}")
+}
+
+/// Gives when the next may begin.
+pub(super) fn free_again(rate: &RateView) -> String {
+    match &rate.free_at {
+        Some(at) => format!("the next may begin at {at}"),
+        None if rate.begins == 0 => "none may begin".to_owned(),
+        None => "the next may begin now".to_owned(),
+    }
 }
 
 fn row(limit: &LimitView, none: &str) -> [String; 7] {

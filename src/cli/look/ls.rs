@@ -17,7 +17,7 @@ pub(crate) struct LsArgs {
     #[command(flatten)]
     pub(super) watch: Watch,
     /// What to show, for instance: state:waiting reason:lock kind:create_table key:req-
-    /// age:>10m attempts:>3 err:timeout root:42 rule:retry_storm; bare text is the beginning
+    /// label:customer=4711 age:>10m attempts:>3 err:timeout root:42 rule:retry_storm; bare text is the beginning
     /// of an id or a key. Without a state those that have not ended are shown.
     #[arg(value_name = "FILTER")]
     filter: Vec<String>,
@@ -56,7 +56,13 @@ pub(super) async fn run(source: &Source, wanted: &Wanted, json: bool) -> Result<
 
 fn show(page: &PageView, shows_ended: bool) {
     let headings = ["ID", "KIND", "STATE", "SINCE", "STAGE", "KEY", "WHY", "NEXT"];
-    print::table(headings, page.items.iter().map(row));
+    if page.items.iter().all(|procedure| procedure.labels.is_empty()) {
+        print::table(headings, page.items.iter().map(row));
+    } else {
+        let [id, kind, state, since, stage, key, why, next] = headings;
+        let headings = [id, kind, state, since, stage, key, "LABELS", why, next];
+        print::table(headings, page.items.iter().map(row_with_labels));
+    }
     for id in &page.unreadable {
         print::notice(&format!("the row of {id} cannot be read; see \"procession doctor\""));
     }
@@ -79,13 +85,20 @@ fn row(procedure: &ProcedureView) -> [String; 8] {
     [
         procedure.id.clone(),
         print::plain(&procedure.kind),
-        print::state(&procedure.state),
+        print::standing(procedure),
         print::seconds(&procedure.since),
         print::plain(&procedure.stage),
         print::or_dash(procedure.key.as_deref()),
         print::or_dash(why(procedure).as_deref()),
         print::plain(&procedure.next),
     ]
+}
+
+fn row_with_labels(procedure: &ProcedureView) -> [String; 9] {
+    let [id, kind, state, since, stage, key, why, next] = row(procedure);
+    let labels: Vec<String> = procedure.labels.iter().map(ToString::to_string).collect();
+    let labels = print::or_dash(Some(labels.join(" ").as_str()).filter(|labels| !labels.is_empty()));
+    [id, kind, state, since, stage, key, labels, why, next]
 }
 
 /// What it waits for, or why it failed.

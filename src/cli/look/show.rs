@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::super::document::read;
 use super::super::exit::{Exit, Failure};
+use super::super::named::Named;
 use super::super::place::Place;
 use super::super::print;
 use super::super::source::Source;
@@ -19,9 +20,9 @@ pub(crate) struct ShowArgs {
     pub(super) place: Place,
     #[command(flatten)]
     pub(super) watch: Watch,
-    /// Which procedure, for instance 42.0.
+    /// Which procedure: its id, for instance 42.0, or its idempotency key.
     #[arg(value_name = "ID")]
-    id: ProcedureId,
+    id: Named,
 }
 
 /// Its signals; a dashboard of an earlier release sums nothing up.
@@ -66,14 +67,15 @@ struct LastFailure {
 }
 
 pub(super) async fn run(source: &Source, args: &ShowArgs) -> Result<Exit, Failure> {
-    let document = source.one(args.id).await?;
+    let id = source.resolve(&args.id).await?;
+    let document = source.one(id).await?;
     if args.place.json {
         document.print()?;
         return Ok(Exit::Done);
     }
     let procedure: ProcedureView = read(document.get("procedure"))?;
     let reason = match procedure.ended {
-        None => Some(reason(source, args.id, &procedure).await?),
+        None => Some(reason(source, id, &procedure).await?),
         Some(_) => None,
     };
     show(&procedure, reason.as_deref());
@@ -81,7 +83,7 @@ pub(super) async fn run(source: &Source, args: &ShowArgs) -> Result<Exit, Failur
     let Signals {
         items: signals,
         mailbox,
-    } = source.signals(args.id).await?.read()?;
+    } = source.signals(id).await?.read()?;
     show_mailbox(&mailbox.unwrap_or_default());
     print::table(
         ["SIGNAL", "NAME", "KEY", "BYTES", "CONSUMED"],
@@ -123,7 +125,7 @@ fn show(procedure: &ProcedureView, reason: Option<&str>) {
     print::line(&format!(
         "{:<10} {} since {}",
         "state",
-        print::state(&procedure.state),
+        print::standing(procedure),
         procedure.since
     ));
     maybe("reason", reason);
@@ -136,6 +138,9 @@ fn show(procedure: &ProcedureView, reason: Option<&str>) {
     }
     maybe("parent", procedure.parent.as_deref());
     maybe("key", procedure.key.as_deref());
+    for label in &procedure.labels {
+        field("label", &label.to_string());
+    }
     if let Some(trace) = &procedure.trace {
         field("trace", trace);
     }

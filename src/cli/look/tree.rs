@@ -1,9 +1,9 @@
 //! `procession tree`: a procedure and all below it.
 
 use clap::Args;
-use procession::ProcedureId;
 
 use super::super::exit::{Exit, Failure};
+use super::super::named::Named;
 use super::super::place::Place;
 use super::super::print;
 use super::super::source::Source;
@@ -22,14 +22,14 @@ pub(crate) struct TreeArgs {
     pub(super) watch: Watch,
     /// The top: a root for the whole family, or any member.
     #[arg(value_name = "ID")]
-    id: ProcedureId,
+    id: Named,
     /// How many to show at most.
     #[arg(long, value_name = "N", default_value_t = ROWS)]
     limit: usize,
 }
 
 pub(super) async fn run(source: &Source, args: &TreeArgs) -> Result<Exit, Failure> {
-    let mut tree = source.tree(args.id).await?;
+    let mut tree = source.tree(source.resolve(&args.id).await?).await?;
     tree.cut(args.limit);
     if args.place.json {
         tree.print()?;
@@ -59,7 +59,7 @@ fn row(node: &TreeNodeView) -> [String; 7] {
             None => format!("{indent}{}", procedure.id),
         },
         print::plain(&procedure.kind),
-        print::state(&procedure.state),
+        print::standing(procedure),
         print::seconds(&procedure.since),
         children,
         print::or_dash(why(procedure).as_deref()),

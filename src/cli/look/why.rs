@@ -1,25 +1,26 @@
 //! `procession why`: the chain of who waits for whom, in sentences.
 
 use clap::Args;
-use procession::ProcedureId;
 
 use super::super::exit::{Exit, Failure};
+use super::super::named::Named;
 use super::super::place::Place;
 use super::super::print;
 use super::super::source::Source;
+use super::limits::{free_again, of_rate};
 use procession::views::{ChildrenLeftView, CycleView, ExplanationView, LinkView, LockWantedView, PermitWantedView};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct WhyArgs {
     #[command(flatten)]
     pub(super) place: Place,
-    /// Which procedure.
+    /// Which procedure: its id, for instance 42.0, or its idempotency key.
     #[arg(value_name = "ID")]
-    id: ProcedureId,
+    id: Named,
 }
 
 pub(super) async fn run(source: &Source, args: &WhyArgs) -> Result<Exit, Failure> {
-    let document = source.waits(args.id).await?;
+    let document = source.waits(source.resolve(&args.id).await?).await?;
     let explanation: ExplanationView = document.read()?;
     if args.place.json {
         document.print()?;
@@ -35,8 +36,8 @@ pub(super) async fn run(source: &Source, args: &WhyArgs) -> Result<Exit, Failure
 fn show(explanation: &ExplanationView, is_running: bool) {
     let say = |text: String| print::line(&print::plain(&text));
     say(format!(
-        "{} {} is {} since {}: {}",
-        explanation.id, explanation.kind, explanation.state, explanation.since, explanation.reason
+        "{} {} since {}: {}",
+        explanation.id, explanation.kind, explanation.since, explanation.reason
     ));
     if let Some(LockWantedView {
         path, mode, holders, ..
@@ -48,9 +49,15 @@ fn show(explanation: &ExplanationView, is_running: bool) {
         };
         say(format!("  the {mode} lock {path} {held}"));
     }
-    if let Some(PermitWantedView { key, limit, used, .. }) = &explanation.permit {
+    if let Some(PermitWantedView {
+        key, limit, used, rate, ..
+    }) = &explanation.permit
+    {
         let of = limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
         say(format!("  {used}{of} permits of {key} are out"));
+        if let Some(rate) = rate {
+            say(format!("  {} have begun, and {}", of_rate(rate), free_again(rate)));
+        }
     }
     if let Some(ChildrenLeftView { done, total, .. }) = &explanation.children {
         say(format!("  {done} of its {total} children are done"));
@@ -68,12 +75,12 @@ fn show(explanation: &ExplanationView, is_running: bool) {
         say("  and more, which are not shown".to_owned());
     }
     for end in &explanation.ends {
-        let moves = match (end.until.starts_with("nothing"), is_running) {
-            (true, true) => "it goes on by itself".to_owned(),
-            (true, false) => "it goes on by itself when an engine runs".to_owned(),
-            (false, _) => format!("it moves when {}", end.until),
+        let moves = match (end.until == "on its own", is_running) {
+            (true, true) => "will continue on its own".to_owned(),
+            (true, false) => "will continue on its own once an engine runs".to_owned(),
+            (false, _) => format!("continues {}", end.until),
         };
-        say(format!("  {} waits for no other one; {moves}", end.id));
+        say(format!("  {} {moves}", end.id));
     }
     match explanation.behind {
         0 => {}

@@ -129,7 +129,7 @@ fn key(asked: &Request) -> Option<String> {
     asked.by.key.as_ref().map(|key| format!("bulk {key}"))
 }
 
-/// Gives the bulk that a request has begun before: by now the filter may admit others.
+/// Returns the bulk that a request has begun before: by now the filter may admit others.
 async fn repeated(state: &State, verb: BulkVerb, asked: &Request) -> Result<Option<ProcedureId>, Problem> {
     let Some(key) = key(asked).filter(|_| !asked.by.dry_run) else {
         return Ok(None);

@@ -75,6 +75,10 @@ pub(super) struct Wish {
     pub(super) limit: Option<u32>,
     /// For limits: as many as may come.
     pub(super) unlimited: bool,
+    /// For limits: how many may begin in `per_ms`.
+    pub(super) begins: Option<u32>,
+    /// For limits: the time of `begins`, in milliseconds.
+    pub(super) per_ms: Option<u64>,
     /// For `signal`: name of the event.
     pub(super) name: Option<String>,
     /// For `signal`: what is sent.

@@ -91,7 +91,7 @@ impl Follow {
         }
     }
 
-    /// Gives the next event; none if the stream is over.
+    /// Returns the next event; none if the stream is over.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -185,7 +185,7 @@ impl Follow {
         }
     }
 
-    /// Gives all updates since a moment, and the moment up to which these lead.
+    /// Returns all updates since a moment, and the moment up to which these lead.
     fn changed(&self, at: Moment) -> Result<(Vec<Arc<Update>>, Moment), Missed> {
         let (mut all, mut newest) = (Vec::new(), at);
         loop {

@@ -31,7 +31,7 @@ impl Pulse {
         self.counts.retain(|(at, _)| *at + KEPT >= step);
     }
 
-    /// Gives the counts up to the last step that is over, the oldest first, silence as 0.
+    /// Returns the counts up to the last step that is over, the oldest first, silence as 0.
     pub(crate) fn line(&self, now: Timestamp) -> Vec<u32> {
         let end = now.0 / STEP;
         let from = end.saturating_sub(KEPT);

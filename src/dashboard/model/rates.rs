@@ -77,7 +77,7 @@ impl Rates {
         }
     }
 
-    /// Gives what there was of a kind in the last minute.
+    /// Returns what there was of a kind in the last minute.
     pub(crate) fn of(&self, kind: &Kind, now: Timestamp) -> Rate {
         let step = now.0 / STEP;
         let counts = self.0.get(kind).into_iter().flat_map(BTreeMap::iter);

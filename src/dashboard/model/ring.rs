@@ -47,7 +47,7 @@ impl Ring {
         }
     }
 
-    /// Gives at most so many updates after a commit, the oldest first.
+    /// Returns at most so many updates after a commit, the oldest first.
     pub(in crate::dashboard) fn after(&self, seq: Seq, limit: usize) -> Result<Vec<Arc<Update>>, Missed> {
         if seq < self.from || seq > self.newest {
             return Err(Missed);

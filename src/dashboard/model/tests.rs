@@ -8,7 +8,7 @@ use procession_kernel::{Epoch, ProcedureState, Seq, Timestamp, WaitReason};
 
 use super::{Filling, Missed, Model, Moment, Ring, Tally, Update};
 use crate::filter::{Filter, FilterContext};
-use crate::{Executor, ListFilter, Noop, OperatorRequest, Pause};
+use crate::{Executor, ListFilter, Noop, OperatorRequest, PauseScope};
 
 fn moment(seq: u64) -> Moment {
     Moment {
@@ -77,7 +77,7 @@ async fn parked() -> Result<Status, Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let executor = Executor::builder(directory.path()).register::<Noop>(()).start().await?;
     executor
-        .pause(Pause::All, OperatorRequest::new("ann", "a test"))
+        .pause(PauseScope::All, OperatorRequest::new("ann", "a test"))
         .await?;
     executor.submit(Noop).await?;
     let page = executor.list(ListFilter::default(), None, 1).await?;

@@ -39,7 +39,7 @@ export function Verbs({ target, only, rest = false }) {
         <button type="button" aria-expanded=${isWide} aria-label="More actions" onClick=${() => widen(!isWide)}>⋯</button>
         ${isWide && html`<span class="drop" role="menu" onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === 'Escape' && widen(false)}>${hidden.map(button)}</span>`}
       </span>`}
-    ${open && html`<${Ask} key=${open} verb=${VERBS[open]} path=${`procedures/${target.id}/${open}`} target=${target} onClose=${() => set(null)} />`}`;
+    ${open && html`<${Ask} key=${open} verb=${VERBS[open]} path=${`procedures/${target.id}/${VERBS[open]?.path ?? open}`} target=${target} fixed=${VERBS[open]?.fixed} onClose=${() => set(null)} />`}`;
 }
 
 /** Verbs for all that a filter admits, as one procedure. @param {{filter: string}} props */
@@ -90,7 +90,7 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
       if (field.type === 'flag') {
         if (given) made[field.name] = true;
       } else if (field.type === 'number') {
-        if (given !== '' && !(field.name === 'limit' && values.unlimited)) made[field.name] = Number(given);
+        if (given !== '' && !(values.unlimited && ['limit', 'begins', 'per_ms'].includes(field.name))) made[field.name] = Number(given);
       } else if (field.type === 'json') {
         made[field.name] = JSON.parse(given || 'null');
       } else {
@@ -153,7 +153,7 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
         </section>
         ${!verb.needsNoReason && html`
           <label class="field"><span>Reason</span>
-            <input type="text" value=${reason} maxlength="1024" autofocus autocomplete="off" placeholder="The audit keeps it" onInput=${(/** @type {any} */ event) => setReason(event.target.value)} />
+            <input type="text" value=${reason} maxlength="1024" autofocus autocomplete="off" placeholder="Recorded in the audit log" onInput=${(/** @type {any} */ event) => setReason(event.target.value)} />
           </label>`}
         ${verb.types && html`
           <label class="field"><span>Type <b class="mono">${target.id}</b>: this cannot be taken back</span>
@@ -161,7 +161,7 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
           </label>`}
         ${error && html`<${Trouble} error=${error} />`}
         <footer>
-          <button type="button" onClick=${onClose}>Leave it</button>
+          <button type="button" onClick=${onClose}>Cancel</button>
           <button type="submit" class=${verb.isGrave ? 'main grave' : 'main'} disabled=${!isReady}>${verb.name}</button>
         </footer>
       </form>

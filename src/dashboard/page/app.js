@@ -9,6 +9,7 @@ import { startRouter, useRoute } from './router.js';
 import { Attention } from './screens/attention.js';
 import { Audit } from './screens/audit.js';
 import { EngineScreen } from './screens/engine.js';
+import { ByKey } from './screens/key.js';
 import { Kinds } from './screens/kinds.js';
 import { Limits } from './screens/limits.js';
 import { List } from './screens/list.js';
@@ -21,8 +22,12 @@ const SCREENS = { '': Attention, procedures: List, waits: Waits, limits: Limits,
 
 /** @param {{path: string, query: URLSearchParams}} props */
 function Screen({ path, query }) {
-  const [first = '', id] = path.split('/');
-  if (first === 'procedures' && id) return html`<${Procedure} key=${id} id=${id.includes('.') ? id : `${id}.0`} query=${query} />`;
+  const [first = '', ...rest] = path.split('/');
+  const id = rest.join('/');
+  if (first === 'procedures' && id) {
+    if (!/^\d+(\.\d+)?$/.test(id)) return html`<${ByKey} key=${id} text=${id} />`;
+    return html`<${Procedure} key=${id} id=${id.includes('.') ? id : `${id}.0`} query=${query} />`;
+  }
   const Shown = SCREENS[first];
   if (!Shown) {
     return html`<div class="screen"><p class="empty">There is no screen of this name. <a href="./">See what needs you.</a></p></div>`;

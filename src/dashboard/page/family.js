@@ -48,7 +48,7 @@ export function Family({ id, query, tree }) {
   };
   const shown = seen(branches, isOpen);
   const spans = useMemo(() => spansOf(timeline.data?.items ?? [], rows), [timeline.data, rows]);
-  const notes = [several(rows.length, 'member'), tree.data?.truncated && 'only the first 5,000 are shown', timeline.data?.folded && 'neighbouring bars are one', timeline.data?.truncated && 'older history is left out'];
+  const notes = [several(rows.length, 'member'), tree.data?.truncated && 'only the first 5,000 are shown', timeline.data?.folded && 'zoomed out: adjacent bars are merged', timeline.data?.truncated && 'older history is left out'];
   return html`
     <section class="family" aria-label="Family and timeline">
       <${Shown} loaded=${tree} what="its family">

@@ -35,11 +35,11 @@ export function Pulse({ body }) {
       <dl>
         <div><dt>Commits a second</dt><dd>${figure(now)}</dd></div>
         <div title="Within which 99 of 100 of the newest 1,000 batches were on disk"><dt>Commit p99</dt><dd>${body.commit_p99_ms === null ? 'none yet' : duration(body.commit_p99_ms)}</dd></div>
-        <div title="Ready, and not with a worker"><dt>Oldest runnable</dt><dd>${oldest ? html`<${Ago} time=${oldest.since} /> <${Id} id=${oldest.id} />` : 'none waits'}</dd></div>
+        <div title="Ready, and not with a worker"><dt>Oldest waiting</dt><dd>${oldest ? html`<${Ago} time=${oldest.since} /> <${Id} id=${oldest.id} />` : 'none'}</dd></div>
       </dl>
       <figure>
         <canvas ref=${box} role="img" aria-label=${`Commits a second in the last five minutes: ${figure(now)} now, ${figure(most)} at most`}></canvas>
-        <figcaption><span>5 m ago</span><span>at most ${figure(most)} a second</span><span>now</span></figcaption>
+        <figcaption><span>5 m ago</span><span>peak ${figure(most)}/s</span><span>now</span></figcaption>
       </figure>
     </section>`;
 }

@@ -15,7 +15,7 @@ const stand = (word, tone, shape, help) => ({ word, tone, shape, help });
 const BY_REASON = {
   lock: stand('waiting · lock', 'wait', 'lock', 'It waits for a lock that others hold or were promised before it.'),
   permit: stand('waiting · permit', 'wait', 'gate', 'All permits of its limit are out; it goes on when one is free and its turn has come.'),
-  children: stand('waiting · children', 'wait', 'tree', 'It goes on when its children let it, by its join policy.'),
+  children: stand('waiting · children', 'wait', 'tree', 'It continues once its children finish, as its join policy says.'),
   event: stand('waiting · event', 'wait', 'hand', 'It goes on when the event arrives.'),
   timer: stand('waiting · timer', 'wait', 'clock', 'It sleeps until an instant that is on disk.'),
   gate: stand('waiting · gate', 'wait', 'tree', 'It begins when the siblings before its gate let it. An operator may open the gate, or end it.'),
@@ -42,8 +42,8 @@ const BY_STATE = {
   Success: stand('success', 'good', 'check', 'It has ended well.'),
 };
 
-const RUNNING = stand('running', 'run', 'run', 'A stage of it is out with a worker.');
-const UNDOING = stand('rolling back', 'undo', 'undo', 'An undo of it is out with a worker.');
+const RUNNING = stand('running', 'run', 'run', 'One of its stages is running.');
+const UNDOING = stand('rolling back', 'undo', 'undo', 'One of its undos is running.');
 const ENDED_FAILED = stand('failed', 'bad', 'cross', 'It has ended: it failed, and its kind is not rolled back.');
 
 /** @param {import('./types.js').Row} row @returns {Standing} */
@@ -68,7 +68,7 @@ export function why(row) {
   if (row.ended) return row.cause ? `${row.cause.kind.toLowerCase()}: ${shown(row.cause.text)}` : 'ended well';
   if (row.question !== undefined) return `asks: “${shown(row.question)}”`;
   if (row.waits) return row.waits;
-  return row.going ? `stage ${row.stage} is out with a worker` : `stage ${row.stage} is next`;
+  return row.going ? `stage ${row.stage} is running` : `stage ${row.stage} is next`;
 }
 
 /** @param {unknown} text */
@@ -78,7 +78,7 @@ export const shown = (text) => (typeof text === 'string' ? text : '(redacted)');
 export const RULES = {
   overrun: { code: 'S1', name: 'overrun', help: 'A stage runs longer than its kind expects, or than four times what 99 of 100 took.' },
   blocked_worker: { code: 'S1', name: 'worker blocked', help: 'A stage holds its worker thread without giving way.' },
-  retry_storm: { code: 'S2', name: 'retry storm', help: 'Many attempts in a row have failed with the same error, but for numbers in it.' },
+  retry_storm: { code: 'S2', name: 'retry storm', help: 'Repeatedly failing with the same error (ignoring numbers).' },
   no_progress: { code: 'S3', name: 'no progress', help: 'The same stage was committed again and again, or it waits for an event whose last signal was sent.' },
   lost_wake: { code: 'S4', name: 'lost wake-up', help: 'It was parked with nothing behind it; it was queued again at once. This is a defect of the engine.' },
   deadlock: { code: 'S5', name: 'deadlock', help: 'They wait for each other in a circle. The verdict says what resolves it.' },

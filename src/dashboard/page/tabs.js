@@ -24,12 +24,12 @@ function Waits({ row, waits }) {
   return html`<${Shown} loaded=${waits}>${found && html`
     ${found.deadlocks.map((cycle) => html`<p class="warning">A circle: ${cycle.cycle.map((link) => html`<${Id} id=${link.from} /> waits for <${Id} id=${link.to} /> (${link.why}). `)} The victim would be <${Id} id=${cycle.victim} />.</p>`)}
     ${found.links.length === 0
-      ? html`<p class="line">It waits for no other procedure. ${found.ends.map((end) => html`It moves when ${local(end.until, now())}.`)}</p>`
+      ? html`<p class="line">It waits for no other procedure. ${found.ends.map((end) => html`It continues ${local(end.until, now())}.`)}</p>`
       : html`
         <table class="plain-table">
           <thead><tr><th>Who</th><th>waits for</th><th>because of</th><th>for</th></tr></thead>
           <tbody>${found.links.slice(0, LINKS).map((link) => html`<tr key=${`${link.from}-${link.to}-${link.why}`}><th scope="row"><${Id} id=${link.from} /></th><td><${Id} id=${link.to} /></td><td>${link.why === 'latch' ? 'its children' : link.why}</td><td><${Ago} time=${link.since} /></td></tr>`)}
-          ${found.ends.slice(0, LINKS).map((end) => html`<tr class="end" key=${`end ${end.id}`}><th scope="row"><${Id} id=${end.id} /></th><td colspan="2">moves when ${local(end.until, now())}</td><td><${Ago} time=${end.since} /></td></tr>`)}</tbody>
+          ${found.ends.slice(0, LINKS).map((end) => html`<tr class="end" key=${`end ${end.id}`}><th scope="row"><${Id} id=${end.id} /></th><td colspan="2">continues ${local(end.until, now())}</td><td><${Ago} time=${end.since} /></td></tr>`)}</tbody>
         </table>`}
     ${(found.truncated || found.links.length > LINKS) && html`<${Empty}>There are more links than are shown.<//>`}`}<//>`;
 }
@@ -106,9 +106,9 @@ function Data({ id, body, row }) {
       ${may('payload') && html`
         <form class="reveal" onSubmit=${send}>
           ${asks
-            ? html`<label class="field"><span>Reason</span><input type="text" value=${reason} autofocus placeholder="The audit keeps it" onInput=${(/** @type {any} */ event) => setReason(event.target.value)} /></label>
-              <button type="submit" key="send" class="main" disabled=${!reason.trim()}>${asks === 'export' ? 'Export' : 'Reveal'}</button><button type="button" onClick=${() => ask('')}>Leave it</button>`
-            : html`${!found && html`<button type="button" key="reveal" onClick=${() => ask('reveal')}>Reveal…</button>`}<button type="button" key="export" title="Saves its whole family as it is stored, for the command line" onClick=${() => ask('export')}>Export…</button><span class="dim">That is written into the audit.</span>`}
+            ? html`<label class="field"><span>Reason</span><input type="text" value=${reason} autofocus placeholder="Recorded in the audit log" onInput=${(/** @type {any} */ event) => setReason(event.target.value)} /></label>
+              <button type="submit" key="send" class="main" disabled=${!reason.trim()}>${asks === 'export' ? 'Export' : 'Reveal'}</button><button type="button" onClick=${() => ask('')}>Cancel</button>`
+            : html`${!found && html`<button type="button" key="reveal" onClick=${() => ask('reveal')}>Reveal…</button>`}<button type="button" key="export" title="Saves its whole family as it is stored, for the command line" onClick=${() => ask('export')}>Export…</button><span class="dim">This will be recorded in the audit log.</span>`}
         </form>`}
       ${error && html`<${Trouble} error=${error} />`}
     </div>`;

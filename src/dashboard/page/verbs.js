@@ -15,14 +15,20 @@
  * @property {boolean} [needsNoReason]
  * @property {boolean} [isGrave]
  * @property {Field[]} [fields]
+ * @property {string} [path] The verb of the API that it asks for, if that has another name.
+ * @property {Record<string, unknown>} [fixed] What goes with every request.
  */
 
 /** @param {Row} row */
 const live = (row) => !row.ended && !row.set_aside;
 const WITH_THOSE_BELOW = /** @type {Field} */ ({ name: 'recursive', label: 'with all below it', type: 'flag', help: 'Those below it end the same way.' });
 
+/** A schedule, which submits another procedure at each of its times. @param {Row} row */
+export const isSchedule = (row) => row.kind === 'procession.schedule';
+
 /** @type {Record<string, Verb>} */
 export const VERBS = {
+  'run-now': { name: 'Run now', right: 'submit', needsNoReason: true, from: (row) => live(row) && isSchedule(row), path: 'signal', fixed: { name: 'request', payload: null }, says: 'It submits a run now, beside its times. One that may not overlap with the run that goes on waits for its end.' },
   pause: { name: 'Pause', right: 'operate', from: (row) => live(row) && !row.paused, says: 'No further stage of it or of those below it starts. The one that runs ends.' },
   resume: { name: 'Resume', right: 'operate', from: (row) => live(row) && (row.paused || ['poison', 'repeat_limit'].includes(row.reason ?? '')), says: 'It goes on where it was.' },
   retry: { name: 'Retry now', right: 'operate', from: (row) => live(row) && ['backoff', 'poison', 'gate', 'decision'].includes(row.reason ?? ''), says: 'Its next attempt is made now, whatever it waits for. Attempts are counted on. One that asks goes on without an answer.' },
@@ -65,7 +71,7 @@ export const WIDE = {
     fields: [{ name: 'deadline_ms', label: 'Deadline', type: 'number', help: 'Milliseconds; an hour at most.', from: () => '30000' }],
   },
   limit: {
-    name: 'Set', right: 'configure', from: () => true, says: 'So many permits are given out at once. Lowering it takes none back.',
-    fields: [{ name: 'limit', label: 'Limit', type: 'number', help: 'Permits in all.' }, { name: 'unlimited', label: 'without a limit', type: 'flag', help: 'As many as come.' }],
+    name: 'Set', right: 'configure', from: () => true, says: 'So many permits are given out at once, or in a time. Lowering it takes none back.',
+    fields: [{ name: 'limit', label: 'Limit', type: 'number', help: 'Permits in all.' }, { name: 'unlimited', label: 'without a limit', type: 'flag', help: 'As many as come.' }, { name: 'begins', label: 'Begins', type: 'number', help: 'So many may begin in the time below.' }, { name: 'per_ms', label: 'In', type: 'number', help: 'Milliseconds.' }],
   },
 };

@@ -20,7 +20,7 @@ pub(super) enum Crashes {
 }
 
 impl Crashes {
-    /// Gives the plan of one life, from 0.
+    /// Returns the plan of one life, from 0.
     pub(super) fn plan(&self, life: usize) -> FaultPlan {
         match self {
             Self::Never => FaultPlan::none(),

@@ -1,15 +1,14 @@
 //! What a run leaves, and what must be the same in two runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use procession_actors::journal::Space;
 use procession_actors::journal::memory::MemoryDisk;
 use procession_actors::journal::store::Entries;
 use procession_kernel::ProcedureId;
 
-use super::families;
+use super::{families, shown};
 use crate::testkit::effects::Effects;
 use crate::testkit::world::{Run, Trouble};
 
@@ -75,13 +74,13 @@ impl Left {
         }
     }
 
-    /// Outside all is as it was.
-    pub(super) fn is_restored(&self, before: &Self) -> Result<(), String> {
+    /// Outside all is as it was, except what these keyspaces keep.
+    pub(super) fn is_restored(&self, before: &Self, kept: &BTreeSet<String>) -> Result<(), String> {
         let what = "it was rolled back, and";
         differ(
             &format!("{what} user data are not as before"),
-            &before.data(),
-            &self.data(),
+            &before.data(kept),
+            &self.data(kept),
         )?;
         let pictures = (before.picture.as_deref(), self.picture.as_deref());
         let picture = |picture: Option<&str>| picture.unwrap_or_default().to_owned();
@@ -101,7 +100,8 @@ impl Left {
     pub(super) fn is_as(&self, plain: &Self) -> Result<(), String> {
         let picture = |left: &Self| left.picture.clone().unwrap_or_default();
         differ("the procedures did not end alike", &plain.procedures, &self.procedures)?;
-        differ("user data differ", &plain.data(), &self.data())?;
+        let all = BTreeSet::new();
+        differ("user data differ", &plain.data(&all), &self.data(&all))?;
         differ("the picture differs", &picture(plain), &picture(self))?;
         differ(
             "other effects happened",
@@ -110,38 +110,18 @@ impl Left {
         )
     }
 
-    /// Shows user data, an entry a line.
-    fn data(&self) -> String {
+    /// Shows user data, an entry a line, without that of the keyspaces left out.
+    fn data(&self, left_out: &BTreeSet<String>) -> String {
         let mut text = String::new();
-        for (space, entries) in &self.user {
+        for (space, entries) in self.user.iter().filter(|(space, _)| !left_out.contains(*space)) {
             for (key, value) in entries {
-                let (key, value) = (readable(key), described(value));
+                let (key, value) = (shown::key(key), shown::value(value));
                 // Writing to a string cannot fail.
                 writeln!(text, "{space}/{key}: {value}").ok();
             }
         }
         text
     }
-}
-
-/// Shows a stored value: what of it is text, and a number that tells it from all others.
-pub(super) fn described(value: &[u8]) -> String {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    format!("{} #{:016x}", readable(value), hasher.finish())
-}
-
-/// Shows bytes as far as they are text.
-fn readable(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let plain = |letter: char| {
-        if letter.is_control() || letter == '\u{fffd}' {
-            '.'
-        } else {
-            letter
-        }
-    };
-    text.chars().map(plain).collect()
 }
 
 /// Shows the lines of two texts that are not in the other.

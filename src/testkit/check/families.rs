@@ -9,7 +9,7 @@ use procession_actors::journal::{Space, keys};
 use procession_actors::view::{ListFilter, Status};
 use procession_kernel::{ProcedureId, ProcedureState};
 
-use super::compare::described;
+use super::shown;
 use crate::testkit::world::{Run, Trouble};
 
 /// Procedures that are read at once.
@@ -28,7 +28,7 @@ pub(super) async fn list(run: &Run, filter: ListFilter) -> Result<Vec<Status>, T
     }
 }
 
-/// Tells whether something of this run stands, whatever became of its root: a child
+/// Returns `true` if something of this run stands, whatever became of its root: a child
 /// whose result is kept, or a family of its own that it left behind.
 pub(super) async fn stands(run: &Run, root: ProcedureId) -> Result<bool, Trouble> {
     let succeeded = ListFilter {
@@ -46,7 +46,7 @@ pub(super) async fn shown(run: &Run) -> Result<String, Trouble> {
     let mut outputs = BTreeMap::new();
     for (key, value) in run.world.disk.dump(&Space::Payloads) {
         if let (Some(id), Some(&keys::OUTPUT)) = (keys::parse_procedure(&key), key.last()) {
-            outputs.insert(id, described(&value));
+            outputs.insert(id, shown::value(&value));
         }
     }
     let mut children: BTreeMap<Option<ProcedureId>, Vec<&Status>> = BTreeMap::new();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use procession_actors::AskError;
 use procession_actors::view::{ListFilter, Outcome, Status};
-use procession_kernel::{OperatorRequest, Pause, ProcedureId, WaitReason};
+use procession_kernel::{OperatorRequest, PauseScope, ProcedureId, WaitReason};
 
 use super::Check;
 use super::case::Case;
@@ -72,7 +72,7 @@ pub(super) fn live<S: 'static>(
     (calls, lived)
 }
 
-/// Gives a world with its scene set.
+/// Returns a world with its scene set.
 fn begin<S: 'static>(check: &Check<S>, calls: &Shared) -> Result<(World, S), Trouble> {
     let Some(copy) = &check.copied else {
         return set_scene(check, calls);
@@ -236,7 +236,7 @@ impl<S: 'static> Trial<'_, S> {
                 Some(WaitReason::Poison) => {
                     // Else a life might hold this commit and one crash, and nothing of the scenario, for ever.
                     run.store.postpone_faults(1);
-                    run.executor.resume(Pause::One(status.id), by()).await
+                    run.executor.resume(PauseScope::One(status.id), by()).await
                 }
                 Some(_) | None => continue,
             };

@@ -32,7 +32,7 @@ impl Checked {
 }
 
 impl<S: 'static> Check<S> {
-    /// Runs it once, undisturbed, and gives its outcome, whichever that is.
+    /// Runs it once, undisturbed, and returns its outcome, whichever that is.
     ///
     /// ```
     /// # use procession::Noop;

@@ -86,7 +86,7 @@ impl<'a, S: 'static> Property<'a, S> {
             }
             // What is kept on purpose is for the user's own check to tell.
             if !lived.after.stands {
-                lived.after.is_restored(&lived.before)?;
+                lived.after.is_restored(&lived.before, &self.check.kept)?;
             }
         }
         if let (Some(plain), None) = (plain, &case.stage) {

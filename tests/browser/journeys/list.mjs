@@ -34,6 +34,38 @@ journey('a filter is in the address: back, forward, reload', async (page, go) =>
   await becomes(() => ids(page), [event]);
 });
 
+journey('labels stand below the key, lead to all that have them, and are asked for by the filter', async (page, go) => {
+  const labels = { customer: '4711', city: 'New "York", NY' };
+  const mine = await submit({ wait: 'go' }, { key: 'order-1', labels });
+  const done = await submit({ end: 'well' }, { labels });
+  await submit({ wait: 'go' }, { labels: { customer: '4712' } });
+  await go('procedures');
+  await filter(page).fill('label:customer=4711');
+  await becomes(() => ids(page), [mine]);
+  const [row] = await rows(page, 'Procedures');
+  assert.match(row.Key, /^order-1\s*city=New "York", NY customer=4711$/);
+  await page.getByRole('link', { name: mine }).click();
+  await shown(page, /^job v1/);
+  await page.getByRole('link', { name: labels.city }).click();
+  await becomes(() => ids(page), [mine, done]);
+  assert.equal(inAddress(page), 'label:"city=New \\"York\\", NY" state:live,ended');
+});
+
+journey('a key leads to its procedure, from the address and from the filter, also when its result has gone', async (page, go) => {
+  const id = await submit({ wait: 'go' }, { key: 'order/A 1' });
+  await submit({ wait: 'go' }, { key: 'order-2' });
+  const path = () => new URL(page.url()).pathname.replace(/.*procedures/, '');
+  await go(`procedures/${encodeURIComponent('order/A 1')}`);
+  await shown(page, /^job v1/);
+  await becomes(async () => path(), `/${id}`);
+  await go('procedures');
+  await filter(page).fill('order-2');
+  await filter(page).press('Enter');
+  await becomes(async () => path(), '/2.0');
+  await go('procedures/order-3');
+  await until(() => page.getByText('No procedure with the key "order-3" is known.').isVisible(), 'it says so');
+}, { expected: /404.*order-3/ });
+
 journey('1,200 rows come in pages, as they are scrolled to', async (page, go) => {
   await many({ wait: 'go' }, 1_200);
   await go('procedures');
@@ -55,11 +87,11 @@ journey('an empty list says what else there is', async (page, go) => {
   await many({ end: 'well' }, 12);
   await go('procedures');
   const main = page.getByRole('main');
-  await main.getByText('Nothing is unfinished. 12 of the newest are finished:').waitFor();
-  await main.getByRole('button', { name: 'include them' }).click();
+  await main.getByText('Nothing is unfinished.').waitFor();
+  await main.getByRole('button', { name: 'Search the 12 newest finished ones too' }).click();
   await becomes(async () => (await ids(page)).length, 12);
   await filter(page).fill('kind:nothing_like_it');
-  await main.getByText('No procedure matches.').waitFor();
+  await main.getByText('No running procedure matches.').waitFor();
 });
 
 journey('a filter that cannot be read says where', async (page, go) => {

@@ -24,7 +24,7 @@ journey('a question is seen, looked at with its plan, answered, and gone', async
   await shown(page, /^job v1/);
   await page.getByText(/^Asks: “drop table users\?”/).waitFor();
   await page.getByText('3 procedures wait behind it at gates.').waitFor();
-  await page.getByText(/Next: stage "?Finish"? runs when somebody decides/).waitFor();
+  await page.getByText(/Next: stage "?Finish"? runs once somebody decides/).waitFor();
   await page.getByRole('button', { name: 'Answer…' }).click();
   const answer = dialog(page, /^Answer/);
   const plan = answer.getByRole('region', { name: 'Plan' });

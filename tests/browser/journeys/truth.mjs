@@ -288,7 +288,7 @@ journey('the truth of how much is committed', async (page, go) => {
     const said = await facts(page);
     return [said['Commits a second'], line, await section.getByRole('figure').innerText()];
   };
-  const words = (now, most) => [String(now), `Commits a second in the last five minutes: ${now} now, ${most} at most`, `5 m ago\nat most ${most} a second\nnow`];
+  const words = (now, most) => [String(now), `Commits a second in the last five minutes: ${now} now, ${most} at most`, `5 m ago\npeak ${most}/s\nnow`];
   const first = rate(after12, before);
   assert.ok(first >= 12, 'at least two commits each');
   for (const path of ['', 'engine']) await becomes(() => shownRates(path), words(first, first));

@@ -99,31 +99,49 @@ fn a_signal_of_the_wrong_shape_is_refused_and_leaves_no_trace() -> Tested {
         let (executor, order) = (&run.executor, submit(run, Order, "a").await?);
         let id = order.id();
         run.settle().await;
-        assert!(said(executor.signal(id, "approved", &(), None).await)?.contains("invalid type"));
-        let nameless = said(executor.signal(id, "approved", &approval(""), None).await)?;
+        assert!(said(executor.signal(id, "approved", &()).await)?.contains("invalid type"));
+        let nameless = said(executor.signal(id, "approved", &approval("")).await)?;
         assert_eq!(nameless, "the name of who approves is missing");
-        let unknown = said(executor.signal(id, "aproved", &approval("ann"), None).await)?;
+        let unknown = said(executor.signal(id, "aproved", &approval("ann")).await)?;
         assert_eq!(unknown, "its kind waits for no event of this name");
-        let panicked = said(executor.signal(id, "approved", &approval("eve"), None).await)?;
+        let panicked = said(executor.signal(id, "approved", &approval("eve")).await)?;
         assert_eq!(panicked, "accepts panicked: eve");
         let both = vec![
             SendSignal::new(id, "number", &7_u32)?,
             SendSignal::new(id, "number", &"7")?,
         ];
         said(executor.signal_all(both).await)?;
-        said(executor.signal_by(id, "approved", &approval(""), by()).await)?;
-        said(executor.signal_by(id, "approved", &(), by().dry_run()).await)?;
+        said(
+            executor
+                .operate(procession::messages::Operate::signal(
+                    id,
+                    "approved",
+                    &approval(""),
+                    by(),
+                )?)
+                .await,
+        )?;
+        said(
+            executor
+                .operate(procession::messages::Operate::signal(
+                    id,
+                    "approved",
+                    &(),
+                    by().dry_run(),
+                )?)
+                .await,
+        )?;
         run.settle().await;
         assert_eq!(order.status().await?.state, ProcedureState::WaitingTimeout);
         assert!(executor.mailbox(id).await?.kept.is_empty());
         assert!(executor.audit(None, 10).await?.is_empty());
 
-        executor.signal(id, "number", &7_u32, None).await?;
-        executor.signal(id, "approved", &approval("ann"), None).await?;
+        executor.signal(id, "number", &7_u32).await?;
+        executor.signal(id, "approved", &approval("ann")).await?;
         assert_eq!(run.wait(order.outcome()).await??, "ann");
-        let late = executor.signal(id, "approved", &(), None).await;
+        let late = executor.signal(id, "approved", &()).await;
         assert!(matches!(late, Err(AskError::Finished { .. })), "{late:?}");
-        let nobody = executor.signal("99.0".parse()?, "approved", &(), None).await;
+        let nobody = executor.signal("99.0".parse()?, "approved", &()).await;
         assert!(matches!(nobody, Err(AskError::Unknown(_))), "{nobody:?}");
         Ok(())
     })

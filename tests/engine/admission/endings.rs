@@ -39,8 +39,12 @@ async fn begin(run: &Run, name: &str) -> Result<ProcedureId, Trouble> {
 }
 
 async fn abort(run: &Run, id: ProcedureId) -> Tested {
-    match run.executor.abort(id, "test", "its permit is needed").await {
-        Ok(AbortAnswer::WillRollBack) | Err(AskError::Finished { .. }) => Ok(()),
+    let operated = run
+        .executor
+        .abort(id, OperatorRequest::new("test", "its permit is needed"))
+        .await;
+    match operated.map(|operated| operated.abort) {
+        Ok(Some(AbortAnswer::WillRollBack)) | Err(AskError::Finished { .. }) => Ok(()),
         other => Err(format!("the abort was answered with {other:?}").into()),
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use procession::messages::SendSignal;
 use procession::testkit::{Check, FaultPlan, Run, Trouble, World, enumerate};
 use procession::{
-    AskError, Builder, Executor, HistoryDetail, NotNow, OperatorRequest, Pause, Procedure, ProcedureId, ProcedureState,
-    RetryPolicy, Rule, StageContext, StageError, Step,
+    AskError, Builder, Executor, HistoryDetail, NotNow, OperatorRequest, PauseScope, Procedure, ProcedureId,
+    ProcedureState, RetryPolicy, Rule, StageContext, StageError, Step,
 };
 use serde::{Deserialize, Serialize};
 
@@ -106,20 +106,20 @@ fn ann() -> OperatorRequest {
 async fn paused(run: &Run, takes: u32) -> Result<ProcedureId, Trouble> {
     let id = submit(run, Taker { takes, ends: false }, "taker").await?.id();
     run.settle().await;
-    run.executor.pause(Pause::One(id), ann()).await?;
+    run.executor.pause(PauseScope::One(id), ann()).await?;
     Ok(id)
 }
 
 /// Repeats, conflicts and one signal too many: no commit for any of them.
 async fn is_full(run: &Run, id: ProcedureId) -> Tested {
     let before = commits(run).await?;
-    assert_eq!(run.executor.signal(id, "go", &5_u32, Some("k5")).await?, 5);
-    let other = run.executor.signal(id, "go", &6_u32, Some("k5")).await;
+    assert_eq!(run.executor.signal(id, "go", &5_u32).key("k5").await?, 5);
+    let other = run.executor.signal(id, "go", &6_u32).key("k5").await;
     assert!(
         matches!(&other, Err(AskError::SignalConflict { number: 5, .. })),
         "{other:?}"
     );
-    let full = run.executor.signal(id, "go", &101_u32, Some("k101")).await;
+    let full = run.executor.signal(id, "go", &101_u32).key("k101").await;
     assert!(
         matches!(&full, Err(AskError::NotNow { kind: NotNow::Full, text: why }) if why.starts_with("100 signals wait")),
         "{full:?}"
@@ -138,29 +138,29 @@ fn f_015_keys_and_bounds_of_a_mailbox() -> Tested {
         let id = paused(run, 10).await?;
         for number in 1..=100_u32 {
             let key = format!("k{number}");
-            assert_eq!(run.executor.signal(id, "go", &number, Some(&key)).await?, number);
+            assert_eq!(run.executor.signal(id, "go", &number).key(&key).await?, number);
         }
         is_full(run, id).await
     })?;
     in_life(&world, &lab, async |run| {
         let id = ProcedureId::root(1);
         is_full(run, id).await?;
-        run.executor.resume(Pause::One(id), ann()).await?;
+        run.executor.resume(PauseScope::One(id), ann()).await?;
         run.settle().await;
         let taken: Vec<String> = (1..=10).map(|number| number.to_string()).collect();
         assert_eq!(lab.noted(), taken);
         let before = commits(run).await?;
-        assert_eq!(run.executor.signal(id, "go", &10_u32, Some("k10")).await?, 10);
+        assert_eq!(run.executor.signal(id, "go", &10_u32).key("k10").await?, 10);
         assert_eq!(commits(run).await?, before);
-        assert_eq!(run.executor.signal(id, "go", &7_u32, Some("k7")).await?, 101);
+        assert_eq!(run.executor.signal(id, "go", &7_u32).key("k7").await?, 101);
         assert_eq!(commits(run).await?, before + 1, "its key was forgotten");
         Ok(())
     })?;
     in_life(&world, &lab, async |run| {
         let id = ProcedureId::root(1);
         let before = commits(run).await?;
-        assert_eq!(run.executor.signal(id, "go", &10_u32, Some("k10")).await?, 10);
-        assert_eq!(run.executor.signal(id, "go", &7_u32, Some("k7")).await?, 101);
+        assert_eq!(run.executor.signal(id, "go", &10_u32).key("k10").await?, 10);
+        assert_eq!(run.executor.signal(id, "go", &7_u32).key("k7").await?, 101);
         assert_eq!(commits(run).await?, before);
         assert_eq!(run.executor.mailbox(id).await?.kept, [("go".to_owned(), 91)].into());
         Ok(())
@@ -173,14 +173,14 @@ fn go(to: ProcedureId, payload: u32) -> Result<SendSignal, Trouble> {
 
 async fn is_closed(run: &Run, id: ProcedureId, other: u32) -> Tested {
     let before = commits(run).await?;
-    let closed = run.executor.signal(id, "go", &9_u32, None).await;
+    let closed = run.executor.signal(id, "go", &9_u32).await;
     assert!(
         matches!(&closed, Err(AskError::Closed { name, .. }) if name == "go"),
         "{closed:?}"
     );
     assert_eq!(commits(run).await?, before);
     assert_eq!(run.executor.mailbox(id).await?.closed, ["go"]);
-    assert_eq!(run.executor.signal(id, "other", &9_u32, None).await?, other);
+    assert_eq!(run.executor.signal(id, "other", &9_u32).await?, other);
     Ok(())
 }
 
@@ -219,7 +219,7 @@ fn f_016_many_at_once_and_the_last() -> Tested {
         assert_eq!(commits(run).await?, before + 1, "nothing of them is stored");
         assert_eq!(run.executor.mailbox(id).await?.kept, [("go".to_owned(), 99)].into());
         assert_eq!(run.executor.signal_all(vec![go(id, 99)?.last()]).await?, [100]);
-        run.executor.resume(Pause::One(id), ann()).await?;
+        run.executor.resume(PauseScope::One(id), ann()).await?;
         run.settle().await;
         let taken = (0..99).map(|number| number.to_string());
         let taken: Vec<String> = taken.chain(["99, the last".to_owned()]).collect();
@@ -261,7 +261,7 @@ fn f_015_keys_and_bounds_hold_whatever_crashes() -> Tested {
     let drive = async |_: &Lab, run: &Run| {
         let id = submit(run, Taker { takes: 10, ends: false }, "taker").await?.id();
         run.settle().await;
-        run.executor.pause(Pause::One(id), ann().key("pause")).await?;
+        run.executor.pause(PauseScope::One(id), ann().key("pause")).await?;
         // A client that comes back after the resumption finds some of its keys forgotten.
         if run.executor.status(id).await?.paused {
             let many = (1..=100).map(|number| Ok::<_, Trouble>(go(id, number)?.key(format!("k{number}"))));
@@ -269,10 +269,10 @@ fn f_015_keys_and_bounds_hold_whatever_crashes() -> Tested {
             assert_eq!(numbers, (1..=100).collect::<Vec<u32>>());
             is_full(run, id).await?;
         }
-        run.executor.resume(Pause::One(id), ann().key("resume")).await?;
+        run.executor.resume(PauseScope::One(id), ann().key("resume")).await?;
         run.settle().await;
-        assert_eq!(run.executor.signal(id, "go", &10_u32, Some("k10")).await?, 10);
-        assert_eq!(run.executor.signal(id, "go", &7_u32, Some("k7")).await?, 101);
+        assert_eq!(run.executor.signal(id, "go", &10_u32).key("k10").await?, 10);
+        assert_eq!(run.executor.signal(id, "go", &7_u32).key("k7").await?, 101);
         assert_eq!(run.executor.mailbox(id).await?.kept, [("go".to_owned(), 91)].into());
         Ok(())
     };
@@ -301,7 +301,7 @@ fn f_016_many_at_once_and_the_last_whatever_crashes() -> Tested {
         let ended = submit(run, Taker { takes: 0, ends: true }, "ended").await?;
         run.wait(ended.outcome()).await??;
         run.settle().await;
-        run.executor.pause(Pause::One(id), ann().key("pause")).await?;
+        run.executor.pause(PauseScope::One(id), ann().key("pause")).await?;
         if run.executor.status(id).await?.paused {
             let keyed = |number: u32| Ok::<_, Trouble>(go(id, number)?.key(format!("k{number}")));
             let sent = vec![keyed(1)?, keyed(2)?, keyed(3)?];
@@ -310,11 +310,11 @@ fn f_016_many_at_once_and_the_last_whatever_crashes() -> Tested {
             assert!(refused.is_err());
             assert_eq!(run.executor.signal_all(vec![keyed(4)?.last()]).await?, [4]);
         }
-        run.executor.resume(Pause::One(id), ann().key("resume")).await?;
+        run.executor.resume(PauseScope::One(id), ann().key("resume")).await?;
         run.settle().await;
-        let closed = run.executor.signal(id, "go", &9_u32, None).await;
+        let closed = run.executor.signal(id, "go", &9_u32).await;
         assert!(matches!(&closed, Err(AskError::Closed { .. })), "{closed:?}");
-        assert_eq!(run.executor.signal(id, "other", &9_u32, Some("other")).await?, 5);
+        assert_eq!(run.executor.signal(id, "other", &9_u32).key("other").await?, 5);
         let mailbox = run.executor.mailbox(id).await?;
         assert_eq!(mailbox.kept, [("other".to_owned(), 1)].into());
         assert_eq!(mailbox.closed, ["go"]);
@@ -364,13 +364,13 @@ fn a_full_mailbox_takes_the_signal_that_its_owner_waits_for() -> Tested {
         run.settle().await;
         let many = (1..=100).map(|number| go(id, number)).collect::<Result<Vec<_>, _>>()?;
         run.executor.signal_all(many).await?;
-        let full = run.executor.signal(id, "go", &101_u32, None).await;
+        let full = run.executor.signal(id, "go", &101_u32).await;
         assert!(matches!(&full, Err(AskError::NotNow { .. })), "{full:?}");
         Ok(())
     })?;
     in_life(&world, &lab, async |run| {
         let id = ProcedureId::root(1);
-        assert_eq!(run.executor.signal(id, "never", &101_u32, None).await?, 101);
+        assert_eq!(run.executor.signal(id, "never", &101_u32).await?, 101);
         run.settle().await;
         // It has taken that one, and takes one after the other of those that filled its mailbox.
         assert_eq!(lab.noted().first().map(String::as_str), Some("101"));

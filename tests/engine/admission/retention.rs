@@ -42,7 +42,9 @@ async fn make(run: &Run) -> Result<Vec<ProcedureId>, Trouble> {
     let live = submit_families(run, "u", UNFINISHED).await?;
     let finished = submit_families(run, "f", FINISHED).await?;
     for event in ["nobody", "end"] {
-        let signals = finished.iter().map(|id| run.executor.signal(*id, event, &1_i64, None));
+        let signals = finished
+            .iter()
+            .map(|id| run.executor.signal(*id, event, &1_i64).into_future());
         try_join_all(signals).await?;
     }
     run.settle().await;
@@ -120,7 +122,7 @@ fn e_110_eviction_is_whole_and_gradual() -> Tested {
         let rows = run.executor.list(ListFilter::default(), None, 1_000).await?.items;
         assert_eq!(rows.len(), 2 * UNFINISHED + 1);
         for id in &live {
-            assert_eq!(run.executor.signal(*id, "end", &1_i64, None).await?, 1);
+            assert_eq!(run.executor.signal(*id, "end", &1_i64).await?, 1);
             assert_eq!(run.executor.handle::<Planned>(*id).outcome().await?, 7);
             assert_eq!(run.executor.history(*id).await?.len(), 4);
         }
@@ -177,7 +179,7 @@ async fn evicted(lab: &Lab, run: &Run) -> Tested {
             run.pass(Timestamp(minute * 60_000_000).since(run.now())).await;
             let id = submit(run, Planned(family(name.to_owned())), name).await?.id();
             for event in ["nobody", "end"] {
-                match run.wait(run.executor.signal(id, event, &1_i64, Some(event))).await? {
+                match run.wait(run.executor.signal(id, event, &1_i64).key(event)).await? {
                     Ok(_) | Err(AskError::Finished { .. }) => {}
                     Err(other) => return Err(other.into()),
                 }

@@ -2,7 +2,7 @@
 
 use procession::messages::{Broadcast, SendSignal};
 use procession::testkit::{Run, World};
-use procession::{AskError, OperatorRequest, Pause, Procedure, StageContext, StageError, Step};
+use procession::{AskError, OperatorRequest, PauseScope, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::rollback::helper::{commits, submit};
@@ -34,24 +34,28 @@ fn a_key_stands_for_one_signal_over_restarts_too() -> Tested {
         .await?
         .id();
         run.settle().await;
-        assert_eq!(run.executor.signal(id, "go", &1_i64, Some("k")).await?, 1);
+        assert_eq!(run.executor.signal(id, "go", &1_i64).key("k").await?, 1);
         let before = commits(run).await?;
-        assert_eq!(run.executor.signal(id, "go", &1_i64, Some("k")).await?, 1);
-        is_conflict(run.executor.signal(id, "stop", &1_i64, Some("k")).await);
-        is_conflict(run.executor.signal(id, "go", &2_i64, Some("k")).await);
+        assert_eq!(run.executor.signal(id, "go", &1_i64).key("k").await?, 1);
+        is_conflict(run.executor.signal(id, "stop", &1_i64).key("k").await);
+        is_conflict(run.executor.signal(id, "go", &2_i64).key("k").await);
         let message = SendSignal::new(id, "stop", &1_i64)?.key("k");
         is_conflict(run.executor.supervisor().send(message).await?);
-        is_conflict(run.executor.signal_by(id, "stop", &1_i64, ann("k")).await);
+        is_conflict(
+            run.executor
+                .operate(procession::messages::Operate::signal(id, "stop", &1_i64, ann("k"))?)
+                .await,
+        );
         assert_eq!(commits(run).await?, before, "nothing of them is stored");
-        assert_eq!(run.executor.signal(id, "stop", &1_i64, Some("k2")).await?, 2);
+        assert_eq!(run.executor.signal(id, "stop", &1_i64).key("k2").await?, 2);
         Ok(())
     };
     live_in(&world, &lab, other_signals)?;
     live_in(&world, &lab, async |run| {
         let id = procession::ProcedureId::root(1);
-        assert_eq!(run.executor.signal(id, "go", &1_i64, Some("k")).await?, 1);
-        is_conflict(run.executor.signal(id, "stop", &1_i64, Some("k")).await);
-        is_conflict(run.executor.signal(id, "go", &2_i64, Some("k")).await);
+        assert_eq!(run.executor.signal(id, "go", &1_i64).key("k").await?, 1);
+        is_conflict(run.executor.signal(id, "stop", &1_i64).key("k").await);
+        is_conflict(run.executor.signal(id, "go", &2_i64).key("k").await);
         Ok(())
     })
 }
@@ -67,12 +71,12 @@ fn a_key_stands_for_one_signal_after_it_was_consumed() -> Tested {
         ];
         let id = submit(run, Planned(plan("a", acts)), "a").await?.id();
         run.settle().await;
-        assert_eq!(run.executor.signal(id, "go", &1_i64, Some("k")).await?, 1);
+        assert_eq!(run.executor.signal(id, "go", &1_i64).key("k").await?, 1);
         run.settle().await;
         assert!(lab.has("a2"), "it was consumed");
-        assert_eq!(run.executor.signal(id, "go", &1_i64, Some("k")).await?, 1);
-        is_conflict(run.executor.signal(id, "go", &2_i64, Some("k")).await);
-        is_conflict(run.executor.signal(id, "stop", &1_i64, Some("k")).await);
+        assert_eq!(run.executor.signal(id, "go", &1_i64).key("k").await?, 1);
+        is_conflict(run.executor.signal(id, "go", &2_i64).key("k").await);
+        is_conflict(run.executor.signal(id, "stop", &1_i64).key("k").await);
         Ok(())
     })
 }
@@ -89,10 +93,22 @@ fn a_request_with_a_payload_is_repeated_with_the_same() -> Tested {
         .await?
         .id();
         run.settle().await;
-        let first = run.executor.signal_by(id, "go", &1_i64, ann("k")).await?;
-        assert_eq!(run.executor.signal_by(id, "go", &1_i64, ann("k")).await?, first);
+        let first = run
+            .executor
+            .operate(procession::messages::Operate::signal(id, "go", &1_i64, ann("k"))?)
+            .await?;
+        assert_eq!(
+            run.executor
+                .operate(procession::messages::Operate::signal(id, "go", &1_i64, ann("k"))?)
+                .await?,
+            first
+        );
         // As long, and another one.
-        is_conflict(run.executor.signal_by(id, "go", &2_i64, ann("k")).await);
+        is_conflict(
+            run.executor
+                .operate(procession::messages::Operate::signal(id, "go", &2_i64, ann("k"))?)
+                .await,
+        );
         let broadcast = |payload: i64| Broadcast::new("go", &payload).map(|message| message.key("b"));
         let send = async |message| run.executor.supervisor().send(message).await;
         send(broadcast(1)?).await??;
@@ -115,9 +131,13 @@ fn an_empty_key_is_refused() -> Tested {
         .id();
         run.settle().await;
         let before = commits(run).await?;
-        is_bad_key(run.executor.signal(id, "go", &1_i64, Some("")).await);
-        is_bad_key(run.executor.signal_by(id, "go", &1_i64, ann("")).await);
-        is_bad_key(run.executor.pause(Pause::One(id), ann("")).await);
+        is_bad_key(run.executor.signal(id, "go", &1_i64).key("").await);
+        is_bad_key(
+            run.executor
+                .operate(procession::messages::Operate::signal(id, "go", &1_i64, ann(""))?)
+                .await,
+        );
+        is_bad_key(run.executor.pause(PauseScope::One(id), ann("")).await);
         is_bad_key(
             run.executor
                 .supervisor()
@@ -170,7 +190,7 @@ fn keyed_signals_that_are_consumed_at_once_go_on_for_ever() -> Tested {
             for beat in 0..25 {
                 let key = format!("{life} {beat}");
                 let number = run
-                    .wait(run.executor.signal(handle.id(), "beat", &(), Some(&key)))
+                    .wait(run.executor.signal(handle.id(), "beat", &()).key(&key))
                     .await??;
                 assert_eq!(number, life * 25 + beat + 1);
                 run.settle().await;

@@ -24,7 +24,7 @@ fn wait(event: &str) -> Act {
 
 /// Sends unless the receiver has ended; a sender without an answer repeats with its key.
 async fn send(run: &Run, id: ProcedureId, name: &str, payload: i64, key: &str) -> Result<Option<u32>, Trouble> {
-    match run.wait(run.executor.signal(id, name, &payload, Some(key))).await? {
+    match run.wait(run.executor.signal(id, name, &payload).key(key)).await? {
         Ok(number) => Ok(Some(number)),
         Err(AskError::Finished { .. }) => Ok(None),
         Err(other) => Err(other.into()),
@@ -56,7 +56,7 @@ async fn meet(lab: &Lab, run: &Run, first: First, turns: usize) -> Result<Proced
     let handle = submit(run, Planned(race()), "r").await?;
     run.until("it waits", || run.store.commits() == 3).await?;
     let clock = run.world.clock.clone();
-    let signal = run.executor.signal(handle.id(), "go", &7_i64, Some("s"));
+    let signal = run.executor.signal(handle.id(), "go", &7_i64).key("s").into_future();
     let mut signal = std::pin::pin!(signal);
     let moved = async {
         if first == First::Signal {
@@ -228,13 +228,13 @@ fn e_080_unknown_and_finished_receivers_are_refused_by_name() -> Tested {
         run.wait(handle.outcome()).await??;
         let commits = run.executor.snapshot().await?.commits;
         let ended = handle.status().await?.revision;
-        let finished = run.executor.signal(handle.id(), "go", &1_i64, None).await;
+        let finished = run.executor.signal(handle.id(), "go", &1_i64).await;
         assert!(
             matches!(&finished, Err(AskError::Finished { id, revision }) if (*id, *revision) == (handle.id(), ended)),
             "{finished:?}"
         );
         let nobody = ProcedureId::new(handle.id().family + 1, 0);
-        let unknown = run.executor.signal(nobody, "go", &1_i64, None).await;
+        let unknown = run.executor.signal(nobody, "go", &1_i64).await;
         assert!(
             matches!(&unknown, Err(AskError::Unknown(id)) if *id == nobody),
             "{unknown:?}"

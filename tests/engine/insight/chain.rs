@@ -115,13 +115,13 @@ fn e_075_explain_tells_what_is_lacked_now_and_not_what_was_told_once() -> Tested
             Ok(())
         };
         lacks("a", a).await?;
-        run.executor.signal(a, "a", &1, None).await?;
+        run.executor.signal(a, "a", &1).await?;
         run.wait(run.executor.outcome(a)).await??;
         run.settle().await;
         let told = run.executor.status(c).await?.wait;
         assert_eq!(told, Some(WaitReason::Lock("a".into())), "its row is not written anew");
         lacks("b", b).await?;
-        run.executor.signal(b, "b", &1, None).await?;
+        run.executor.signal(b, "b", &1).await?;
         run.wait(run.executor.outcome(c)).await??;
         Ok(())
     })

@@ -80,7 +80,12 @@ fn e_076_aborting_the_victim_lets_the_other_succeed() -> Tested {
         let (a, b) = submit(run).await?;
         if run.executor.status(b).await?.state == ProcedureState::Waiting {
             let deadlock = found(run, a, b).await?;
-            run.executor.abort(deadlock.victim, "the test", "a deadlock").await?;
+            run.executor
+                .abort(
+                    deadlock.victim,
+                    procession::OperatorRequest::new("the test", "a deadlock"),
+                )
+                .await?;
         }
         for id in [b, a] {
             run.wait(run.executor.outcome(id)).await??;

@@ -33,7 +33,9 @@ fn e_076_aborting_the_victim_of_a_deadlock_between_stages_lets_the_other_succeed
         run.pass(Duration::from_secs(2)).await;
         for verdict in run.executor.verdicts().await? {
             assert_eq!((verdict.rule, verdict.procedure), (Rule::Deadlock, Some(b)));
-            run.executor.abort(b, "the test", "a deadlock").await?;
+            run.executor
+                .abort(b, procession::OperatorRequest::new("the test", "a deadlock"))
+                .await?;
         }
         for id in [b, a] {
             run.wait(run.executor.outcome(id)).await??;
@@ -69,7 +71,9 @@ fn e_076_the_victim_of_a_deadlock_is_one_that_has_not_ended() -> Tested {
         for verdict in run.executor.verdicts().await? {
             assert_eq!((verdict.rule, verdict.procedure), (Rule::Deadlock, Some(left)));
             assert!(verdict.text.contains(&format!("aborting {left} resolves it")));
-            run.executor.abort(left, "the test", "a deadlock").await?;
+            run.executor
+                .abort(left, procession::OperatorRequest::new("the test", "a deadlock"))
+                .await?;
         }
         run.wait(run.executor.outcome(b)).await??;
         let ended = run.wait(run.executor.outcome(left)).await??;
@@ -96,7 +100,9 @@ fn e_076_the_victim_of_a_deadlock_is_one_that_can_be_aborted() -> Tested {
         run.pass(Duration::from_secs(2)).await;
         let verdict = the_verdict(run).await?;
         assert_eq!((verdict.rule, verdict.procedure), (Rule::Deadlock, Some(a)));
-        run.executor.abort(a, "the test", "a deadlock").await?;
+        run.executor
+            .abort(a, procession::OperatorRequest::new("the test", "a deadlock"))
+            .await?;
         assert_eq!(run.wait(run.executor.outcome(b)).await??.state, ProcedureState::Success);
         assert_eq!(
             run.wait(run.executor.outcome(a)).await??.state,

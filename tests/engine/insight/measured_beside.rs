@@ -57,7 +57,7 @@ fn a_store_that_is_slow_to_tell_its_size_holds_up_no_turn() -> Tested {
     actix_rt::System::new().block_on(async {
         let gate = Arc::new(Gate::default());
         let store = InterceptedStore::open(&MemoryDisk::new(), Gated(Arc::clone(&gate)))?;
-        let builder = Executor::builder("unused").store(Arc::new(store)).workers(1);
+        let builder = Executor::builder(Arc::new(store)).workers(1);
         let executor = kinds(&Lab::default(), builder).health_check_every(None).start().await?;
         gate.set(true);
         let (snapshot, verdicts) = (executor.clone(), executor.clone());

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use procession::testkit::{Ended, FaultPlan, MemoryStore, Run, Trouble, World};
 use procession::{
-    Builder, BypassAs, BypassScope, OperatorRequest, Pause, Procedure, ProcedureId, Rule, StageContext, StageError,
-    Step, Verdict,
+    Builder, BypassAs, BypassScope, OperatorRequest, PauseScope, Procedure, ProcedureId, Rule, StageContext,
+    StageError, Step, Verdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -347,7 +347,7 @@ fn e_115_poison() -> Tested {
         );
         process.lab.open("cured");
         run.executor
-            .resume(Pause::One(id), OperatorRequest::new("the test", "it is cured"))
+            .resume(PauseScope::One(id), OperatorRequest::new("the test", "it is cured"))
             .await?;
         none_is_left(run).await
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World, enumerate};
 use procession::{
-    Builder, BypassAs, BypassScope, Ending, Handle, OperatorRequest, Pause, Procedure, ProcedureId, Rule, Status,
+    Builder, BypassAs, BypassScope, Ending, Handle, OperatorRequest, PauseScope, Procedure, ProcedureId, Rule, Status,
     WaitReason,
 };
 
@@ -244,7 +244,7 @@ fn e_115_without_code_is_found_by_each_start() -> Tested {
     let drive = async |_: &Lab, run: &Run, _: usize| {
         exactly(run, None, id).await?;
         // It may have ended, or been told, in an earlier life.
-        run.executor.signal(id, "go", &1_i64, Some("go")).await.ok();
+        run.executor.signal(id, "go", &1_i64).key("go").await.ok();
         run.wait(run.executor.outcome(id)).await??;
         exactly(run, None, id).await
     };
@@ -282,7 +282,7 @@ fn e_115_poison_stays_so_until_it_is_resumed() -> Tested {
         process.lab.open("cured");
         if poisoned {
             let key = format!("resume {crashes}");
-            run.executor.resume(Pause::One(id), by(&key)).await?;
+            run.executor.resume(PauseScope::One(id), by(&key)).await?;
         }
         run.wait(run.executor.outcome(id)).await??;
         exactly(run, None, id).await

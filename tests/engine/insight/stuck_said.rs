@@ -220,7 +220,9 @@ fn e_115_a_rollback_that_a_larger_one_took_over_is_no_storm_of_its_own() -> Test
             run.pass(Duration::from_secs(3)).await;
             assert_eq!(told(run).await?, [(Rule::RetryStorm, Some(child))]);
             assert_eq!(the_verdict(run).await?.fact("error_kind"), None);
-            run.executor.abort(root, "the test", "enough").await?;
+            run.executor
+                .abort(root, procession::OperatorRequest::new("the test", "enough"))
+                .await?;
             run.settle().await;
             assert_eq!(
                 told(run).await?,

@@ -169,7 +169,7 @@ fn e_115_a_payload_that_was_large_from_the_beginning() -> Tested {
     live(Thresholds::default(), async |run, lab| {
         run.executor
             .pause(
-                procession::Pause::All,
+                procession::PauseScope::All,
                 procession::OperatorRequest::new("the test", "to look at it"),
             )
             .await?;
@@ -236,16 +236,16 @@ fn e_115_signals_that_nobody_takes() -> Tested {
         let waits = plan("w", [Act::Wait("go".to_owned(), None), Act::Done(1)]);
         let waits = submit(run, Planned(waits)).await?;
         for number in 0..99 {
-            run.executor.signal(waits.id(), "other", &number, None).await?;
+            run.executor.signal(waits.id(), "other", &number).await?;
         }
         assert_eq!(told(run).await?, []);
-        run.executor.signal(waits.id(), "other", &99, None).await?;
+        run.executor.signal(waits.id(), "other", &99).await?;
         let verdict = the_verdict(run).await?;
         assert_eq!((verdict.rule, verdict.procedure), (Rule::Size, Some(waits.id())));
         let facts = ["what", "size", "bound"].map(|name| verdict.fact(name));
         assert_eq!(facts, [Some("signals"), Some("100"), Some("10000")]);
         // One that is taken is remembered for its key, and takes no room.
-        run.executor.signal(waits.id(), "go", &0, Some("k")).await?;
+        run.executor.signal(waits.id(), "go", &0).key("k").await?;
         run.wait(waits.outcome()).await??;
         assert_eq!(told(run).await?, []);
         let waits = plan(
@@ -254,11 +254,11 @@ fn e_115_signals_that_nobody_takes() -> Tested {
         );
         let waits = submit(run, Planned(waits)).await?;
         for number in 0..99 {
-            run.executor.signal(waits.id(), "other", &number, None).await?;
+            run.executor.signal(waits.id(), "other", &number).await?;
         }
-        run.executor.signal(waits.id(), "go", &0, Some("k")).await?;
+        run.executor.signal(waits.id(), "go", &0).key("k").await?;
         assert_eq!(told(run).await?, []);
-        run.executor.signal(waits.id(), "other", &99, None).await?;
+        run.executor.signal(waits.id(), "other", &99).await?;
         let verdict = the_verdict(run).await?;
         let facts = ["what", "size", "taken"].map(|name| verdict.fact(name));
         assert_eq!(facts, [Some("signals"), Some("100"), Some("1")]);

@@ -117,7 +117,7 @@ fn e_022_a_parent_does_not_run_early() -> Tested {
         let handle = submit(run, Planned(root.clone()), "k").await?;
         at_rest(run, child).await?;
         assert!(!lab.has("r2"));
-        run.executor.signal(child, "go", &1_i64, None).await?;
+        run.executor.signal(child, "go", &1_i64).await?;
         run.settle().await;
         assert_eq!(lab.line(), "r1 c1 c2");
         lab.open("gate");
@@ -130,7 +130,7 @@ fn e_022_a_parent_does_not_run_early() -> Tested {
         let handle = submit(run, Planned(root.clone()), "k").await?;
         let child = ProcedureId::new(handle.id().family, 1);
         if at_rest(run, child).await?.ended.is_none() {
-            run.wait(run.executor.signal(child, "go", &1_i64, Some("s"))).await??;
+            run.wait(run.executor.signal(child, "go", &1_i64).key("s")).await??;
         }
         run.wait(handle.outcome()).await??;
         Ok(())

@@ -95,7 +95,7 @@ impl Bench {
             seen: Arc::clone(&notes),
         };
         let store = InterceptedStore::open(&MemoryDisk::new(), calls)?;
-        let builder = Executor::builder("unused").store(Arc::new(store)).workers(1);
+        let builder = Executor::builder(Arc::new(store)).workers(1);
         let executor = kinds(&Lab::default(), builder)
             .register::<Lingers>(door.clone())
             .health_check_every(None)

@@ -98,8 +98,7 @@ fn what_an_older_engine_left_waits_for_all_and_goes_on() -> Tested {
                         ProcedureState::Waiting,
                         "{places:?}"
                     );
-                    run.wait(run.executor.signal(child(member), "go", &1_i64, None))
-                        .await??;
+                    run.wait(run.executor.signal(child(member), "go", &1_i64)).await??;
                     run.wait(run.executor.outcome(child(member))).await??;
                     run.settle().await;
                 }

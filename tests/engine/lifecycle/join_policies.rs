@@ -49,7 +49,7 @@ async fn left_behind(run: &Run) -> Result<ProcedureId, Trouble> {
     for number in [3, 4] {
         let child = ProcedureId::new(handle.id().family, number);
         if at_rest(run, child).await?.ended.is_none() {
-            run.wait(run.executor.signal(child, "go", &1_i64, Some("s"))).await??;
+            run.wait(run.executor.signal(child, "go", &1_i64).key("s")).await??;
         }
         run.wait(run.executor.outcome(child)).await??;
     }

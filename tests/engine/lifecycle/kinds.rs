@@ -8,9 +8,9 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use procession::messages::Submit;
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
 use procession::{
-    AskError, Builder, Children, Executor, Finished, JoinPolicy, Kind, KindSettings, ListFilter, Noop, OperatorRequest,
-    Pause, Procedure, ProcedureId, ProcedureState, RetryPolicy, Sequence, StageContext, StageError, StartError, Step,
-    Steps, SubmitError, Submitted, WaitReason,
+    AskError, Builder, Children, Executor, Hooks, JoinPolicy, Kind, KindSettings, ListFilter, Noop, OperatorRequest,
+    PauseScope, Procedure, ProcedureId, ProcedureState, RetryPolicy, Sequence, StageContext, StageError, StartError,
+    Step, Steps, SubmitError, WaitReason,
 };
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +46,6 @@ struct Place {
 
 impl Procedure for Job {
     const KIND: &'static str = "job";
-    const METRIC_HOOKS: bool = true;
     type Stage = u32;
     type Env = Place;
     type Output = String;
@@ -87,12 +86,10 @@ impl Procedure for Job {
         }
     }
 
-    fn on_submit(place: &Place, submitted: &Submitted) {
-        place.lab.note(format!("{} as {}", submitted.kind, place.name));
-    }
-
-    fn on_finish(place: &Place, finished: &Finished) {
-        place.lab.note(format!("{} as {} ends", finished.kind, place.name));
+    fn hooks() -> Hooks<Self> {
+        Hooks::<Self>::new()
+            .on_submit(|place, submitted| place.lab.note(format!("{} as {}", submitted.kind, place.name)))
+            .on_finish(|place, finished| place.lab.note(format!("{} as {} ends", finished.kind, place.name)))
     }
 }
 
@@ -220,9 +217,9 @@ fn g_073_limits_pauses_filters_and_figures_tell_kinds_apart() -> Tested {
         assert_eq!(of_kind(run, ONCE).await?, [once]);
         assert_eq!(of_kind(run, TWICE).await?, [first, second]);
         let by = OperatorRequest::new("ann", "look");
-        run.executor.pause(Pause::Kind(Kind::from(TWICE)), by).await?;
+        run.executor.pause(PauseScope::Kind(Kind::from(TWICE)), by).await?;
         for id in [once, first] {
-            run.executor.signal(id, "go", &(), None).await?;
+            run.executor.signal(id, "go", &()).await?;
         }
         run.settle().await;
         let states = [
@@ -316,7 +313,7 @@ fn g_073_what_is_not_registered_is_refused_or_quarantined_alone() -> Tested {
                 "2.0: no procedure of kind \"job.twice\" is registered".to_owned()
             )]
         );
-        run.executor.signal(once, "go", &(), None).await?;
+        run.executor.signal(once, "go", &()).await?;
         let outcome = run.wait(run.executor.outcome(once)).await??;
         assert_eq!(outcome.output::<String>()?.as_deref(), Some("once"));
         Ok(())
@@ -325,7 +322,7 @@ fn g_073_what_is_not_registered_is_refused_or_quarantined_alone() -> Tested {
         .run(FaultPlan::none(), |builder| two(&lab, builder), drive)?
         .done()?;
     live(&world, &lab, async |run| {
-        run.executor.signal(twice, "go", &(), None).await?;
+        run.executor.signal(twice, "go", &()).await?;
         let outcome = run.wait(run.executor.outcome(twice)).await??;
         assert_eq!(outcome.output::<String>()?.as_deref(), Some("twice"));
         Ok(())

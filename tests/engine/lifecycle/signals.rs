@@ -22,7 +22,7 @@ async fn drive(lab: &Lab, run: &Run, early: bool) -> Tested {
         assert!(status.ended.is_some() || status.state == ProcedureState::WaitingTimeout);
     }
     if at_rest(run, handle.id()).await?.ended.is_none() {
-        run.wait(run.executor.signal(handle.id(), "go", &5_i64, Some("s")))
+        run.wait(run.executor.signal(handle.id(), "go", &5_i64).key("s"))
             .await??;
     }
     lab.open("gate");

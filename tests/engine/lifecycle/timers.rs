@@ -81,7 +81,7 @@ fn e_011_parked_costs_no_actor_and_no_turn() -> Tested {
         assert_eq!((after.commits, after.actors, after.going), (1_001, 0, 0));
         assert_eq!(lab.calls().len(), 1_000);
         let chosen = *ids.get(500).ok_or("there are not so many")?;
-        run.executor.signal(chosen, "go", &5_i64, None).await?;
+        run.executor.signal(chosen, "go", &5_i64).await?;
         run.until("it is revived", || lab.has("w5002")).await?;
         let revived = run.executor.snapshot().await?;
         assert_eq!((revived.actors, revived.going), (1, 1));
@@ -108,7 +108,7 @@ fn e_011_parked_roots_survive_crashes() -> Tested {
         run.pass(MINUTE).await;
         let chosen = *ids.get(1).ok_or("there are not so many")?;
         if run.executor.status(chosen).await?.ended.is_none() {
-            run.executor.signal(chosen, "go", &5_i64, Some("s")).await?;
+            run.executor.signal(chosen, "go", &5_i64).key("s").await?;
         }
         run.wait(run.executor.outcome(chosen)).await??;
         Ok(())

@@ -221,7 +221,7 @@ fn g_074_an_older_value_is_upgraded_in_memory() -> Tested {
             Some("the stored value cannot be read: version 1: there was no first")
         );
         assert_eq!(run.store.commits(), commits);
-        run.executor.signal(good, "go", &(), None).await?;
+        run.executor.signal(good, "go", &()).await?;
         run.settle().await;
         assert_eq!(run.executor.status(good).await?.version, 2);
         let old = run.executor.value::<Aged<false>>(good).await.err();

@@ -132,7 +132,7 @@ fn f_018_a_stage_reads_its_own_history_and_nothing_is_left_after_eviction() -> T
     world
         .run(FaultPlan::none(), waiters, async |run| {
             let id = waits(run, true).await?;
-            run.executor.signal(id, "go", &0_u32, None).await?;
+            run.executor.signal(id, "go", &0_u32).await?;
             let outcome = run.wait(run.executor.outcome(id)).await?;
             let read: Vec<u32> = outcome?.output()?.ok_or("it has an output")?;
             assert_eq!(read, Vec::from_iter((17..=26).rev()));
@@ -165,9 +165,7 @@ fn f_018_whatever_crash_comes_the_window_is_the_same() -> Tested {
             run.settle().await;
             let status = run.executor.status(id).await?;
             if status.ended.is_none() && status.stage == (number + 1).to_string() {
-                run.executor
-                    .signal(id, "go", &number, Some(&number.to_string()))
-                    .await?;
+                run.executor.signal(id, "go", &number).key(number.to_string()).await?;
             }
         }
         let outcome = run.wait(run.executor.outcome(id)).await?;
@@ -263,7 +261,7 @@ fn f_019_an_endless_procedure_grows_nowhere() -> Tested {
             )
             .await?
             .id();
-            run.executor.signal(id, "go", &0_u32, None).await?;
+            run.executor.signal(id, "go", &0_u32).await?;
             run.settle().await;
             assert_eq!(run.executor.status(id).await?.stage, "20003");
             assert_eq!(run.executor.verdicts().await?, []);

@@ -114,7 +114,7 @@ fn clients<P: Procedure>(
         executor.status(child).await.map_err(|error| error.to_string())?;
         seen.note("read c");
         executor
-            .signal(child, "go", &1_i64, None)
+            .signal(child, "go", &1_i64)
             .await
             .map_err(|error| error.to_string())?;
         seen.note("answer go");
@@ -147,8 +147,7 @@ fn questions(executor: &Executor, answered: &Seen) -> Vec<tokio::task::JoinHandl
         ask!("unknown", |executor| executor.status(ProcedureId::root(99))),
         ask!("abort", |executor| executor.abort(
             ProcedureId::root(99),
-            "me",
-            "a test"
+            procession::OperatorRequest::new("me", "a test")
         )),
     ]
 }
@@ -206,7 +205,7 @@ pub(crate) async fn client<P: Procedure>(run: &Run, kind: fn(Plan) -> P) -> Test
     let second = submit(run, kind(chain("s", 1)), "s").await?;
     let child = ProcedureId::new(first.id().family, 1);
     if at_rest(run, child).await?.ended.is_none() {
-        run.wait(run.executor.signal(child, "go", &1_i64, Some("go"))).await??;
+        run.wait(run.executor.signal(child, "go", &1_i64).key("go")).await??;
     }
     run.wait(first.outcome()).await??;
     run.wait(second.outcome()).await??;

@@ -38,7 +38,7 @@ fn a_crash_changes_nothing_of_since_when_a_lock_is_held() -> Tested {
                 Some(ended) => vec![(second.id(), Some(ended))],
             };
             assert_eq!(holders(run, "t").await?, expected);
-            run.wait(run.executor.signal(handle.id(), "go", &1, Some("go")))
+            run.wait(run.executor.signal(handle.id(), "go", &1).key("go"))
                 .await?
                 .ok();
             run.wait(handle.outcome()).await??;

@@ -76,7 +76,7 @@ fn e_069_a_lock_for_life_is_held_through_all_waits() -> Tested {
             assert_eq!(at_rest(run, a.id()).await?.locks, [LockNeed::exclusive("t")]);
             assert_eq!(at_rest(run, b.id()).await?.wait, for_lock("t"));
             // It comes while A sleeps, or later.
-            run.wait(run.executor.signal(a.id(), "go", &1, Some("go"))).await??;
+            run.wait(run.executor.signal(a.id(), "go", &1).key("go")).await??;
         }
         run.wait(a.outcome()).await??;
         run.wait(b.outcome()).await??;
@@ -97,7 +97,7 @@ fn e_069_what_follows_at_once_is_a_stage_of_its_own_as_well() -> Tested {
         let (done, lab) = enumerated(async |lab, run| {
             let a = submit(run, Planned(a.clone()), "a").await?;
             if at_rest(run, a.id()).await?.ended.is_none() {
-                run.wait(run.executor.signal(a.id(), "go", &1, Some("go"))).await??;
+                run.wait(run.executor.signal(a.id(), "go", &1).key("go")).await??;
             }
             let b = submit(run, Planned(chain("b", 1).exclusive("t")), "b").await?;
             lab.open("a");

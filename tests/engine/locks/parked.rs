@@ -14,7 +14,7 @@ async fn sibling_fails(lab: &Lab, run: &Run, while_undone: bool) -> Tested {
     // It is parked, and no suspect however many crashes come.
     let waiting = plan("x", [Act::Wait("go".to_owned(), None), Act::Done(7)]);
     let stranger = submit(run, Holding(waiting.exclusive("t")), "x").await?;
-    let let_go = async || run.wait(run.executor.signal(stranger.id(), "go", &1, Some("go"))).await;
+    let let_go = async || run.wait(run.executor.signal(stranger.id(), "go", &1).key("go")).await;
     let failing = plan("b", [held("b", Act::Fail("boom".to_owned()))]).undo(1, UndoAct::Held("undo".to_owned()));
     let queued = chain("l", 1).exclusive("t");
     let family = submit(run, Planned(plan("r", [spawn([queued, failing])])), "r").await?;
@@ -65,8 +65,13 @@ fn e_051_abort_of_one_parked_for_a_lock() -> Tested {
         let status = at_rest(run, a.id()).await?;
         if status.cause.is_none() {
             assert_eq!(status.wait, for_lock("t"));
-            let answer = run.wait(run.executor.abort(a.id(), "ann", "not now")).await??;
-            assert_eq!(answer, AbortAnswer::WillRollBack);
+            let answer = run
+                .wait(
+                    run.executor
+                        .abort(a.id(), procession::OperatorRequest::new("ann", "not now")),
+                )
+                .await??;
+            assert_eq!(answer.abort, Some(AbortAnswer::WillRollBack));
         }
         let (cause, _) = rolled_back(run.wait(a.outcome()).await?)?;
         assert_eq!(cause.kind, CauseKind::Aborted);

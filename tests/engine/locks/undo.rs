@@ -67,7 +67,7 @@ fn compensation_below_a_kept_success_gives_its_locks_back() -> Tested {
     let (done, lab) = enumerate_client(async |_: &Lab, run: &Run| {
         let family = submit(run, Planned(root.clone()), "r").await?;
         if at_rest(run, family.id()).await?.ended.is_none() {
-            run.wait(run.executor.signal(family.id(), "go", &1_i64, Some("go")))
+            run.wait(run.executor.signal(family.id(), "go", &1_i64).key("go"))
                 .await??;
         }
         rolled_back(run.wait(family.outcome()).await?)?;
@@ -152,7 +152,12 @@ fn an_undo_waits_for_none_of_the_locks_of_the_stage_to_come() -> Tested {
         run.settle().await;
         let family = submit(run, Planned(moving.clone()), "a").await?;
         run.settle().await;
-        run.wait(run.executor.abort(family.id(), "ann", "it hangs")).await?.ok();
+        run.wait(
+            run.executor
+                .abort(family.id(), procession::OperatorRequest::new("ann", "it hangs")),
+        )
+        .await?
+        .ok();
         if !is_first_life(run).await? {
             lab.open("s");
         }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use procession::testkit::{Run, Trouble, World};
-use procession::{AskError, CauseKind, OperatorRequest, Pause, ProcedureState as State, Seq, Timestamp, WaitReason};
+use procession::{
+    AskError, CauseKind, OperatorRequest, PauseScope, ProcedureState as State, Seq, Timestamp, WaitReason,
+};
 
 use crate::rollback::helper::{at_rest, commits, enumerate_client, rolled_back, submit};
 use crate::support::{Act, Circling, Lab, Plan, Planned, Tested, chain, live, live_in, plan};
@@ -77,7 +79,8 @@ fn e_043_without_a_bound_it_sleeps_on_until_the_abort() -> Tested {
         let handle = submit(run, Planned(root.clone()), "a").await?;
         run.pass(Timestamp(4_500_000).since(run.now())).await;
         if at_rest(run, handle.id()).await?.cause.is_none() {
-            run.wait(run.executor.abort(handle.id(), "ann", "enough")).await??;
+            run.wait(run.executor.abort(handle.id(), OperatorRequest::new("ann", "enough")))
+                .await??;
         }
         let (cause, _) = rolled_back(run.wait(handle.outcome()).await?)?;
         assert_eq!(cause.kind, CauseKind::Aborted);
@@ -91,7 +94,7 @@ fn e_043_without_a_bound_it_sleeps_on_until_the_abort() -> Tested {
 /// Resumes it, unless an earlier life did.
 async fn resume(run: &Run, id: procession::ProcedureId) -> Result<(), Trouble> {
     let by = OperatorRequest::new("ann", "the fault is gone").key("resume");
-    run.wait(run.executor.resume(Pause::One(id), by)).await??;
+    run.wait(run.executor.resume(PauseScope::One(id), by)).await??;
     Ok(())
 }
 
@@ -156,7 +159,7 @@ fn what_was_parked_for_going_in_circles_counts_from_the_resume_on() -> Tested {
             let none = run.executor.retry_now(handle.id(), by.clone()).await;
             assert!(matches!(none, Err(AskError::NotNow { .. })));
             assert_eq!(commits(run).await?, before);
-            run.executor.resume(Pause::One(handle.id()), by).await?;
+            run.executor.resume(PauseScope::One(handle.id()), by).await?;
         }
         assert!(handle.status().await?.revision > Seq::default());
         Ok(())

@@ -100,9 +100,9 @@ fn one_that_cleans_up_has_ended() -> Tested {
         run.wait(handle.outcome()).await??;
         let before = commits(run).await?;
         let by = || procession::OperatorRequest::new("ann", "no need");
-        let abort = run.executor.abort_by(handle.id(), by()).await;
+        let abort = run.executor.abort(handle.id(), by()).await;
         assert!(matches!(abort, Err(AskError::Finished { .. })), "{abort:?}");
-        let pause = run.executor.pause(procession::Pause::One(handle.id()), by()).await;
+        let pause = run.executor.pause(procession::PauseScope::One(handle.id()), by()).await;
         assert!(matches!(pause, Err(AskError::Finished { .. })), "{pause:?}");
         assert_eq!(commits(run).await?, before);
         lab.open("a~");
@@ -161,7 +161,6 @@ struct Clumsy;
 
 impl procession::Procedure for Clumsy {
     const KIND: &'static str = "clumsy";
-    const CLEANUP: bool = true;
     type Stage = ();
     type Env = std::sync::Arc<std::sync::atomic::AtomicU32>;
     type Output = ();
@@ -184,9 +183,11 @@ impl procession::Procedure for Clumsy {
         Ok(())
     }
 
-    async fn completion_cleanup(&mut self, calls: &Self::Env) {
-        calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        panic!("clumsy");
+    fn hooks() -> procession::Hooks<Self> {
+        procession::Hooks::<Self>::new().completion_cleanup(async |_, calls| {
+            calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            panic!("clumsy");
+        })
     }
 }
 

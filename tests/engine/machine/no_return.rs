@@ -22,8 +22,11 @@ fn machine() -> Plan {
 }
 
 async fn too_late(run: &Run, id: ProcedureId) -> Result<(), Trouble> {
-    match run.wait(run.executor.abort(id, "ann", "wrong table")).await? {
-        Ok(AbortAnswer::TooLate(why)) => {
+    let operated = run
+        .wait(run.executor.abort(id, OperatorRequest::new("ann", "wrong table")))
+        .await?;
+    match operated.map(|operated| operated.abort) {
+        Ok(Some(AbortAnswer::TooLate(why))) => {
             assert_eq!(why, "it passed its point of no return with stage 2");
             Ok(())
         }
@@ -113,7 +116,7 @@ fn e_044_from_the_last_attempt_on_the_backoff_is_the_longest() -> Tested {
 fn e_047_every_answer_to_an_abort() -> Tested {
     let lab = Lab::default();
     live(&lab, async |run| {
-        let abort = |id| run.executor.abort(id, "ann", "wrong table");
+        let abort = |id| run.executor.abort(id, OperatorRequest::new("ann", "wrong table"));
         let unknown = ProcedureId::root(77);
         assert!(matches!(abort(unknown).await, Err(AskError::Unknown(id)) if id == unknown));
 
@@ -135,15 +138,15 @@ fn e_047_every_answer_to_an_abort() -> Tested {
         );
         let failing = failing.await?;
         let before = commits(run).await?;
-        assert_eq!(abort(failing.id()).await?, AbortAnswer::AlreadyRollingBack);
+        assert_eq!(abort(failing.id()).await?.abort, Some(AbortAnswer::AlreadyRollingBack));
         assert_eq!(commits(run).await?, before);
         let slow = submit(run, Planned(held("c")), "slow").await?;
         let before = commits(run).await?;
-        assert_eq!(abort(slow.id()).await?, AbortAnswer::WillRollBack);
+        assert_eq!(abort(slow.id()).await?.abort, Some(AbortAnswer::WillRollBack));
         assert_eq!(commits(run).await?, before + 1);
-        assert_eq!(abort(slow.id()).await?, AbortAnswer::WillRollBack);
+        assert_eq!(abort(slow.id()).await?.abort, Some(AbortAnswer::WillRollBack));
         assert_eq!(commits(run).await?, before + 1, "aborted before: no second commit");
-        assert_eq!(abort(running.id()).await?, AbortAnswer::WillRollBack);
+        assert_eq!(abort(running.id()).await?.abort, Some(AbortAnswer::WillRollBack));
         Ok(())
     })
 }
@@ -161,7 +164,7 @@ fn one_that_sleeps_before_the_point_can_be_aborted() -> Tested {
         run.settle().await;
         run.wait(
             run.executor
-                .abort_by(handle.id(), OperatorRequest::new("ann", "no").key("abort")),
+                .abort(handle.id(), OperatorRequest::new("ann", "no").key("abort")),
         )
         .await??;
         rolled_back(run.wait(handle.outcome()).await?)?;

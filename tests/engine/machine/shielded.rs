@@ -46,7 +46,7 @@ fn an_abort_of_the_family_waits_for_it() -> Tested {
         let handle = submit(run, Planned(root.clone()), "r").await?;
         run.settle().await;
         let by = procession::OperatorRequest::new("ann", "no need").key("abort");
-        run.wait(run.executor.abort_by(handle.id(), by)).await??;
+        run.wait(run.executor.abort(handle.id(), by)).await??;
         run.settle().await;
         if !lab.is_open("signalled") {
             assert!(!lab.has("r1'"), "nothing is undone while it lives");
@@ -54,7 +54,7 @@ fn an_abort_of_the_family_waits_for_it() -> Tested {
         }
         lab.open("signalled");
         let id = procession::ProcedureId::new(handle.id().family, 1);
-        match run.wait(run.executor.signal(id, "go", &1_i64, Some("go"))).await? {
+        match run.wait(run.executor.signal(id, "go", &1_i64).key("go")).await? {
             Ok(_) | Err(procession::AskError::Finished { .. }) => {}
             Err(error) => return Err(error.into()),
         }

@@ -1,7 +1,7 @@
 //! The audit: in the verb's own commit, newest first, paged, bounded, durable.
 
 use procession::testkit::{Ended, Fault, FaultPlan, Run, World};
-use procession::{AskError, AuditEntry, OperatorRequest, Pause, ProcedureId};
+use procession::{AskError, AuditEntry, OperatorRequest, PauseScope, ProcedureId};
 
 use crate::rollback::helper::{commits, enumerate_client, submit};
 use crate::support::{Act, Lab, Planned, Tested, kinds, live, live_in, plan, spawn};
@@ -55,7 +55,7 @@ fn the_entry_is_on_disk_exactly_when_the_verb_is() -> Tested {
                 run.settle().await;
                 run.wait(
                     run.executor
-                        .pause(Pause::One(handle.id()), OperatorRequest::new("ann", "look")),
+                        .pause(PauseScope::One(handle.id()), OperatorRequest::new("ann", "look")),
                 )
                 .await??;
                 Ok(())
@@ -140,8 +140,11 @@ fn an_abort_is_in_the_audit_and_one_that_meets_it_is_not() -> Tested {
         let handle = submit(run, Planned(root.clone()), "a").await?;
         run.settle().await;
         if handle.status().await?.cause.is_none() {
-            run.wait(run.executor.abort(handle.id(), "ann", "wrong table"))
-                .await??;
+            run.wait(
+                run.executor
+                    .abort(handle.id(), OperatorRequest::new("ann", "wrong table")),
+            )
+            .await??;
         }
         run.wait(handle.outcome()).await?.err().ok_or("it succeeded")?;
         let audit = run.executor.audit(None, 10).await?;
@@ -164,7 +167,7 @@ fn a_name_or_reason_over_the_bound_is_refused() -> Tested {
             OperatorRequest::new("w", "w").key(&*long),
         ];
         for by in bys {
-            let refused = run.executor.pause(Pause::All, by).await;
+            let refused = run.executor.pause(PauseScope::All, by).await;
             assert!(
                 matches!(
                     refused,

@@ -89,11 +89,11 @@ fn an_abort_of_it_stops_it_between_stages() -> Tested {
         let ids = [waiting(run, "a").await?, waiting(run, "b").await?];
         let by = procession::OperatorRequest::new("ann", WHY);
         run.executor
-            .pause(procession::Pause::Kind("procession.bulk".into()), by.clone())
+            .pause(procession::PauseScope::Kind("procession.bulk".into()), by.clone())
             .await?;
         let bulk = Bulk::new(BulkVerb::Pause, ids, "ann", WHY);
         let handle = run.wait(run.executor.submit(bulk).into_future()).await??;
-        run.executor.abort_by(handle.id(), by).await?;
+        run.executor.abort(handle.id(), by).await?;
         run.settle().await;
         assert!(run.executor.status(handle.id()).await?.ended.is_some());
         assert!(!run.executor.status(ids[0]).await?.paused);

@@ -43,7 +43,7 @@ fn e_054_a_parked_procedure_is_bypassed() -> Tested {
         let outcome = run.executor.outcome(handle.id()).await?;
         assert_eq!((outcome.state, outcome.mark), (State::Success, Some(Mark::Bypassed)));
         run.pass(Duration::from_secs(50)).await;
-        let late = run.executor.signal(handle.id(), "never", &1_i64, None).await;
+        let late = run.executor.signal(handle.id(), "never", &1_i64).await;
         assert!(matches!(late, Err(AskError::Finished { .. })));
         Ok(())
     })?;
@@ -196,7 +196,7 @@ fn it_ends_from_wherever_it_is_parked() -> Tested {
             run.settle().await;
             if name == "aborted while it runs" {
                 run.executor
-                    .abort_by(handle.id(), OperatorRequest::new("ann", "no").key("abort"))
+                    .abort(handle.id(), OperatorRequest::new("ann", "no").key("abort"))
                     .await?;
             }
             if name == "failed rollback" {

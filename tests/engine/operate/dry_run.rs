@@ -4,7 +4,7 @@ use std::future::Future;
 
 use procession::testkit::{Run, Trouble};
 use procession::{
-    AbortAnswer, AskError, BypassAs, BypassScope, Kind, Operated, OperatorRequest, Pause, ProcedureId,
+    AbortAnswer, AskError, BypassAs, BypassScope, Kind, Operated, OperatorRequest, PauseScope, ProcedureId,
     ProcedureState as State, Status,
 };
 
@@ -61,7 +61,7 @@ fn of_pause_and_resume() -> Tested {
     live(&lab, async |run| {
         let handle = submit(run, Planned(plan("a", [Act::Sleep(1_000), Act::Done(1)])), "a").await?;
         run.settle().await;
-        let one = || Pause::One(handle.id());
+        let one = || PauseScope::One(handle.id());
         assert_eq!(
             ids(&both(run, |by| run.executor.pause(one(), by)).await?),
             [handle.id()]
@@ -72,7 +72,7 @@ fn of_pause_and_resume() -> Tested {
             (ids(&resumed), resumed.changes[0].after.in_flight),
             (vec![handle.id()], true)
         );
-        for what in [Pause::Kind(Kind::from("planned")), Pause::All] {
+        for what in [PauseScope::Kind(Kind::from("planned")), PauseScope::All] {
             // It holds nobody back yet, so it changes nobody.
             assert_eq!(both(run, |by| run.executor.pause(what.clone(), by)).await?.changed, 0);
             let held = submit(run, Planned(chain("b", 1)), &what.to_string()).await?;
@@ -94,7 +94,7 @@ fn of_retry_now_and_abort() -> Tested {
         assert_eq!(run.wait(a.outcome()).await??, 1);
         let b = submit(run, Planned(plan("b", [spawn([waiting("c")]), Act::Done(1)])), "b").await?;
         run.settle().await;
-        let aborted = both(run, |by| run.executor.abort_by(b.id(), by)).await?;
+        let aborted = both(run, |by| run.executor.abort(b.id(), by)).await?;
         assert_eq!(aborted.abort, Some(AbortAnswer::WillRollBack));
         assert_eq!(aborted.changes[0].after.state, State::Failed);
         run.wait(b.outcome()).await?.err().ok_or("it succeeded")?;
@@ -181,7 +181,7 @@ fn of_what_would_be_refused() -> Tested {
             Err(AskError::NotNow { .. })
         ));
         assert!(matches!(
-            run.executor.resume(Pause::One(id), dry()).await,
+            run.executor.resume(PauseScope::One(id), dry()).await,
             Err(AskError::NotNow { .. })
         ));
         assert!(matches!(
@@ -194,7 +194,7 @@ fn of_what_would_be_refused() -> Tested {
         ));
         let unknown = ProcedureId::root(9);
         assert!(matches!(
-            run.executor.abort_by(unknown, dry()).await,
+            run.executor.abort(unknown, dry()).await,
             Err(AskError::Unknown(_))
         ));
         assert_eq!(everything(run).await?, before);

@@ -2,7 +2,7 @@
 
 use procession::messages::Broadcast;
 use procession::testkit::World;
-use procession::{AbortAnswer, AskError, BypassAs, BypassScope, NotNow, OperatorRequest, Pause, Seq};
+use procession::{AbortAnswer, AskError, BypassAs, BypassScope, NotNow, OperatorRequest, PauseScope, Seq};
 
 use crate::rollback::helper::{commits, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, live, live_in, plan};
@@ -36,7 +36,7 @@ fn e_058_the_same_key_takes_effect_once_over_restarts_too() -> Tested {
     let first = live_in(&world, &lab, async |run| {
         let handle = submit(run, Planned(waiting("a")), "a").await?;
         run.settle().await;
-        let one = Pause::One(handle.id());
+        let one = PauseScope::One(handle.id());
         let first = run.executor.pause(one.clone(), ann("p")).await?;
         run.executor.resume(one.clone(), ann("r")).await?;
         let before = commits(run).await?;
@@ -57,14 +57,14 @@ fn e_058_the_same_key_takes_effect_once_over_restarts_too() -> Tested {
         let handle = submit(run, Planned(waiting("a")), "a").await?;
         let other = submit(run, Planned(waiting("b")), "b").await?;
         let before = commits(run).await?;
-        let one = Pause::One(handle.id());
+        let one = PauseScope::One(handle.id());
         assert_eq!(run.executor.pause(one.clone(), ann("p")).await?, first);
         is_other_request(
             run.executor.resume(one.clone(), ann("p")).await,
             &format!("pause {}", handle.id()),
         );
         is_other_request(
-            run.executor.pause(Pause::One(other.id()), ann("p")).await,
+            run.executor.pause(PauseScope::One(other.id()), ann("p")).await,
             &format!("pause {}", handle.id()),
         );
         is_other_request(
@@ -92,9 +92,9 @@ fn a_repeat_is_answered_though_it_could_not_be_done_any_more() -> Tested {
 
         let aborted = submit(run, Planned(waiting("b")), "b").await?;
         run.settle().await;
-        run.executor.abort_by(aborted.id(), ann("a")).await?;
+        run.executor.abort(aborted.id(), ann("a")).await?;
         run.wait(aborted.outcome()).await?.err().ok_or("it succeeded")?;
-        let again = run.executor.abort_by(aborted.id(), ann("a")).await?;
+        let again = run.executor.abort(aborted.id(), ann("a")).await?;
         assert_eq!(again.abort, Some(AbortAnswer::WillRollBack));
         Ok(())
     })
@@ -119,10 +119,13 @@ fn a_refused_request_does_not_use_its_key_up() -> Tested {
 fn a_dry_run_does_not_use_its_key_up() -> Tested {
     let lab = Lab::default();
     live(&lab, async |run| {
-        assert_eq!(run.executor.pause(Pause::All, ann("k").dry_run()).await?.number, None);
-        assert_eq!(run.executor.pause(Pause::All, ann("k")).await?.number, Some(0));
         assert_eq!(
-            run.executor.pause(Pause::All, ann("k").dry_run()).await?.number,
+            run.executor.pause(PauseScope::All, ann("k").dry_run()).await?.number,
+            None
+        );
+        assert_eq!(run.executor.pause(PauseScope::All, ann("k")).await?.number, Some(0));
+        assert_eq!(
+            run.executor.pause(PauseScope::All, ann("k").dry_run()).await?.number,
             Some(0),
             "it was done"
         );
@@ -137,7 +140,7 @@ fn e_058_an_older_revision_is_refused_with_the_newer() -> Tested {
         let handle = submit(run, Planned(waiting("a")), "a").await?;
         run.settle().await;
         let seen = handle.status().await?.revision;
-        run.executor.signal(handle.id(), "go", &1_i64, None).await?;
+        run.executor.signal(handle.id(), "go", &1_i64).await?;
         run.settle().await;
         let status = handle.status().await?;
         let now = status.revision;
@@ -148,8 +151,8 @@ fn e_058_an_older_revision_is_refused_with_the_newer() -> Tested {
             assert!(fits, "{answer:?}");
         };
         let (id, old) = (handle.id(), || OperatorRequest::new("ann", "look").expecting(seen));
-        is_revised(run.executor.pause(Pause::One(id), old()).await);
-        is_revised(run.executor.resume(Pause::One(id), old()).await);
+        is_revised(run.executor.pause(PauseScope::One(id), old()).await);
+        is_revised(run.executor.resume(PauseScope::One(id), old()).await);
         is_revised(run.executor.retry_now(id, old()).await);
         is_revised(
             run.executor
@@ -158,13 +161,13 @@ fn e_058_an_older_revision_is_refused_with_the_newer() -> Tested {
         );
         is_revised(run.executor.override_result(id, &1_i64, old()).await);
         is_revised(run.executor.set_priority(id, 4, old()).await);
-        is_revised(run.executor.abort_by(id, old()).await);
-        is_revised(run.executor.abort_by(id, old().dry_run()).await);
+        is_revised(run.executor.abort(id, old()).await);
+        is_revised(run.executor.abort(id, old().dry_run()).await);
         is_revised(run.executor.skip_undo(id, old()).await);
         is_revised(run.executor.retry_undo(id, old()).await);
         assert_eq!(commits(run).await?, before);
         let fresh = OperatorRequest::new("ann", "look").expecting(now);
-        assert!(run.executor.pause(Pause::One(id), fresh).await?.number.is_some());
+        assert!(run.executor.pause(PauseScope::One(id), fresh).await?.number.is_some());
         assert!(handle.status().await?.revision > now, "the verb itself is a revision");
         Ok(())
     })
@@ -182,8 +185,8 @@ fn a_revision_of_an_earlier_life_is_still_known() -> Tested {
     live_in(&world, &lab, async |run| {
         let handle = submit(run, Planned(waiting("a")), "a").await?;
         let by = || OperatorRequest::new("ann", "look").expecting(seen);
-        run.executor.pause(Pause::One(handle.id()), by()).await?;
-        let refused = run.executor.resume(Pause::One(handle.id()), by()).await;
+        run.executor.pause(PauseScope::One(handle.id()), by()).await?;
+        let refused = run.executor.resume(PauseScope::One(handle.id()), by()).await;
         assert!(matches!(refused, Err(AskError::Revised { .. })));
         Ok(())
     })
@@ -216,7 +219,7 @@ fn a_broadcast_with_a_key_is_repeated() -> Tested {
     live_in(&world, &lab, async |run| {
         assert_eq!(run.executor.supervisor().send(send()?).await??, 2);
         assert_eq!(commits(run).await?, 0);
-        is_other_request(run.executor.pause(Pause::All, ann("all")).await, "broadcast go");
+        is_other_request(run.executor.pause(PauseScope::All, ann("all")).await, "broadcast go");
         Ok(())
     })
 }

@@ -91,7 +91,7 @@ fn g_072_the_oldest_roots_that_ask_are_named_and_all_are_counted() -> Tested {
             let [one, two, three] = ids.first_chunk().ok_or("there are more")?;
             run.executor.decide(*one, &7_i64, by("answer")).await?;
             run.executor.retry_now(*two, by("retry")).await?;
-            run.executor.abort_by(*three, by("abort")).await?;
+            run.executor.abort(*three, by("abort")).await?;
             run.settle().await;
             let (named, counted) = undecided(run).await?;
             let oldest: BTreeSet<ProcedureId> = ids.iter().skip(3).take(NAMED).copied().collect();

@@ -75,7 +75,7 @@ fn of_a_child_in_a_live_family() -> Tested {
         );
         run.wait(run.executor.override_result(a, &9_i64, by("override")))
             .await??;
-        match run.wait(run.executor.signal(b, "go", &1_i64, Some("go"))).await? {
+        match run.wait(run.executor.signal(b, "go", &1_i64).key("go")).await? {
             Ok(_) | Err(AskError::Finished { .. }) => {}
             Err(error) => return Err(error.into()),
         }

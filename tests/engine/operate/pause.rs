@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use procession::testkit::{Run, Trouble};
 use procession::{
-    AskError, Kind, NotNow, Operated, OperatorRequest, Pause, ProcedureId, ProcedureState as State, WaitReason,
+    AskError, Kind, NotNow, Operated, OperatorRequest, PauseScope, ProcedureId, ProcedureState as State, WaitReason,
 };
 
 use crate::rollback::helper::{commits, enumerate_client, submit};
@@ -17,11 +17,11 @@ pub(crate) fn by(key: &str) -> OperatorRequest {
 }
 
 /// Pauses, or did so in an earlier life.
-pub(crate) async fn pause(run: &Run, what: &Pause) -> Result<Operated, Trouble> {
+pub(crate) async fn pause(run: &Run, what: &PauseScope) -> Result<Operated, Trouble> {
     Ok(run.wait(run.executor.pause(what.clone(), by("pause"))).await??)
 }
 
-pub(crate) async fn resume(run: &Run, what: &Pause) -> Result<Operated, Trouble> {
+pub(crate) async fn resume(run: &Run, what: &PauseScope) -> Result<Operated, Trouble> {
     Ok(run.wait(run.executor.resume(what.clone(), by("resume"))).await??)
 }
 
@@ -45,13 +45,13 @@ fn running() -> Plan {
 }
 
 /// E-057 with one way to pause what; `None` is each one alone.
-fn paused_and_resumed(what: Option<Pause>, expected: u64) -> Tested {
+fn paused_and_resumed(what: Option<PauseScope>, expected: u64) -> Tested {
     let sleeper = plan("s", [Act::Sleep(10_000), Act::Done(2)]);
     let (done, lab) = enumerate_client(async |lab, run| {
         let a = submit(run, Planned(running()), "a").await?;
         let s = submit(run, Planned(sleeper.clone()), "s").await?;
         run.settle().await;
-        let each = |id| what.clone().map_or(Pause::One(id), |what| what);
+        let each = |id| what.clone().map_or(PauseScope::One(id), |what| what);
         let names = |id: ProcedureId, verb: &str| match what {
             Some(_) => by(verb),
             None => by(&format!("{verb} {id}")),
@@ -94,17 +94,17 @@ fn e_057_one_and_one_are_paused_and_resumed() -> Tested {
 
 #[test]
 fn e_057_a_kind_is_paused_and_resumed() -> Tested {
-    paused_and_resumed(Some(Pause::Kind(planned())), 8 + 2)
+    paused_and_resumed(Some(PauseScope::Kind(planned())), 8 + 2)
 }
 
 #[test]
 fn e_057_everything_is_paused_and_resumed() -> Tested {
-    paused_and_resumed(Some(Pause::All), 8 + 2)
+    paused_and_resumed(Some(PauseScope::All), 8 + 2)
 }
 
 #[test]
 fn e_057_submissions_are_durable_and_start_first_come_first_served() -> Tested {
-    for what in [Pause::Kind(planned()), Pause::All] {
+    for what in [PauseScope::Kind(planned()), PauseScope::All] {
         let (done, lab) = enumerate_client(async |lab, run| {
             pause(run, &what).await?;
             let mut handles = Vec::new();
@@ -144,10 +144,10 @@ fn at_the_resume_they_go_on_in_the_order_in_which_they_were_held_back() -> Teste
             submit(run, Planned(sleeps(name, ms)), name).await?;
         }
         run.settle().await;
-        pause(run, &Pause::All).await?;
+        pause(run, &PauseScope::All).await?;
         run.pass(Duration::from_secs(5)).await;
         assert_eq!(lab.line(), "a1 b1 c1");
-        resume(run, &Pause::All).await?;
+        resume(run, &PauseScope::All).await?;
         run.settle().await;
         Ok(())
     })?;
@@ -158,7 +158,11 @@ fn at_the_resume_they_go_on_in_the_order_in_which_they_were_held_back() -> Teste
 /// Restarts change nothing: not the pause, not the order.
 #[test]
 fn a_pause_survives_restarts() -> Tested {
-    for what in [Pause::One(ProcedureId::root(1)), Pause::Kind(planned()), Pause::All] {
+    for what in [
+        PauseScope::One(ProcedureId::root(1)),
+        PauseScope::Kind(planned()),
+        PauseScope::All,
+    ] {
         let (world, lab) = (procession::testkit::World::new(), Lab::default());
         live_in(&world, &lab, async |run| {
             submit(run, Planned(plan("a", [Act::Sleep(1_000), Act::Done(1)])), "a").await?;
@@ -197,8 +201,8 @@ fn one_is_paused_with_all_below_it() -> Tested {
             ProcedureId::new(handle.id().family, 1),
             ProcedureId::new(handle.id().family, 3),
         );
-        pause(run, &Pause::One(s)).await?;
-        match run.wait(run.executor.signal(t, "go", &1_i64, Some("go"))).await? {
+        pause(run, &PauseScope::One(s)).await?;
+        match run.wait(run.executor.signal(t, "go", &1_i64).key("go")).await? {
             Ok(_) | Err(AskError::Finished { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -208,7 +212,7 @@ fn one_is_paused_with_all_below_it() -> Tested {
             assert_eq!((lab.has("t2"), lab.has("c2")), (false, true));
         }
         lab.open("resumed");
-        resume(run, &Pause::One(s)).await?;
+        resume(run, &PauseScope::One(s)).await?;
         assert_eq!(run.wait(handle.outcome()).await??, 3);
         Ok(())
     })?;
@@ -226,7 +230,11 @@ fn pauses_of_three_kinds_are_independent() -> Tested {
     let lab = Lab::default();
     live(&lab, async |run| {
         let handle = submit(run, Planned(plan("a", [Act::Sleep(1_000), Act::Done(1)])), "a").await?;
-        let all = [Pause::One(handle.id()), Pause::Kind(planned()), Pause::All];
+        let all = [
+            PauseScope::One(handle.id()),
+            PauseScope::Kind(planned()),
+            PauseScope::All,
+        ];
         let ann = || OperatorRequest::new("ann", "look first");
         for what in &all {
             run.executor.pause(what.clone(), ann()).await?;
@@ -250,22 +258,22 @@ fn pausing_twice_and_resuming_what_is_not_paused() -> Tested {
     live(&lab, async |run| {
         let handle = submit(run, Planned(plan("a", [Act::Sleep(1_000), Act::Done(1)])), "a").await?;
         let ann = || OperatorRequest::new("ann", "look first");
-        let one = Pause::One(handle.id());
+        let one = PauseScope::One(handle.id());
         let before = commits(run).await?;
         let refused = run.executor.resume(one.clone(), ann()).await;
         assert!(
             matches!(&refused, Err(AskError::NotNow { kind: NotNow::NotPaused, text: why }) if why.contains("nothing to resume")),
             "{refused:?}"
         );
-        assert_eq!(run.executor.resume(Pause::All, ann()).await?.number, None);
+        assert_eq!(run.executor.resume(PauseScope::All, ann()).await?.number, None);
         assert_eq!(commits(run).await?, before);
-        for what in [one, Pause::Kind(planned()), Pause::All] {
+        for what in [one, PauseScope::Kind(planned()), PauseScope::All] {
             let before = commits(run).await?;
             assert!(run.executor.pause(what.clone(), ann()).await?.number.is_some());
             assert_eq!(run.executor.pause(what, ann()).await?.number, None, "nothing changes");
             assert_eq!(commits(run).await?, before + 1);
         }
-        let unknown = run.executor.pause(Pause::One(ProcedureId::root(9)), ann()).await;
+        let unknown = run.executor.pause(PauseScope::One(ProcedureId::root(9)), ann()).await;
         assert!(matches!(unknown, Err(AskError::Unknown(_))));
         Ok(())
     })

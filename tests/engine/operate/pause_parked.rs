@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use procession::testkit::{FaultPlan, Run, World};
-use procession::{AskError, OperatorRequest, Pause, ProcedureState as State, WaitReason};
+use procession::{AskError, OperatorRequest, PauseScope, ProcedureState as State, WaitReason};
 
 use super::pause::{by, pause, paused, resume};
 use crate::rollback::helper::{enumerate_client, rolled_back, submit};
@@ -21,10 +21,10 @@ fn a_signal_is_kept_and_seen_after_the_resume() -> Tested {
     let (done, lab) = enumerate_client(async |lab, run| {
         let handle = submit(run, Planned(root.clone()), "a").await?;
         run.settle().await;
-        let one = Pause::One(handle.id());
+        let one = PauseScope::One(handle.id());
         pause(run, &one).await?;
         match run
-            .wait(run.executor.signal(handle.id(), "go", &5_i64, Some("go")))
+            .wait(run.executor.signal(handle.id(), "go", &5_i64).key("go"))
             .await?
         {
             Ok(_) | Err(AskError::Finished { .. }) => {}
@@ -48,7 +48,7 @@ fn a_signal_is_kept_and_seen_after_the_resume() -> Tested {
 fn a_parent_whose_children_end_meanwhile_goes_on_at_the_resume() -> Tested {
     let child = plan("c", [Act::Sleep(1_000), Act::Done(1)]);
     let root = plan("r", [spawn([child]), Act::See(Box::new(Act::Done(1)))]);
-    let kind = Pause::Kind(procession::Kind::from("patient"));
+    let kind = PauseScope::Kind(procession::Kind::from("patient"));
     let (done, lab) = enumerate_client(async |lab, run| {
         let handle = submit(run, crate::support::Patient(root.clone()), "r").await?;
         run.settle().await;
@@ -78,9 +78,9 @@ fn an_abort_of_what_is_paused_rolls_back_at_the_resume() -> Tested {
     let (done, lab) = enumerate_client(async |lab, run| {
         let handle = submit(run, Planned(root.clone()), "a").await?;
         run.settle().await;
-        let one = Pause::One(handle.id());
+        let one = PauseScope::One(handle.id());
         pause(run, &one).await?;
-        run.wait(run.executor.abort_by(handle.id(), by("abort"))).await??;
+        run.wait(run.executor.abort(handle.id(), by("abort"))).await??;
         run.settle().await;
         if !lab.is_open("resumed") {
             let status = handle.status().await?;
@@ -108,7 +108,7 @@ fn one_that_waits_for_a_permit() -> Tested {
             let holder = submit(run, Limited(held), "h").await?;
             let waiter = submit(run, Limited(chain("w", 1)), "w").await?;
             run.settle().await;
-            let one = Pause::One(waiter.id());
+            let one = PauseScope::One(waiter.id());
             pause(run, &one).await?;
             lab.open("h");
             run.wait(holder.outcome()).await??;
@@ -128,7 +128,7 @@ fn one_that_waits_for_a_permit() -> Tested {
 fn at_the_resume_of_a_limited_kind_the_limit_still_holds() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
     let set_up = |builder| kinds(&lab, builder).limit("limited", 1);
-    let kind = Pause::Kind(procession::Kind::from("limited"));
+    let kind = PauseScope::Kind(procession::Kind::from("limited"));
     world
         .run(FaultPlan::none(), set_up, async |run: &Run| {
             pause(run, &kind).await?;
@@ -158,7 +158,7 @@ fn a_paused_one_keeps_no_lock_of_a_stage() -> Tested {
         let a = submit(run, Planned(plan("a", acts).exclusive("t")), "a").await?;
         let b = submit(run, Planned(plan("b", [Act::Done(2)]).exclusive("t")), "b").await?;
         run.settle().await;
-        let one = Pause::One(a.id());
+        let one = PauseScope::One(a.id());
         run.executor
             .pause(one.clone(), OperatorRequest::new("ann", "look first"))
             .await?;

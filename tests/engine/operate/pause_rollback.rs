@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use procession::testkit::Run;
-use procession::{Kind, Pause, ProcedureState as State, WaitReason};
+use procession::{Kind, PauseScope, ProcedureState as State, WaitReason};
 
 use super::pause::{pause, paused, resume};
 use crate::rollback::helper::{enumerate_client, rolled_back, submit};
@@ -15,7 +15,7 @@ fn held_undo(name: &str) -> Plan {
 
 #[test]
 fn undos_stop_and_go_on_in_the_right_order() -> Tested {
-    for what in [Pause::Kind(Kind::from("planned")), Pause::All] {
+    for what in [PauseScope::Kind(Kind::from("planned")), PauseScope::All] {
         let (done, lab) = enumerate_client(async |lab, run| {
             let a = submit(run, Planned(held_undo("a")), "a").await?;
             run.settle().await;
@@ -46,14 +46,14 @@ fn several_families_go_on_side_by_side() -> Tested {
         let a = submit(run, Planned(held_undo("a")), "a").await?;
         let b = submit(run, Planned(held_undo("b")), "b").await?;
         run.settle().await;
-        pause(run, &Pause::All).await?;
+        pause(run, &PauseScope::All).await?;
         lab.open("b");
         run.settle().await;
         run.pass(Duration::from_secs(1)).await;
         lab.open("a");
         run.settle().await;
         assert!(paused(run, a.id()).await? && paused(run, b.id()).await?);
-        resume(run, &Pause::All).await?;
+        resume(run, &PauseScope::All).await?;
         rolled_back(run.wait(a.outcome()).await?)?;
         rolled_back(run.wait(b.outcome()).await?)?;
         Ok(())
@@ -78,7 +78,7 @@ fn a_member_of_a_paused_kind_holds_its_familys_rollback_up() -> Tested {
         "r",
         [Act::Next, Act::Spawn(vec![chain("b", 2), child], join, 1), Act::Done(1)],
     );
-    let kind = Pause::Kind(Kind::from("patient"));
+    let kind = PauseScope::Kind(Kind::from("patient"));
     let (done, lab) = enumerate_client(async |lab, run| {
         let handle = submit(run, Patient(root.clone()), "r").await?;
         run.settle().await;
@@ -106,7 +106,7 @@ fn an_undo_in_backoff_is_tried_again_at_the_resume() -> Tested {
     let (done, lab) = enumerate_client(async |lab, run| {
         let handle = submit(run, Planned(root.clone()), "a").await?;
         run.settle().await;
-        let one = Pause::One(handle.id());
+        let one = PauseScope::One(handle.id());
         pause(run, &one).await?;
         if !lab.is_open("resumed") {
             run.pass(Duration::from_secs(3600)).await;
@@ -129,7 +129,7 @@ fn a_restart_in_between_changes_nothing() -> Tested {
     let id = live_in(&world, &lab, async |run| {
         let a = submit(run, Planned(held_undo("a")), "a").await?;
         run.settle().await;
-        pause(run, &Pause::All).await?;
+        pause(run, &PauseScope::All).await?;
         lab.open("a");
         run.settle().await;
         Ok(a.id())
@@ -142,7 +142,7 @@ fn a_restart_in_between_changes_nothing() -> Tested {
         })?;
     }
     live_in(&world, &lab, async |run| {
-        resume(run, &Pause::All).await?;
+        resume(run, &PauseScope::All).await?;
         run.settle().await;
         assert_eq!(run.executor.status(id).await?.state, State::RolledBack);
         Ok(())

@@ -58,7 +58,7 @@ fn f_009_what_is_shown_and_what_is_refused() -> Tested {
         let status = at_rest(run, id).await?;
         assert_eq!(status.question.as_deref(), Some("drop t?"));
         assert_eq!((status.state, status.since), (ProcedureState::Runnable, Timestamp(0)));
-        assert_eq!(status.next, "stage 2 runs when somebody decides");
+        assert_eq!(status.next, "stage 2 runs once somebody decides");
         let verdicts = undecided(run).await?;
         let [verdict] = &verdicts[..] else {
             return Err(format!("{verdicts:?}").into());
@@ -71,7 +71,7 @@ fn f_009_what_is_shown_and_what_is_refused() -> Tested {
 
         // Nothing that was sent is taken for an answer, before or after.
         let before = run.store.commits();
-        run.executor.signal(id, "decision", &1_i64, None).await?;
+        run.executor.signal(id, "decision", &1_i64).await?;
         assert_eq!(run.executor.broadcast("decision", &1_i64).await?, 0);
         assert_eq!(run.store.commits(), before + 1, "the signal is kept");
         assert_eq!(at_rest(run, id).await?.question.as_deref(), Some("drop t?"));
@@ -246,7 +246,7 @@ fn f_010_an_abort_leaves_no_question() -> Tested {
         let asker = ProcedureId::new(handle.id().family, 1);
         run.until("the third has ended", || lab.has("e1")).await?;
         run.settle().await;
-        run.executor.abort_by(handle.id(), by("abort")).await.ok();
+        run.executor.abort(handle.id(), by("abort")).await.ok();
         rolled_back(run.wait(handle.outcome()).await?)?;
         let late = run.executor.decide(asker, &2_i64, by("late")).await;
         assert!(matches!(late, Err(AskError::Finished { .. })), "{late:?}");

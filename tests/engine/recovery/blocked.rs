@@ -193,7 +193,7 @@ fn e_104_blocked_workers_are_named_and_one_is_added() -> Tested {
         assert!(verdicts.iter().all(|verdict| verdict.fact("stage") == Some("Tight")));
 
         assert_eq!(third.outcome().await?, 7);
-        run.executor.signal(waits.id(), "go", &1_i64, None).await?;
+        run.executor.signal(waits.id(), "go", &1_i64).await?;
         assert_eq!(waits.outcome().await?, 2);
         let sleeps = plan("s", [Act::Sleep(20), Act::Done(5)]);
         assert_eq!(run.executor.submit(Planned(sleeps)).await?.outcome().await?, 5);

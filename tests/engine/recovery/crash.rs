@@ -139,8 +139,11 @@ fn e_092_e_093_crashes_around_an_abort() -> Tested {
             run.until("stage 2 has begun", || lab.has("a2")).await?;
             let status = handle.status().await?;
             if status.cause.is_none() && status.state != ProcedureState::Success {
-                run.wait(run.executor.abort(handle.id(), "somebody", "no need"))
-                    .await??;
+                run.wait(
+                    run.executor
+                        .abort(handle.id(), procession::OperatorRequest::new("somebody", "no need")),
+                )
+                .await??;
             }
             lab.open("go on");
             run.wait(handle.outcome()).await?.ok();
@@ -189,7 +192,7 @@ fn e_092_e_093_crashes_while_a_signal_is_retried() -> Tested {
             // Sent before the wait it would be consumed there, and wake nobody.
             run.settle().await;
             match run
-                .wait(run.executor.signal(handle.id(), "go", &42_i64, Some("s")))
+                .wait(run.executor.signal(handle.id(), "go", &42_i64).key("s"))
                 .await?
             {
                 Ok(_) | Err(AskError::Finished { .. }) => {}

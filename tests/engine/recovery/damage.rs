@@ -140,7 +140,7 @@ fn spoilt(world: &World, lab: &Lab) -> Result<[ProcedureId; 5], Trouble> {
         }
         let signalled = ids.get(3).copied().ok_or("there are five")?;
         run.executor
-            .signal(ProcedureId::new(signalled.family, 1), "later", &1_i64, None)
+            .signal(ProcedureId::new(signalled.family, 1), "later", &1_i64)
             .await?;
         Ok(ids)
     })?;
@@ -176,7 +176,7 @@ fn e_101_families_that_can_be_read_run() -> Tested {
         assert_eq!(at_start, [row.family, member.family, signal.family]);
         // A value is only read when its stage runs.
         for root in [value, sound] {
-            run.executor.signal(child(root), "go", &(), None).await?;
+            run.executor.signal(child(root), "go", &()).await?;
         }
         let outcome = run.wait(run.executor.outcome(sound)).await??;
         assert_eq!(outcome.state, ProcedureState::Success);
@@ -251,7 +251,7 @@ fn e_101_they_run_however_the_next_life_crashes() -> Tested {
         let [row, member, value, signal, sound] = *ids;
         for root in [value, sound] {
             // It has ended, or was set aside, when an earlier life sent it.
-            run.wait(run.executor.signal(child(root), "go", &(), Some("go")))
+            run.wait(run.executor.signal(child(root), "go", &()).key("go"))
                 .await?
                 .ok();
         }

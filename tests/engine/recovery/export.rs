@@ -70,7 +70,7 @@ fn a_live_family_is_exported_whole() -> Tested {
     live_in(&world, &lab, async |run| {
         let id = submit(run, waiting()).await?;
         let child = ProcedureId::new(id.family, 1);
-        run.executor.signal(child, "later", &7_i64, Some("k")).await?;
+        run.executor.signal(child, "later", &7_i64).key("k").await?;
         // Any member names the family.
         let export = run.executor.export(child).await?;
         assert_eq!(raw(&export), on_disk(&world));

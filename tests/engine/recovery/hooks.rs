@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{
-    Builder, Children, Procedure, ProcedureId, ProcedureState, StageContext, StageError, Step, WaitReason,
+    Builder, Children, Hooks, Procedure, ProcedureId, ProcedureState, StageContext, StageError, Step, WaitReason,
 };
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,6 @@ struct Watched(String, Does);
 
 impl Procedure for Watched {
     const KIND: &'static str = "watched";
-    const RECOVERY_HOOKS: bool = true;
     type Stage = u32;
     type Env = Lab;
     type Output = ();
@@ -84,7 +83,15 @@ impl Procedure for Watched {
         Ok(())
     }
 
-    async fn before_recover(&self, lab: &Lab) -> Result<(), StageError> {
+    fn hooks() -> Hooks<Self> {
+        Hooks::<Self>::new()
+            .before_recover(Self::before)
+            .after_recover(Self::after)
+    }
+}
+
+impl Watched {
+    async fn before(&self, lab: &Lab) -> Result<(), StageError> {
         lab.note(format!("before {}", self.0));
         // All have begun before the first ends: the engine calls several at once.
         tokio::task::yield_now().await;
@@ -94,14 +101,14 @@ impl Procedure for Watched {
         Ok(())
     }
 
-    async fn after_recover(&self, lab: &Lab) -> Result<(), StageError> {
+    async fn after(&self, lab: &Lab) -> Result<(), StageError> {
         lab.note(format!("after {}", self.0));
         assert!(!lab.is_open(&format!("{} panics after", self.0)), "its table is odd");
         Ok(())
     }
 }
 
-/// The same without asking for hooks.
+/// The same without hooks.
 #[derive(Clone, Serialize, Deserialize)]
 struct Unwatched;
 
@@ -120,10 +127,33 @@ impl Procedure for Unwatched {
             then: (),
         })
     }
+}
 
-    async fn before_recover(&self, lab: &Lab) -> Result<(), StageError> {
-        lab.note("unasked");
-        Ok(())
+/// One with a single hook.
+#[derive(Clone, Serialize, Deserialize)]
+struct OneHook;
+
+impl Procedure for OneHook {
+    const KIND: &'static str = "one_hook";
+    type Stage = ();
+    type Env = Lab;
+    type Output = ();
+
+    fn first(&self) -> Self::Stage {}
+
+    async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Ok(Step::Wait {
+            event: "go".to_owned(),
+            timeout: None,
+            then: (),
+        })
+    }
+
+    fn hooks() -> Hooks<Self> {
+        Hooks::<Self>::new().after_recover(async |_, lab| {
+            lab.note("after one");
+            Ok(())
+        })
     }
 }
 
@@ -172,7 +202,7 @@ fn e_096_each_unfinished_procedure_has_each_hook_once_before_anything_runs() -> 
             Ok(())
         })?
         .done()?;
-    let hooks = |noted: &[String]| noted.iter().any(|note| note.starts_with("before") || note == "unasked");
+    let hooks = |noted: &[String]| noted.iter().any(|note| note.starts_with("before"));
     assert!(!hooks(&first.noted()), "nothing was recovered yet");
 
     for life in 2..4 {
@@ -197,6 +227,26 @@ fn e_096_each_unfinished_procedure_has_each_hook_once_before_anything_runs() -> 
         assert_eq!(rest, BTreeSet::from(["stage running1", "undo failing2"]), "life {life}");
         assert_eq!(noted.len(), 12, "each once: {noted:?}");
     }
+    Ok(())
+}
+
+#[test]
+fn one_hook_is_enough_and_the_others_are_not_called() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let set_up = |builder: Builder| builder.register::<OneHook>(lab.clone());
+    for _ in 0..2 {
+        world
+            .run(FaultPlan::none(), set_up, async |run: &Run| {
+                if run.executor.list(Default::default(), None, 10).await?.items.is_empty() {
+                    submit(run, OneHook).await?;
+                }
+                run.settle().await;
+                assert!(run.executor.snapshot().await?.quarantined.is_empty());
+                Ok(())
+            })?
+            .done()?;
+    }
+    assert_eq!(lab.noted(), ["after one"]);
     Ok(())
 }
 
@@ -235,7 +285,7 @@ fn a_hook_that_fails_sets_its_family_aside_for_this_start() -> Tested {
             1,
             "the start's own commit only: hooks leave nothing"
         );
-        run.wait(run.executor.signal(*c, "go", &(), None)).await??;
+        run.wait(run.executor.signal(*c, "go", &())).await??;
         let outcome = run.wait(run.executor.outcome(*c)).await??;
         assert_eq!(outcome.state, ProcedureState::Success, "the others run");
         Ok(())
@@ -247,7 +297,7 @@ fn a_hook_that_fails_sets_its_family_aside_for_this_start() -> Tested {
     live(&world, &Lab::default(), async |run| {
         assert!(run.executor.snapshot().await?.quarantined.is_empty());
         for id in [a, b] {
-            run.wait(run.executor.signal(*id, "go", &(), None)).await??;
+            run.wait(run.executor.signal(*id, "go", &())).await??;
             let outcome = run.wait(run.executor.outcome(*id)).await??;
             assert_eq!(outcome.state, ProcedureState::Success);
         }

@@ -16,11 +16,12 @@ use futures::future::{Either, select};
 use procession::provider::{Clock, Space};
 use procession::testkit::{Ended, FaultPlan, MemoryStore, Run, Trouble, World};
 use procession::{
-    Executor, FamilyExport, Handle, ImportError, Imported, OperatorRequest, Pause, ProcedureId, ProcedureState, Seq,
-    WaitReason,
+    Executor, FamilyExport, Handle, ImportError, Imported, OperatorRequest, PauseScope, ProcedureId, ProcedureState,
+    Seq, WaitReason,
 };
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
+use procession_actors::testkit::labels::index_agrees;
 
 use crate::support::{Act, Lab, Planned, Tested, UndoAct, failing, live_in, plan, spawn};
 
@@ -37,7 +38,7 @@ pub(super) fn import_with(
     by: &OperatorRequest,
 ) -> Result<Ended<Result<Imported, ImportError>>, Trouble> {
     let store = Arc::new(MemoryStore::open(&world.disk, plan)?);
-    let builder = Executor::builder("in memory").store(store.clone());
+    let builder = Executor::builder(store.clone());
     let builder = builder.clock(Arc::new(world.clock.clone()));
     let crashed = store.crashed();
     let import = async {
@@ -66,6 +67,16 @@ pub(super) fn refusal(world: &World, export: &FamilyExport) -> Result<ImportErro
     Ok(refused.err().ok_or("it was to be refused")?)
 }
 
+/// The index of labels has what the rows have, and something of it.
+pub(super) fn labels_are_found(world: &World) -> Tested {
+    let live = world.disk.dump(&Space::Live);
+    assert!(
+        live.iter().any(|(key, _)| keys::parse_label(key).is_some()),
+        "it has labels"
+    );
+    Ok(index_agrees(&world.disk.dump(&Space::Procedures), &live)?)
+}
+
 /// Everything on disk.
 pub(super) fn dump(world: &World) -> Vec<(Space, Vec<u8>, Vec<u8>)> {
     let spaces = Space::ENGINE.into_iter();
@@ -77,7 +88,7 @@ pub(super) fn dump(world: &World) -> Vec<(Space, Vec<u8>, Vec<u8>)> {
 }
 
 pub(super) async fn submit(run: &Run, procedure: Planned, key: &str) -> Result<ProcedureId, Trouble> {
-    let submitted = run.executor.submit(procedure).key(key);
+    let submitted = run.executor.submit(procedure).key(key).label("key", key);
     let handle: Handle<Planned> = run.wait(submitted.into_future()).await??;
     run.settle().await;
     Ok(handle.id())
@@ -85,7 +96,7 @@ pub(super) async fn submit(run: &Run, procedure: Planned, key: &str) -> Result<P
 
 pub(super) async fn resume(run: &Run, id: ProcedureId) -> Tested {
     run.executor
-        .resume(Pause::One(id), OperatorRequest::new("bob", "looked at it"))
+        .resume(PauseScope::One(id), OperatorRequest::new("bob", "looked at it"))
         .await?;
     run.settle().await;
     Ok(())
@@ -122,7 +133,7 @@ fn parent(end: Act) -> Planned {
 /// Lives on until the end: a signal, some time, and what follows.
 async fn live_on(run: &Run, id: ProcedureId) -> Result<(ProcedureState, Option<i64>), Trouble> {
     run.executor
-        .signal(ProcedureId::new(id.family, 1), "go", &5_i64, None)
+        .signal(ProcedureId::new(id.family, 1), "go", &5_i64)
         .await?;
     let outcome = run.wait(run.executor.outcome(id)).await??;
     Ok((outcome.state, outcome.output::<i64>()?))
@@ -134,13 +145,14 @@ fn in_both(end: Act) -> Result<((ProcedureState, Option<i64>), String), Trouble>
     let (id, export, began, ended) = live_in(&there, &lab, async |run| {
         let id = submit(run, parent(end.clone()), "the key").await?;
         let child = ProcedureId::new(id.family, 1);
-        run.executor.signal(child, "later", &7_i64, Some("k")).await?;
+        run.executor.signal(child, "later", &7_i64).key("k").await?;
         let export = run.executor.export(id).await?;
         let began = lab.line();
         Ok((id, export, began, live_on(run, id).await?))
     })?;
     let (here, copy) = (World::new(), Lab::default());
     let imported = import(&here, &export)?;
+    labels_are_found(&here)?;
     assert!(imported.live && imported.number.is_some() && imported.due.is_none());
     assert_eq!((imported.procedures.len(), imported.signals), (3, 1));
     let moved = live_in(&here, &copy, async |run| {
@@ -221,6 +233,7 @@ fn a_finished_family_is_kept_from_its_import_on() -> Tested {
     let day = std::time::Duration::from_secs(24 * 3_600);
     here.clock.advance_to(there.clock.now().after(10 * day));
     let imported = import(&here, &export)?;
+    labels_are_found(&here)?;
     assert!(!imported.live);
     assert_eq!(
         imported.due,

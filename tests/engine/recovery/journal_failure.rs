@@ -81,7 +81,7 @@ async fn sender(run: &Run, lab: &Lab, told: &Told, over: impl Future<Output = ()
         return;
     }
     let Some(child) = lab.id("c") else { return };
-    match run.executor.signal(child, "go", &1_i64, Some("s")).await {
+    match run.executor.signal(child, "go", &1_i64).key("s").await {
         Ok(_) | Err(AskError::Finished { .. }) => {}
         Err(AskError::JournalFailed(why)) => told.with(|notes| notes.failed.push(why)),
         Err(other) => told.with(|notes| notes.failed.push(format!("another error: {other}"))),

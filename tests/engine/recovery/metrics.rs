@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
-use procession::{Builder, Executor, Finished, Procedure, ProcedureState, StageContext, StageError, Step, Submitted};
+use procession::{
+    Builder, Executor, Finished, Hooks, Procedure, ProcedureState, StageContext, StageError, Step, Submitted,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::support::{Act, Lab, Limited, Plan, Planned, Tested, chain, end, failing, kinds, plan, spawn};
@@ -229,7 +231,6 @@ struct Told {
 
 impl Procedure for Told {
     const KIND: &'static str = "told";
-    const METRIC_HOOKS: bool = true;
     type Stage = u32;
     type Env = Lab;
     type Output = ();
@@ -249,15 +250,17 @@ impl Procedure for Told {
         }
     }
 
-    fn on_submit(lab: &Lab, submitted: &Submitted) {
-        lab.note(format!("{} born at {} s", submitted.id, submitted.at.0 / 1_000_000));
-        assert!(!lab.is_open("hooks panic"), "a hook panics");
-    }
-
-    fn on_finish(lab: &Lab, finished: &Finished) {
-        let (id, state, elapsed) = (finished.id, finished.state, finished.elapsed);
-        let cause = finished.cause.as_ref().map_or("nothing", |cause| &cause.text);
-        lab.note(format!("{id} {state} after {elapsed:?} of {cause}"));
+    fn hooks() -> Hooks<Self> {
+        let born = |lab: &Lab, submitted: &Submitted| {
+            lab.note(format!("{} born at {} s", submitted.id, submitted.at.0 / 1_000_000));
+            assert!(!lab.is_open("hooks panic"), "a hook panics");
+        };
+        let ended = |lab: &Lab, finished: &Finished| {
+            let (id, state, elapsed) = (finished.id, finished.state, finished.elapsed);
+            let cause = finished.cause.as_ref().map_or("nothing", |cause| &cause.text);
+            lab.note(format!("{id} {state} after {elapsed:?} of {cause}"));
+        };
+        Hooks::<Self>::new().on_submit(born).on_finish(ended)
     }
 }
 
@@ -295,7 +298,6 @@ struct Quick;
 
 impl Procedure for Quick {
     const KIND: &'static str = "quick";
-    const METRIC_HOOKS: bool = true;
     type Stage = ();
     type Env = Lab;
     type Output = ();
@@ -306,9 +308,11 @@ impl Procedure for Quick {
         Ok(Step::Done(()))
     }
 
-    fn on_finish(lab: &Lab, finished: &Finished) {
-        assert_eq!(finished.state, ProcedureState::Success);
-        lab.note("finished");
+    fn hooks() -> Hooks<Self> {
+        Hooks::<Self>::new().on_finish(|lab, finished| {
+            assert_eq!(finished.state, ProcedureState::Success);
+            lab.note("finished");
+        })
     }
 }
 

@@ -208,13 +208,13 @@ fn a_health_check_shows_how_many_signals_wait_and_how_long() -> Tested {
                 .await??
                 .id();
             run.settle().await;
-            run.executor.signal(one, "noise", &1, None).await?;
+            run.executor.signal(one, "noise", &1).await?;
             run.pass(Duration::from_secs(60)).await;
             for id in [one, one, other] {
-                run.executor.signal(id, "noise", &1, None).await?;
+                run.executor.signal(id, "noise", &1).await?;
             }
             // This one is consumed at once.
-            run.executor.signal(other, "go", &1, None).await?;
+            run.executor.signal(other, "go", &1).await?;
             run.pass(Duration::from_secs(30)).await;
             run.executor.verdicts().await?;
             Ok(())

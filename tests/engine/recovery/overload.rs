@@ -8,7 +8,8 @@ use futures::future::join_all;
 use procession::messages::Submit;
 use procession::testkit::{Fault, FaultPlan, Run, World};
 use procession::{
-    AskError, Builder, ListFilter, Noop, OperatorRequest, Pause, ProcedureId, ProcedureState, SubmitBound, SubmitError,
+    AskError, Builder, ListFilter, Noop, OperatorRequest, PauseScope, ProcedureId, ProcedureState, SubmitBound,
+    SubmitError,
 };
 
 use crate::lifecycle::kit::enumerate_in;
@@ -96,7 +97,7 @@ fn what_is_awake_is_bounded_and_what_is_parked_is_not() -> Tested {
         }
         // Held back, each of these is awake until somebody lets it go on.
         executor
-            .pause(Pause::All, OperatorRequest::new("ann", "to fill it"))
+            .pause(PauseScope::All, OperatorRequest::new("ann", "to fill it"))
             .await?;
         for _ in 0..AWAKE {
             executor.submit(wait()).await?;
@@ -113,7 +114,7 @@ fn what_is_awake_is_bounded_and_what_is_parked_is_not() -> Tested {
         assert_eq!(run.store.commits(), commits, "without a commit");
         // Parked they take little, and there is room again.
         executor
-            .resume(Pause::All, OperatorRequest::new("ann", "it was full"))
+            .resume(PauseScope::All, OperatorRequest::new("ann", "it was full"))
             .await?;
         run.settle().await;
         executor.submit(wait()).await?;
@@ -148,7 +149,7 @@ fn e_107_what_is_too_large_is_refused_with_limit_and_size() -> Tested {
                     ),
                     "{large:?}"
                 );
-                let signal = run.executor.signal(handle.id(), "go", &"x".repeat(2_000), None).await;
+                let signal = run.executor.signal(handle.id(), "go", &"x".repeat(2_000)).await;
                 assert!(
                     matches!(
                         signal,
@@ -176,7 +177,7 @@ fn e_107_requests_are_bounded_as_submissions_are() -> Tested {
             .submit(Planned(plan("a", [Act::Wait("go".to_owned(), None), Act::Done(1)])))
             .await?;
         run.settle().await;
-        let signals = (0..20_000).map(|_| run.executor.signal(handle.id(), "go", &1_i64, None));
+        let signals = (0..20_000).map(|_| run.executor.signal(handle.id(), "go", &1_i64).into_future());
         let mut answered = 0;
         for answer in join_all(signals).await {
             match answer {

@@ -237,7 +237,7 @@ fn e_103_a_panic_in_deserialize_at_revival_quarantines() -> Tested {
             run.executor.status(id).await?.wait,
             Some(WaitReason::Event(..))
         ));
-        run.executor.signal(id, "go", &(), None).await?;
+        run.executor.signal(id, "go", &()).await?;
         run.settle().await;
         assert_eq!(run.executor.status(id).await?.wait, Some(WaitReason::Quarantined));
         let quarantined = run.executor.snapshot().await?.quarantined;
@@ -275,7 +275,14 @@ fn e_103_a_panic_in_locks_is_one_attempt() -> Tested {
         assert_eq!(run.wait(run.executor.outcome(id)).await??.output::<u32>()?, Some(2));
         let entries = run.executor.history(id).await?;
         let errors: Vec<_> = entries.into_iter().map(|entry| entry.error).collect();
-        assert_eq!(errors, [Some("locks panicked: locks".to_owned()), None, None]);
+        assert_eq!(
+            errors,
+            [
+                Some("a question about the next stage panicked: locks".to_owned()),
+                None,
+                None
+            ]
+        );
         Ok(())
     })
 }
@@ -309,7 +316,7 @@ async fn beside_one(run: &Run, place: Place) -> Tested {
         return Ok(());
     }
     run.settle().await;
-    match run.wait(run.executor.signal(shaky.id(), "go", &(), Some("go"))).await? {
+    match run.wait(run.executor.signal(shaky.id(), "go", &()).key("go")).await? {
         // Set aside already, by a start that called it.
         Ok(_) | Err(AskError::NotNow { .. }) => {}
         Err(other) => return Err(other.into()),

@@ -7,7 +7,8 @@ use procession::messages::{Submit, SubmitBatch};
 use procession::provider::Space;
 use procession::testkit::{Ended, FaultPlan, MemoryStore, Run, Trouble, World};
 use procession::{
-    Builder, OperatorRequest, Pause, Procedure, ProcedureId, ProcedureState, StageContext, StageError, Step, WaitReason,
+    Builder, OperatorRequest, PauseScope, Procedure, ProcedureId, ProcedureState, StageContext, StageError, Step,
+    WaitReason,
 };
 use procession_actors::journal::keys;
 use serde::{Deserialize, Serialize};
@@ -160,7 +161,7 @@ fn poison_at(place: usize) -> Tested {
             if place == 0 {
                 run.executor.retry_now(id, by).await?;
             } else {
-                run.executor.resume(Pause::One(id), by).await?;
+                run.executor.resume(PauseScope::One(id), by).await?;
             }
             run.until("the process has died", || false).await
         },

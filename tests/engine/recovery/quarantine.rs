@@ -107,8 +107,7 @@ fn e_097_an_unknown_kind_and_a_newer_version_are_quarantined_alone() -> Tested {
             async |run| {
                 set_aside(run, &families).await?;
                 // Others run meanwhile.
-                run.wait(run.executor.signal(families.healthy, "go", &(), None))
-                    .await??;
+                run.wait(run.executor.signal(families.healthy, "go", &())).await??;
                 let outcome = run.wait(run.executor.outcome(families.healthy)).await??;
                 assert_eq!(outcome.output::<i64>()?, Some(9));
                 Ok(())
@@ -130,9 +129,8 @@ fn e_097_an_unknown_kind_and_a_newer_version_are_quarantined_alone() -> Tested {
             |builder| whole(&lab, builder).strict(true),
             async |run| {
                 assert!(run.executor.snapshot().await?.quarantined.is_empty());
-                run.wait(run.executor.signal(families.unknown, "go", &(), None))
-                    .await??;
-                run.wait(run.executor.signal(families.newer, "go", &(), None)).await??;
+                run.wait(run.executor.signal(families.unknown, "go", &())).await??;
+                run.wait(run.executor.signal(families.newer, "go", &())).await??;
                 let unknown = run.wait(run.executor.outcome(families.unknown)).await??;
                 assert_eq!(unknown.output::<i64>()?, Some(9));
                 let newer = run.wait(run.executor.outcome(families.newer)).await??;
@@ -170,7 +168,7 @@ async fn set_aside(run: &Run, families: &Families) -> Tested {
     assert_eq!(run.store.commits(), 1, "the start's own commit only");
     for id in [families.unknown, families.newer] {
         assert_eq!(run.executor.status(id).await?.wait, Some(WaitReason::Quarantined));
-        let refused = run.executor.signal(id, "go", &(), None).await;
+        let refused = run.executor.signal(id, "go", &()).await;
         assert!(
             matches!(&refused, Err(AskError::NotNow { kind: NotNow::Quarantined, text: why }) if why.contains("quarantined")),
             "{refused:?}"
@@ -220,7 +218,7 @@ fn e_097_they_are_set_aside_however_the_start_crashes() -> Tested {
         let numbers: Vec<u64> = quarantined.iter().map(|(family, _)| *family).collect();
         assert_eq!(numbers, [families.unknown.family, families.newer.family]);
         let sent = run
-            .wait(run.executor.signal(families.healthy, "go", &(), Some("go")))
+            .wait(run.executor.signal(families.healthy, "go", &()).key("go"))
             .await?;
         assert!(matches!(sent, Ok(_) | Err(AskError::Finished { .. })), "{sent:?}");
         let outcome = run.wait(run.executor.outcome(families.healthy)).await??;
@@ -262,7 +260,7 @@ fn its_permit_is_not_free_and_who_waits_is_told_why() -> Tested {
         world
             .run(FaultPlan::none(), set_up, async |run| {
                 if first {
-                    run.executor.signal(a, "go", &(), None).await?;
+                    run.executor.signal(a, "go", &()).await?;
                 }
                 run.settle().await;
                 assert_eq!(run.executor.snapshot().await?.quarantined.len(), 1);

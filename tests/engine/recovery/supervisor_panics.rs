@@ -109,7 +109,7 @@ fn a_panic_of_the_store_stops_the_engine_which_says_why() -> Tested {
     let panics = Arc::new(AtomicBool::new(false));
     let store = InterceptedStore::open(&MemoryDisk::new(), Panicking(Arc::clone(&panics)))?;
     let lab = Lab::default();
-    let builder = kinds(&lab, Executor::builder("in memory").store(Arc::new(store)).inline());
+    let builder = kinds(&lab, Executor::builder(Arc::new(store)).inline());
     actix_rt::System::new().block_on(async move {
         let executor = builder.start().await?;
         let waits = Planned(plan("w", [Act::Wait("go".to_owned(), None), Act::Done(1)]));

@@ -60,7 +60,7 @@ fn a_parked_procedure_goes_on_once_its_value_can_be_read() -> Tested {
         let handle = submitted(run, plan("w", [Act::Wait("go".to_owned(), None), Act::DoneSignal])).await?;
         run.settle().await;
         run.store.fail_reads(ReadFault::times(5));
-        run.wait(run.executor.signal(handle.id(), "go", &7_i64, None)).await??;
+        run.wait(run.executor.signal(handle.id(), "go", &7_i64)).await??;
         assert_eq!(run.wait(handle.outcome()).await??, 7);
         assert!(run.store.failed_reads() >= 5);
         nothing_is_quarantined(run).await
@@ -85,7 +85,7 @@ async fn mixture(run: &Run, lab: &Lab) -> Result<Vec<ProcedureState>, Trouble> {
     run.until("the last stage of r runs", || lab.has("r3")).await?;
     lab.open("fail");
     let waits = handles.first().ok_or("nobody was submitted")?.id();
-    run.wait(run.executor.signal(waits, "go", &7_i64, None)).await??;
+    run.wait(run.executor.signal(waits, "go", &7_i64)).await??;
     let mut states = Vec::new();
     for handle in &handles {
         states.push(state_of(run, handle.id()).await?);
@@ -143,7 +143,7 @@ fn a_store_that_cannot_be_read_is_told_until_it_can() -> Tested {
         run.pass(Duration::from_secs(1)).await;
         let begun = run.now();
         for handle in &handles {
-            run.wait(run.executor.signal(handle.id(), "go", &7_i64, None)).await??;
+            run.wait(run.executor.signal(handle.id(), "go", &7_i64)).await??;
         }
         run.pass(Duration::from_secs(600)).await;
         let told = run.executor.verdicts().await?;
@@ -197,7 +197,7 @@ fn whichever_read_of_a_start_fails_the_start_is_refused_and_nothing_is_quarantin
             async |run| {
                 run.store.fail_reads(ReadFault::none());
                 nothing_is_quarantined(run).await?;
-                run.wait(run.executor.signal(ids.0, "go", &7_i64, None)).await??;
+                run.wait(run.executor.signal(ids.0, "go", &7_i64)).await??;
                 assert_eq!(state_of(run, ids.0).await?, ProcedureState::Success);
                 assert_eq!(state_of(run, ids.1).await?, ProcedureState::RolledBack);
                 Ok(run.store.failed_reads())

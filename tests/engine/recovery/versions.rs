@@ -141,7 +141,7 @@ fn e_097_a_row_is_upgraded_once() -> Tested {
         assert!(upgraded().is_empty(), "a parked row is left as it is");
         for (id, version) in [(first, 1), (second, 2)] {
             assert_eq!(run.executor.status(id).await?.version, version);
-            run.executor.signal(id, "go", &(), None).await?;
+            run.executor.signal(id, "go", &()).await?;
             run.settle().await;
             // It has yielded, and backs off: what it does with its value is not stored.
             let status = run.executor.status(id).await?;
@@ -178,8 +178,11 @@ fn e_097_an_undo_upgrades_once_as_well() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
     let (first, _) = rows(&world, &lab)?;
     life::<Third, _>(&world, &lab, async |run| {
-        let answer = run.executor.abort(first, "the test", "to undo").await?;
-        assert!(matches!(answer, AbortAnswer::WillRollBack), "{answer:?}");
+        let answer = run
+            .executor
+            .abort(first, procession::OperatorRequest::new("the test", "to undo"))
+            .await?;
+        assert_eq!(answer.abort, Some(AbortAnswer::WillRollBack));
         run.settle().await;
         assert_eq!(
             run.executor.status(first).await?.version,
@@ -275,7 +278,7 @@ fn e_097_a_dropped_version_and_an_unknown_kind_are_set_aside_or_refused() -> Tes
     life::<Third, _>(&world, &lab, async |run| {
         assert!(run.executor.snapshot().await?.quarantined.is_empty());
         for id in [first, second, unknown] {
-            run.executor.signal(id, "go", &(), None).await?;
+            run.executor.signal(id, "go", &()).await?;
             let outcome = run.wait(run.executor.outcome(id)).await??;
             assert_eq!(outcome.state, ProcedureState::Success);
         }
@@ -292,7 +295,7 @@ fn cannot<P: Procedure<Env = Lab>>(reason: &str) -> Tested {
     let (world, lab) = (World::new(), Lab::default());
     let (first, _) = rows(&world, &lab)?;
     life::<P, _>(&world, &lab, async |run| {
-        run.executor.signal(first, "go", &(), None).await?;
+        run.executor.signal(first, "go", &()).await?;
         let healthy = (0..100).map(|number| Submit::new(&Planned(chain(&format!("h{number}-"), 2))));
         let submits = healthy.collect::<Result<Vec<_>, _>>()?;
         let ids = run
@@ -345,7 +348,7 @@ fn e_097_rows_are_upgraded_however_that_life_crashes() -> Tested {
     let set_up = |(lab, _): &(Lab, _), builder| with::<Third>(lab, builder);
     let drive = async |(_, ids): &(Lab, (ProcedureId, ProcedureId)), run: &Run, _: usize| {
         for (id, text) in [(ids.0, "a of version 1"), (ids.1, "b+c of version 2")] {
-            let sent = run.wait(run.executor.signal(id, "go", &(), Some("go"))).await?;
+            let sent = run.wait(run.executor.signal(id, "go", &()).key("go")).await?;
             assert!(matches!(sent, Ok(_) | Err(AskError::Finished { .. })), "{sent:?}");
             let outcome = run.wait(run.executor.outcome(id)).await??;
             assert_eq!(outcome.output::<String>()?.as_deref(), Some(text));

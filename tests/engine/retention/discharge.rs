@@ -16,7 +16,13 @@ fn by() -> OperatorRequest {
 
 async fn submit<P: Procedure>(run: &Run, procedure: P, key: &str) -> Result<Handle<P>, Trouble> {
     let handle = run
-        .wait(run.executor.submit(procedure).key(key).into_future())
+        .wait(
+            run.executor
+                .submit(procedure)
+                .key(key)
+                .label("customer", key)
+                .into_future(),
+        )
         .await??;
     run.settle().await;
     Ok(handle)
@@ -27,7 +33,7 @@ async fn set_up(run: &Run) -> Result<(ProcedureId, Handle<Brittle>), Trouble> {
     let spoilt = submit(run, Brittle::that(true), "spoilt").await?;
     let stranger = submit(run, Brittle::that(false), "stranger").await?;
     // Its stage has said that it waits; a repeat of the signal meets it set aside.
-    run.executor.signal(spoilt.id(), "go", &(), Some("go")).await.ok();
+    run.executor.signal(spoilt.id(), "go", &()).key("go").await.ok();
     run.settle().await;
     Ok((spoilt.id(), stranger))
 }
@@ -46,7 +52,10 @@ fn entries_of(world: &World, family: u64) -> usize {
         .iter()
         .map(|space| world.disk.dump(space).iter().filter(|(key, _)| starts(key)).count());
     let keys = world.disk.dump(&Space::Keys);
-    in_ranges.sum::<usize>() + keys.iter().filter(|(key, _)| key == b"spoilt").count()
+    let labels = world.disk.dump(&Space::Live);
+    let is_label = |key: &[u8]| key.len() == 16 && key.ends_with(&family.to_be_bytes());
+    let labels = labels.iter().filter(|(key, _)| is_label(key)).count();
+    labels + in_ranges.sum::<usize>() + keys.iter().filter(|(key, _)| key == b"spoilt").count()
 }
 
 #[test]

@@ -39,8 +39,8 @@ async fn make(run: &Run) -> Result<(Vec<ProcedureId>, ProcedureId), Trouble> {
     let ended = run.executor.submit(Planned(family("f"))).key("f").await?.id();
     run.settle().await;
     let all = live.iter().chain([&ended]);
-    try_join_all(all.map(|id| run.executor.signal(*id, "nobody", &1_i64, None))).await?;
-    run.executor.signal(ended, "end", &1_i64, None).await?;
+    try_join_all(all.map(|id| run.executor.signal(*id, "nobody", &1_i64).into_future())).await?;
+    run.executor.signal(ended, "end", &1_i64).await?;
     run.settle().await;
     assert_eq!(run.executor.snapshot().await?.live_families, UNFINISHED);
     Ok((live, ended))
@@ -113,7 +113,7 @@ async fn the_rest_goes(run: &Run, live: &[ProcedureId]) -> Tested {
     let page = run.executor.list(ListFilter::default(), None, 1_000).await?;
     assert_eq!(page.items.len(), 2 * UNFINISHED + 1);
     for id in live {
-        assert_eq!(run.executor.signal(*id, "end", &1_i64, None).await?, 2);
+        assert_eq!(run.executor.signal(*id, "end", &1_i64).await?, 2);
         assert_eq!(run.executor.handle::<Planned>(*id).outcome().await?, 7);
         assert_eq!(run.executor.history(*id).await?.len(), 4);
     }

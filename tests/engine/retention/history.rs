@@ -69,7 +69,7 @@ fn e_114_a_permit_waited_for_is_told_across_a_pause_of_the_limit() -> Tested {
         assert_eq!(waits.wait, Some(WaitReason::Permit("planned".into())));
         assert_eq!(
             waits.next,
-            "stage 1 runs when a permit of planned is free, and its turn has come"
+            "stage 1 runs once a permit of planned is free and its turn has come"
         );
         run.pass(SECOND * 5).await;
         run.executor

@@ -4,7 +4,7 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use procession::testkit::Run;
-use procession::{ListFilter, OperatorRequest, Pause, ProcedureId, Status};
+use procession::{ListFilter, OperatorRequest, PauseScope, ProcedureId, Status};
 
 use crate::support::{Act, Holding, Lab, Patient, Plan, Planned, Tested, UndoAct, failing, live, plan, spawn};
 
@@ -40,21 +40,21 @@ fn e_114_every_row_says_what_comes_next() -> Tested {
         run.wait(run.executor.submit(Patient(stuck)).into_future()).await??;
         run.settle().await;
         let paused = submit(run, plan("z", [Act::Sleep(120_000), Act::Done(1)])).await?;
-        run.executor.pause(Pause::One(paused), by()).await?;
+        run.executor.pause(PauseScope::One(paused), by()).await?;
         submit(run, plan("g", [Act::Held("g".to_owned(), Box::new(Act::Done(1)))])).await?;
         submit(run, plan("n", [Act::Done(1)])).await?;
         let told: Vec<String> = all(run).await?.into_iter().map(|status| status.next).collect();
         assert_eq!(
             told,
             [
-                "stage 2 runs when go arrives, at the latest at 1970-01-01T00:01:00Z",
+                "stage 2 runs once go arrives, at the latest at 1970-01-01T00:01:00Z",
                 "stage 2 runs at 1970-01-01T00:01:30Z",
-                "stage 2 runs when its children let it",
-                "stage 2 runs when go arrives",
-                "it succeeds when its children have ended",
-                "stage 2 runs when go arrives",
-                "stage 2 runs when go arrives",
-                "stage 1 runs when the lock x is free, and its turn has come",
+                "stage 2 runs once its children finish",
+                "stage 2 runs once go arrives",
+                "it succeeds once its children have ended",
+                "stage 2 runs once go arrives",
+                "stage 2 runs once go arrives",
+                "stage 1 runs once the lock x is free and its turn has come",
                 "stage 1 runs at 1970-01-01T00:00:01Z",
                 "its undo is retried at 1970-01-01T00:00:01Z",
                 "stage 2 runs at 1970-01-01T00:02:00Z, but not before an operator resumes it",
@@ -78,7 +78,7 @@ async fn later(run: &Run, lab: &Lab) -> Tested {
     let told: Vec<String> = all(run).await?.into_iter().map(|status| status.next).collect();
     let expected = [
         "nothing, until an operator retries or skips its undo",
-        "stage 2 runs when an operator resumes it",
+        "stage 2 runs once an operator resumes it",
     ];
     for words in expected {
         assert_eq!(

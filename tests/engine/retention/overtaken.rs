@@ -51,7 +51,7 @@ impl Scene {
     async fn new(disk: &MemoryDisk) -> Result<Self, Trouble> {
         let (lab, clock, holds) = (Lab::default(), TestClock::default(), Arc::default());
         let slow = InterceptedStore::open(disk, Slow(Arc::clone(&holds)))?;
-        let builder = Executor::builder("in memory").inline().store(Arc::new(slow));
+        let builder = Executor::builder(Arc::new(slow)).inline();
         let executor = kinds(&lab, builder.clock(Arc::new(clock.clone()))).start().await?;
         let ended = executor.submit(Planned(chain("a", 1))).into_future().await?;
         ended.outcome().await?;

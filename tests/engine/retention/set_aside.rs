@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 use procession::provider::{Batch, Space};
 use procession::testkit::{Run, Trouble, World};
 use procession::{
-    AskError, BypassAs, BypassScope, ListFilter, OperatorRequest, Pause, ProcedureId, ProcedureState, WaitReason,
+    AskError, BypassAs, BypassScope, ListFilter, OperatorRequest, PauseScope, ProcedureId, ProcedureState, WaitReason,
 };
 
 use super::world::{key, write};
@@ -24,7 +24,8 @@ async fn make(run: &Run) -> Result<(ProcedureId, ProcedureId), Trouble> {
         .await??;
     run.settle().await;
     run.executor
-        .signal(ProcedureId::new(root.id().family, 1), "later", &7_i64, Some("k"))
+        .signal(ProcedureId::new(root.id().family, 1), "later", &7_i64)
+        .key("k")
         .await?;
     let stranger = plan("s", [Act::Done(3)]).exclusive("t");
     let stranger = run.wait(run.executor.submit(Planned(stranger)).into_future()).await??;
@@ -50,8 +51,8 @@ async fn says_why(run: &Run, id: ProcedureId) {
         executor.status(id).await.err(),
         executor.tree(id).await.err(),
         executor.explain(id).await.err(),
-        executor.abort_by(id, by()).await.err(),
-        executor.signal(id, "go", &1_i64, None).await.err(),
+        executor.abort(id, by()).await.err(),
+        executor.signal(id, "go", &1_i64).await.err(),
         executor.override_result(id, &1_i64, by()).await.err(),
     ];
     for answer in answers {
@@ -232,8 +233,8 @@ fn a_family_with_a_hole_in_its_history_is_live_and_is_bypassed() -> Tested {
         let stranger = run.wait(run.executor.submit(Planned(stranger)).into_future()).await??;
         // As of any that lives; what it would be tried again for is not there.
         run.executor.set_priority(id, 3, by()).await?;
-        run.executor.pause(Pause::One(id), by()).await?;
-        run.executor.resume(Pause::One(id), by()).await?;
+        run.executor.pause(PauseScope::One(id), by()).await?;
+        run.executor.resume(PauseScope::One(id), by()).await?;
         for refused in [
             run.executor.retry_now(id, by()).await,
             run.executor.retry_undo(id, by()).await,

@@ -111,7 +111,7 @@ fn e_099_the_parked_one_holds_back_no_space_of_what_was_evicted() -> Tested {
         let most = |sizes: &[u64]| sizes.iter().copied().max().unwrap_or_default();
         assert!(most(late) <= most(early) * 3 / 2, "it grows: {sizes:?}");
         assert!(clock.now() > procession::Timestamp(0));
-        executor.signal(parked.id(), "go", &1_i64, None).await?;
+        executor.signal(parked.id(), "go", &1_i64).await?;
         assert_eq!(parked.outcome().await?, 1);
         executor.drain(Duration::from_secs(10)).await?;
         Ok(())

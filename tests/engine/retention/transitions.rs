@@ -8,7 +8,7 @@ use std::time::Duration;
 use actix::prelude::*;
 use procession::testkit::{Run, Trouble};
 use procession::{
-    BypassAs, BypassScope, ChangeFeed, Handle, JoinPolicy, OperatorRequest, Pause, Procedure, ProcedureId,
+    BypassAs, BypassScope, ChangeFeed, Handle, JoinPolicy, OperatorRequest, PauseScope, Procedure, ProcedureId,
     ProcedureState,
 };
 
@@ -138,7 +138,7 @@ impl Stage<'_> {
         let handle = self.submit(Planned(waits)).await?;
         // One that is not waited for, and the one that is.
         for name in ["other", "go"] {
-            self.run.executor.signal(handle.id(), name, &1_i64, None).await?;
+            self.run.executor.signal(handle.id(), name, &1_i64).await?;
         }
         self.run.wait(handle.outcome()).await??;
         Ok(())
@@ -220,7 +220,10 @@ impl Stage<'_> {
         self.run.executor.set_priority(queued.id(), 3, by()).await?;
         let asleep = self.submit(Planned(waits("w"))).await?;
         for id in [queued.id(), asleep.id()] {
-            self.run.executor.abort(id, "ann", "a test").await?;
+            self.run
+                .executor
+                .abort(id, OperatorRequest::new("ann", "a test"))
+                .await?;
             self.run.wait(self.run.executor.outcome(id)).await??;
         }
         self.play("E-083");
@@ -265,12 +268,15 @@ impl Stage<'_> {
             .submit(Planned(plan("p", [spawn([waits("pc")]), Act::Done(1)])))
             .await?;
         for what in [paused.id(), ProcedureId::new(paused.id().family, 1)] {
-            self.run.executor.pause(Pause::One(what), by()).await?;
+            self.run.executor.pause(PauseScope::One(what), by()).await?;
         }
         assert_eq!(self.state(paused.id()).await?, State::Waiting);
-        self.run.executor.abort(paused.id(), "ann", "a test").await?;
+        self.run
+            .executor
+            .abort(paused.id(), OperatorRequest::new("ann", "a test"))
+            .await?;
         for what in [paused.id(), ProcedureId::new(paused.id().family, 1)] {
-            self.run.executor.resume(Pause::One(what), by()).await?;
+            self.run.executor.resume(PauseScope::One(what), by()).await?;
         }
         self.run.wait(paused.outcome()).await?.ok();
         Ok(())
@@ -323,7 +329,7 @@ fn e_116_every_transition_of_the_table_is_taken_and_no_other() -> Tested {
 
 #[test]
 fn e_116_the_table_is_the_documented_one() -> Tested {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/lifecycle.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/lifecycle.md");
     let page = std::fs::read_to_string(page)?;
     let (_, behind) = page.split_once("<!-- table -->").ok_or("it has a table")?;
     let (shown, _) = behind.split_once("<!-- /table -->").ok_or("the table ends")?;

@@ -131,7 +131,7 @@ fn to_their_ends() -> Result<Taken, Trouble> {
         let handle = submit(run, Planned(waits("w")), "k").await?;
         // One that is not waited for, and the one that is; it may have ended in an earlier life.
         for name in ["other", "go"] {
-            run.executor.signal(handle.id(), name, &1_i64, Some(name)).await.ok();
+            run.executor.signal(handle.id(), name, &1_i64).key(name).await.ok();
         }
         Ok(run.wait(handle.outcome()).await?.map(|_| ())?)
     })?);
@@ -162,7 +162,7 @@ async fn parked(lab: &Lab, run: &Run) -> Tested {
     run.executor.set_priority(queued.id(), 3, by("priority")).await.ok();
     let asleep = submit(run, Planned(waits("w")), "w").await?;
     for (id, key) in [(queued.id(), "abort q"), (asleep.id(), "abort w")] {
-        run.executor.abort_by(id, by(key)).await.ok();
+        run.executor.abort(id, by(key)).await.ok();
         run.wait(run.executor.outcome(id)).await??;
     }
     let late = chain("late", 1).exclusive("t").timeout(1_000);

@@ -19,7 +19,13 @@ fn held(gate: &str, act: Act) -> Act {
 }
 
 async fn abort(run: &Run, id: ProcedureId) -> Result<Result<AbortAnswer, AskError>, Trouble> {
-    run.wait(run.executor.abort(id, "ann", "wrong table")).await
+    let operated = run
+        .wait(run.executor.abort(id, OperatorRequest::new("ann", "wrong table")))
+        .await?;
+    Ok(match operated {
+        Ok(operated) => Ok(operated.abort.ok_or("an abort is answered")?),
+        Err(error) => Err(error),
+    })
 }
 
 /// Aborts, unless an earlier life did so and got no answer.
@@ -70,7 +76,7 @@ fn e_047_abort_says_what_happens() -> Tested {
 /// Asks with a key, in every life.
 async fn asked(run: &Run, id: ProcedureId, key: &str) -> Result<Result<Option<AbortAnswer>, AskError>, Trouble> {
     let by = OperatorRequest::new("ann", "wrong table").key(key);
-    let operated = run.wait(run.executor.abort_by(id, by)).await?;
+    let operated = run.wait(run.executor.abort(id, by)).await?;
     Ok(operated.map(|operated| operated.abort))
 }
 
@@ -112,7 +118,7 @@ fn e_047_abort_says_the_same_however_it_crashes() -> Tested {
             let why = "it passed its point of no return with stage 1".to_owned();
             assert_eq!(asked(run, past.id(), "4").await??, Some(AbortAnswer::TooLate(why)));
             assert_eq!(commits(run).await?, before, "it leaves nothing");
-            run.executor.signal(past.id(), "go", &1_i64, Some("go")).await?;
+            run.executor.signal(past.id(), "go", &1_i64).key("go").await?;
         }
         assert_eq!(run.wait(past.outcome()).await??, 1, "it was not aborted");
         Ok(())
@@ -230,13 +236,16 @@ fn e_052_abort_against_done() -> Tested {
                 for _ in 0..turns {
                     tokio::task::yield_now().await;
                 }
-                let answer = executor.abort(handle.id(), "ann", "wrong table").await;
+                let answer = executor
+                    .abort(handle.id(), OperatorRequest::new("ann", "wrong table"))
+                    .await;
+                let answer = answer.map(|operated| operated.abort);
                 Ok::<_, procession::SubmitError>((handle, answer))
             });
             let (handle, answer) = run.wait(aborting).await???;
             let outcome = run.wait(handle.outcome()).await?;
             let decided = match (&answer, &outcome) {
-                (Ok(AbortAnswer::WillRollBack), Err(ProcedureError::RolledBack { cause, .. })) => {
+                (Ok(Some(AbortAnswer::WillRollBack)), Err(ProcedureError::RolledBack { cause, .. })) => {
                     is_by_ann(cause);
                     "aborted"
                 }
@@ -272,7 +281,7 @@ fn e_052_abort_against_done_however_it_crashes() -> Tested {
                     tokio::task::yield_now().await;
                 }
                 let by = OperatorRequest::new("ann", "wrong table").key("abort");
-                match executor.abort_by(handle.id(), by).await {
+                match executor.abort(handle.id(), by).await {
                     Ok(operated) if operated.abort == Some(AbortAnswer::WillRollBack) => asked.note("aborted"),
                     Err(AskError::Finished { .. }) => asked.note("done"),
                     other => asked.note(format!("{other:?}")),

@@ -19,8 +19,13 @@ where
 {
     let handle = submit(run, procedure, "k").await?;
     if at_rest(run, handle.id()).await?.cause.is_none() {
-        let answer = run.wait(run.executor.abort(handle.id(), "ann", "not now")).await??;
-        assert_eq!(answer, AbortAnswer::WillRollBack);
+        let answer = run
+            .wait(
+                run.executor
+                    .abort(handle.id(), procession::OperatorRequest::new("ann", "not now")),
+            )
+            .await??;
+        assert_eq!(answer.abort, Some(AbortAnswer::WillRollBack));
     }
     let (cause, _) = rolled_back(run.wait(handle.outcome()).await?)?;
     assert_eq!(cause.kind, CauseKind::Aborted);

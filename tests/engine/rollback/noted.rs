@@ -66,7 +66,7 @@ fn g_069_a_plan_lists_what_stands_and_no_more() -> Tested {
         let handle = submit(run, Planned(ten(&[3, 5, 8], last)), "p").await?;
         run.until("the tenth is out", || lab.has("p10")).await?;
         let by = OperatorRequest::new("ann", "see first").dry_run();
-        let told = run.executor.abort_by(handle.id(), by).await?;
+        let told = run.executor.abort(handle.id(), by).await?;
         let plan = told.plan.ok_or("a dry run has a plan")?;
         assert_eq!(plan.undone.iter().map(|member| member.stages).collect::<Vec<_>>(), [3]);
         let history = run.executor.history(handle.id()).await?;

@@ -106,7 +106,7 @@ fn e_032_parked_siblings_stop() -> Tested {
         rolled_back(run.wait(handle.outcome()).await?)?;
         // What they waited for comes when the family has rolled back.
         let w = lab.id("w").ok_or("w has an id")?;
-        let late = run.wait(run.executor.signal(w, "go", &1, Some("go"))).await?;
+        let late = run.wait(run.executor.signal(w, "go", &1).key("go")).await?;
         assert!(matches!(late, Err(AskError::Finished { .. })), "{late:?}");
         run.pass(2 * HOUR).await;
         Ok(())

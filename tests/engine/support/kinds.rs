@@ -92,6 +92,11 @@ macro_rules! kind_of_plan {
                 self.0.needs(*stage)
             }
 
+            fn limits(&self, stage: &u32) -> Vec<procession::LimitKey> {
+                let named = self.0.stage_limits.get(stage).into_iter().flatten();
+                named.map(|limit| procession::LimitKey::from(limit.as_str())).collect()
+            }
+
             fn timeout(&self) -> Option<Duration> {
                 self.0.timeout.map(Duration::from_millis)
             }
@@ -161,15 +166,15 @@ kind_of_plan! {
     /// A plan that cleans up after its end, which the log shows as stage 0 of its name with a `~`.
     /// It waits, in its body, until the gate of that name is shut no more.
     Tidy, "tidy", rollback: true, attempts: 3, undo_attempts: 3, with: {
-        const CLEANUP: bool = true;
-
-        async fn completion_cleanup(&mut self, lab: &Lab) {
-            let name = format!("{}~", self.0.name);
-            let call = Call { name: name.clone(), stage: 0, undo: false, attempt: 1, value: self.0.value.clone() };
-            lab.called(procession::ProcedureId::root(0), call);
-            if self.0.tidies_late {
-                lab.gate(&name).await;
-            }
+        fn hooks() -> procession::Hooks<Self> {
+            procession::Hooks::<Self>::new().completion_cleanup(async |tidy, lab| {
+                let (plan, name) = (&tidy.0, format!("{}~", tidy.0.name));
+                let call = Call { name: name.clone(), stage: 0, undo: false, attempt: 1, value: plan.value.clone() };
+                lab.called(procession::ProcedureId::root(0), call);
+                if plan.tidies_late {
+                    lab.gate(&name).await;
+                }
+            })
         }
     }
 }
@@ -467,7 +472,7 @@ pub(crate) fn listed(plans: Vec<Plan>) -> Result<Children, StageError> {
             listed_as(children, plan, Planned)?
         };
     }
-    Ok(children)
+    Ok(children.inherit_labels())
 }
 
 fn child_of(plan: Plan, node: Node) -> Result<Child, StageError> {

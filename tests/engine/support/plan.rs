@@ -144,6 +144,9 @@ pub(crate) struct Plan {
     /// Locks that it needs, by stage.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) locks: BTreeMap<u32, Vec<LockNeed>>,
+    /// Limits whose permits its stages need, by stage.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) stage_limits: BTreeMap<u32, Vec<String>>,
     /// Spawned as a child, it holds its locks for life.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) holding: bool,
@@ -200,6 +203,7 @@ pub(crate) fn plan(name: &str, acts: impl Into<Vec<Act>>) -> Plan {
         priority: 0,
         limit: None,
         locks: BTreeMap::new(),
+        stage_limits: BTreeMap::new(),
         holding: false,
         timeout: None,
         without_rollback: false,
@@ -306,6 +310,12 @@ impl Plan {
             .entry(stage)
             .or_default()
             .push(LockNeed::exclusive(LockPath::parse(path)));
+        self
+    }
+
+    /// Needs a permit of this limit in this stage.
+    pub(crate) fn limited_in(mut self, stage: u32, limit: &str) -> Self {
+        self.stage_limits.entry(stage).or_default().push(limit.to_owned());
         self
     }
 

@@ -123,12 +123,12 @@ impl Judge<'_> {
         for (number, id) in &self.ledger.acknowledged {
             if role_of(*number) == Role::Waiter && !self.ledger.signalled.contains(number) {
                 // It may have come, and even have ended it, before anybody was told; how it ends shows what is lost.
-                self.executor.signal(*id, GO, number, Some("first")).await.ok();
+                self.executor.signal(*id, GO, number).key("first").await.ok();
             }
         }
         for id in self.live().await?.difference(&known) {
             // Which of them are waiters nobody can tell; one that has ended meanwhile takes none.
-            self.executor.signal(*id, GO, &0, Some("first")).await.ok();
+            self.executor.signal(*id, GO, &0).key("first").await.ok();
         }
         Ok(())
     }

@@ -75,7 +75,7 @@ async fn submit(executor: &Executor, ledger: &Ledger, task: &Task, number: u64) 
     let handle = handle.map_err(|error| error.to_string())?;
     ledger.note(&format!("acknowledged {number} {}", handle.id()))?;
     if role_of(number) == Role::Waiter {
-        let sent = executor.signal(handle.id(), GO, &number, Some("first")).await;
+        let sent = executor.signal(handle.id(), GO, &number).key("first").await;
         sent.map_err(|error| error.to_string())?;
         ledger.note(&format!("signalled {number}"))?;
     }

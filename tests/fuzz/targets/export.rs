@@ -46,7 +46,7 @@ pub(crate) fn check_import(export: &FamilyExport) -> Checked {
 /// Imports into a world, if that is not refused.
 fn import(world: &World, export: &FamilyExport) -> Result<bool, Trouble> {
     let store = Arc::new(MemoryStore::open(&world.disk, FaultPlan::none())?);
-    let builder = Executor::builder("in memory").store(store.clone());
+    let builder = Executor::builder(store.clone());
     let builder = builder.clock(Arc::new(world.clock.clone()));
     let imported = block_on(async {
         let importer = builder.importer().await?;

@@ -127,7 +127,7 @@ async fn day(run: &Run) -> Result<bool, Trouble> {
     };
     let ids = ask(run).await?;
     for id in ids.iter().filter(|id| **id != sound) {
-        executor.signal(*id, "go", &7, Some("once")).await.ok();
+        executor.signal(*id, "go", &7).key("once").await.ok();
         let many = [
             SendSignal::new(*id, "other", &7)?,
             SendSignal::new(*id, "other", &8)?.last(),
@@ -135,7 +135,7 @@ async fn day(run: &Run) -> Result<bool, Trouble> {
         executor.signal_all(many.to_vec()).await.ok();
         if let Ok(mailbox) = executor.mailbox(*id).await {
             let closed = mailbox.closed.iter().any(|name| name == "other");
-            let refused = executor.signal(*id, "other", &9, None).await;
+            let refused = executor.signal(*id, "other", &9).await;
             assert!(!closed || refused.is_err(), "{id} takes a signal of a closed name");
         }
         executor.acknowledge(*id).await.ok();
@@ -143,7 +143,7 @@ async fn day(run: &Run) -> Result<bool, Trouble> {
     run.pass(Duration::from_secs(10)).await;
     for id in &ids {
         executor.skip_undo(*id, OperatorRequest::new("ann", "fuzz")).await.ok();
-        executor.abort(*id, "ann", "fuzz").await.ok();
+        executor.abort(*id, OperatorRequest::new("ann", "fuzz")).await.ok();
     }
     run.pass(Duration::from_secs(3 * 3_600)).await;
     let quarantined = executor.snapshot().await?.quarantined;
@@ -167,7 +167,7 @@ async fn ask(run: &Run) -> Result<Vec<ProcedureId>, Trouble> {
     let live = ListFilter {
         live_only: true,
         kind: Some("plain".into()),
-        state: None,
+        ..ListFilter::default()
     };
     let some = executor.list(live, page.next, 1).await?;
     assert!(some.items.len() <= 1 && page.items.len() <= 100);

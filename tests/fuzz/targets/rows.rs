@@ -13,7 +13,7 @@ use procession::{
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
 use procession_kernel::{
-    Blob, Ending, FailureStreak, Gate, GraphNode, Hold, InFlight, Question, Record, Round, Row, Seq, Wake,
+    Blob, Ending, FailureStreak, Gate, GraphNode, Hold, InFlight, Label, Question, Record, Round, Row, Seq, Wake,
 };
 
 use serde_json::json;
@@ -208,7 +208,7 @@ fn write(record: &Record) -> Option<Entry> {
 }
 
 fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
-    match feed.byte() % 39 {
+    match feed.byte() % 40 {
         0 => row.revision = Seq(feed.number()),
         1 => row.kind = feed.name().into(),
         2 => row.version = u16::from(feed.byte()),
@@ -239,7 +239,11 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
         18 => row.wake = feed.maybe(wake),
         19 | 20 => row.rounds = feed.few(round),
         21 => row.limits = feed.few(|feed| feed.name().into()),
-        22 => row.holds = !row.holds,
+        22 => {
+            row.holds = !row.holds;
+            row.stage_limits = feed.few(|feed| feed.name().into());
+            row.stage_permits = feed.byte().is_multiple_of(2);
+        }
         23 => row.hold = Hold::WhileActive,
         24 => row.locks = feed.few(lock),
         25 => row.locked = feed.few(lock),
@@ -262,6 +266,7 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
             row.failure_streak = feed.maybe(said);
         }
         37 => row.graph = feed.maybe(node),
+        38 => row.labels = feed.few(|feed| Label::new(feed.name(), "1")).into_iter().collect(),
         _ => {
             row.ended = feed.maybe(Feed::time);
             row.due = feed.maybe(Feed::time);

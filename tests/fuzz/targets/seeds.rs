@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::executor::block_on;
 use procession::provider::{Batch, JournalStore, Space};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{OperatorRequest, Pause, ProcedureId};
+use procession::{OperatorRequest, PauseScope, ProcedureId};
 use procession_actors::journal::{EmbeddedStore, SyncMode};
 use procession_actors::testkit::format;
 use procession_kernel::{Record, Seq};
@@ -122,10 +122,10 @@ fn stopped(plain: &[Script], stuck: &[Script], operated: bool) -> Result<World, 
         if operated {
             let by = || OperatorRequest::new("ann", "a seed");
             let last = ids.last().copied().ok_or("something was submitted")?;
-            run.executor.signal(last, "other", &1, Some("s")).await?;
-            run.executor.pause(Pause::Kind("stuck".into()), by()).await?;
+            run.executor.signal(last, "other", &1).key("s").await?;
+            run.executor.pause(PauseScope::Kind("stuck".into()), by()).await?;
             run.executor.set_limit("plain", Some(5), by()).await?;
-            run.executor.pause(Pause::One(last), by()).await?;
+            run.executor.pause(PauseScope::One(last), by()).await?;
         }
         run.pass(Duration::from_millis(100)).await;
         Ok(())

@@ -87,6 +87,7 @@ fn row(id: ProcedureId, bytes: &[u8]) -> Checked {
             live_only: bytes.len().is_multiple_of(2),
             kind: Some(row.kind.clone()),
             state: Some(row.state),
+            labels: row.labels.iter().cloned().collect(),
         };
         assert_eq!(
             format::admits(&filter, &row),

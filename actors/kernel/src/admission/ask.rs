@@ -5,7 +5,9 @@ use super::claim::{ClaimSlot, ClaimState, LimitIds, LockIds};
 use super::evaluate::Evaluation;
 use super::queue_position::QueuePosition;
 use super::{Admissions, Grant, Needs, Request};
-use crate::id::{Claim, ClaimId, LimitKey};
+use crate::id::{Claim, ClaimId, LimitKey, Timestamp};
+use crate::limit::Limit;
+use crate::rate_window::RateWindow;
 
 impl Admissions {
     /// Requests what the claim does not hold already: all of it or nothing. Returns the answer, and the other claims
@@ -211,11 +213,40 @@ impl Admissions {
         self.request(request)
     }
 
-    /// Changes the capacity of a limit. Raising it serves exactly the difference; lowering it takes nothing back.
-    pub fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) -> Vec<Claim> {
-        let id = self.limits.set(&key, limit, &self.claims);
+    /// Changes what a limit allows. Raising it serves exactly the difference; lowering it takes nothing back. A rate that
+    /// changes goes on with the begins that still count.
+    pub fn set_limit(&mut self, key: LimitKey, limit: impl Into<Limit>) -> Vec<Claim> {
+        let id = self.limits.set(&key, limit.into(), &self.claims);
         self.limits.mark_due(id);
         self.serve()
+    }
+
+    // Rates.
+
+    /// Returns `true` if any limit has a rate. Only then does the time matter.
+    #[must_use]
+    pub const fn has_rates(&self) -> bool {
+        self.limits.has_rates()
+    }
+
+    /// Sets the time, for this and all later calls. Returns the claims that the time serves, in order. It may go back.
+    pub fn move_to(&mut self, now: Timestamp) -> Vec<Claim> {
+        self.limits.move_to(now);
+        self.serve()
+    }
+
+    /// Returns when a rate allows what a waiter depends on. The caller must [move the time](Self::move_to) there, or
+    /// nobody serves the waiter.
+    #[must_use]
+    pub fn wanted_at(&self) -> Option<Timestamp> {
+        self.limits.wanted_at()
+    }
+
+    /// Restores the begins that count for the rate of a limit, before anything is granted.
+    pub fn restore_window(&mut self, key: &LimitKey, window: RateWindow) {
+        if let Some(id) = self.limits.find(key) {
+            self.limits.restore_window(id, window);
+        }
     }
 
     /// Changes the priority of a waiting claim, which keeps its arrival.

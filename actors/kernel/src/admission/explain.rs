@@ -146,6 +146,10 @@ impl Admissions {
         let Some(limit) = self.limits.get(id) else {
             return Vec::new();
         };
+        if limit.is_rate_used_up() {
+            // The time alone makes room.
+            return Vec::new();
+        }
         let is_full = !limit.has_room();
         let guards = self.guards_against(slot, claim, waiting, id).filter(|_| !is_full);
         let guards = guards.filter_map(|guard| self.claims.id_of(guard));

@@ -16,6 +16,9 @@ impl Admissions {
             claim.is_waiting = false;
             let (limits, locks) = (claim.pending.limits.clone(), claim.pending.locks.clone());
             self.hold(slot, &limits, &locks);
+            if self.limits.has_rates() {
+                limits.iter().for_each(|id| self.limits.begin(id));
+            }
         }
         for other in overtaken {
             self.count_overtake(other);

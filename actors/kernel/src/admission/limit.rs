@@ -1,24 +1,61 @@
 //! The limits: the capacity of each, the claims that hold its permits and the claims that wait for one.
 
-use super::LimitUse;
 use super::claim::{ClaimState, Claims, LimitIds};
 use super::hash_index::{self, HashIndex};
 use super::queue_position::{PositionSet, QueuePosition};
 use super::sorted_deque::SortedDeque;
-use crate::id::{ClaimId, LimitKey};
+use super::{LimitUse, RateUse};
+use crate::id::{ClaimId, LimitKey, Timestamp};
+use crate::limit::{Limit, Rate};
+use crate::rate_window::RateWindow;
 
 /// The number of a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LimitId(pub(super) u32);
 
+/// The rate of a limit.
+#[derive(Clone, Debug)]
+struct RateState {
+    rate: Rate,
+    window: RateWindow,
+    /// How many may begin now.
+    spare: u32,
+}
+
+impl RateState {
+    fn new(rate: Rate, window: RateWindow, now: Timestamp) -> Self {
+        let mut state = Self { rate, window, spare: 0 };
+        state.move_to(now);
+        state
+    }
+
+    /// Sets the time. Returns `true` if more may begin than before.
+    fn move_to(&mut self, now: Timestamp) -> bool {
+        let before = self.spare;
+        self.window.move_to(now, self.rate.period);
+        self.spare = self.window.spare(self.rate);
+        self.spare > before
+    }
+
+    fn usage(&self) -> RateUse {
+        RateUse {
+            rate: self.rate,
+            begun: self.window.begun(),
+            free_at: self.window.free_at(self.rate),
+        }
+    }
+}
+
 /// One limit.
 #[derive(Clone, Debug)]
-pub(super) struct Limit {
+pub(super) struct LimitState {
     pub(super) key: LimitKey,
     /// `true` if the limit was set or asked for, and not just named as a kind's own.
     is_known: bool,
-    /// The capacity; `None` is unlimited.
-    pub(super) capacity: Option<u32>,
+    /// How many permits may be out at once; `None` is unlimited.
+    capacity: Option<u32>,
+    /// How many may be granted in a time, and those that still count.
+    rate: Option<Box<RateState>>,
     /// Each holder has one permit.
     pub(super) holders: SortedDeque<ClaimId>,
     used: u32,
@@ -37,12 +74,13 @@ pub(super) struct Limit {
     recheck_after: Option<Option<QueuePosition>>,
 }
 
-impl Limit {
+impl LimitState {
     fn new(key: LimitKey) -> Self {
         Self {
             key,
             is_known: false,
             capacity: None,
+            rate: None,
             holders: SortedDeque::default(),
             used: 0,
             waiter_count: 0,
@@ -56,7 +94,28 @@ impl Limit {
 
     /// Returns the number of permits that can still be granted; `None` is unlimited.
     pub(super) fn spare(&self) -> Option<u32> {
-        self.capacity.map(|capacity| capacity.saturating_sub(self.used))
+        let at_once = self.capacity.map(|capacity| capacity.saturating_sub(self.used));
+        let begins = self.rate.as_ref().map(|state| state.spare);
+        match (at_once, begins) {
+            (Some(at_once), Some(begins)) => Some(at_once.min(begins)),
+            (spare, None) | (None, spare) => spare,
+        }
+    }
+
+    /// Returns `true` if its capacity or its rate is set.
+    pub(super) const fn is_limited(&self) -> bool {
+        self.capacity.is_some() || self.rate.is_some()
+    }
+
+    /// Returns `true` if only time makes room: as many have begun as its rate allows.
+    pub(super) fn is_rate_used_up(&self) -> bool {
+        self.rate.as_ref().is_some_and(|state| state.spare == 0)
+    }
+
+    /// Returns when its rate allows the next, if a waiter depends on that.
+    fn wanted_at(&self) -> Option<Timestamp> {
+        let state = self.rate.as_ref().filter(|_| !self.dependents.is_empty())?;
+        state.window.free_at(state.rate)
     }
 
     /// Returns `true` if a permit can be granted.
@@ -67,7 +126,7 @@ impl Limit {
     /// Records a waiter that joins the queue at this position.
     pub(super) fn enter(&mut self, position: QueuePosition, is_own: bool) {
         self.waiter_count += 1;
-        if self.capacity.is_some() {
+        if self.is_limited() {
             self.insert(position, is_own);
         }
     }
@@ -82,7 +141,7 @@ impl Limit {
     /// Records a waiter that leaves the queue.
     pub(super) fn leave(&mut self, position: QueuePosition, is_own: bool) {
         self.waiter_count -= 1;
-        if self.capacity.is_some() {
+        if self.is_limited() {
             self.waiting.remove(position);
             if is_own {
                 self.own.remove(position);
@@ -90,11 +149,14 @@ impl Limit {
         }
     }
 
-    /// Sets the capacity. `waiters` lists all waiters for a permit, and whether this is the limit of their own kind.
-    fn set(&mut self, capacity: Option<u32>, waiters: impl Iterator<Item = (QueuePosition, bool)>) {
-        let was_kept = self.capacity.is_some();
-        self.capacity = capacity;
-        if capacity.is_none() {
+    /// Sets what it allows. `waiters` lists all waiters for a permit, and whether this is the limit of their own kind. A
+    /// rate that changes goes on with the begins that still count.
+    fn set(&mut self, limit: Limit, now: Timestamp, waiters: impl Iterator<Item = (QueuePosition, bool)>) {
+        let was_kept = self.is_limited();
+        self.capacity = limit.capacity();
+        let window = self.rate.take().map(|state| state.window).unwrap_or_default();
+        self.rate = limit.rate().map(|rate| Box::new(RateState::new(rate, window, now)));
+        if !self.is_limited() {
             (self.waiting, self.own) = (PositionSet::default(), PositionSet::default());
         } else if !was_kept {
             waiters.for_each(|(position, is_own)| self.insert(position, is_own));
@@ -123,6 +185,7 @@ impl Limit {
             used: self.used,
             waiting: self.waiter_count,
             had_to_wait: self.had_to_wait,
+            rate: self.rate.as_ref().map(|state| state.usage()),
             holders: Vec::new(),
             waiters: Vec::new(),
         }
@@ -146,18 +209,22 @@ impl Limit {
 /// All limits. A limit is never dropped, because there are few names of limits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LimitTable {
-    all: Vec<Limit>,
+    all: Vec<LimitState>,
     by_key: HashIndex,
     /// The limits whose dependents are due for a recheck.
     due: Vec<LimitId>,
+    /// The limits that have a rate.
+    rates: Vec<LimitId>,
+    /// The time, as the caller last told it.
+    now: Timestamp,
 }
 
 impl LimitTable {
-    pub(super) fn get(&self, id: LimitId) -> Option<&Limit> {
+    pub(super) fn get(&self, id: LimitId) -> Option<&LimitState> {
         self.all.get(id.0 as usize)
     }
 
-    pub(super) fn get_mut(&mut self, id: LimitId) -> Option<&mut Limit> {
+    pub(super) fn get_mut(&mut self, id: LimitId) -> Option<&mut LimitState> {
         self.all.get_mut(id.0 as usize)
     }
 
@@ -176,7 +243,7 @@ impl LimitTable {
     pub(super) fn name(&mut self, key: &LimitKey) -> LimitId {
         self.find_any(key).unwrap_or_else(|| {
             let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
-            self.all.push(Limit::new(key.clone()));
+            self.all.push(LimitState::new(key.clone()));
             self.by_key.insert(hash_index::of_text(key.as_str()), number);
             LimitId(number)
         })
@@ -191,18 +258,70 @@ impl LimitTable {
         id
     }
 
-    /// Sets the capacity of a limit.
-    pub(super) fn set(&mut self, key: &LimitKey, capacity: Option<u32>, claims: &Claims) -> LimitId {
-        let id = self.ask(key);
+    /// Sets what a limit allows.
+    pub(super) fn set(&mut self, key: &LimitKey, allows: Limit, claims: &Claims) -> LimitId {
+        let (id, now) = (self.ask(key), self.now);
+        self.rates.retain(|other| *other != id);
+        if allows.rate().is_some() {
+            self.rates.push(id);
+        }
         if let Some(limit) = self.get_mut(id) {
             let waiting = claims.iter().filter_map(ClaimState::waiting);
             let waiters = waiting.filter(|waiting| waiting.limits.contains(id));
             limit.set(
-                capacity,
+                allows,
+                now,
                 waiters.map(|waiting| (waiting.position, waiting.kind == Some(id))),
             );
         }
         id
+    }
+
+    // Rates.
+
+    /// Returns `true` if any limit has a rate.
+    pub(super) const fn has_rates(&self) -> bool {
+        !self.rates.is_empty()
+    }
+
+    /// Sets the time. The dependents of each limit whose rate allows more than before are due for a recheck.
+    pub(super) fn move_to(&mut self, now: Timestamp) {
+        self.now = now;
+        for at in 0..self.rates.len() {
+            let Some(id) = self.rates.get(at).copied() else {
+                continue;
+            };
+            let state = self.get_mut(id).and_then(|limit| limit.rate.as_mut());
+            if state.is_some_and(|state| state.move_to(now)) {
+                self.mark_due(id);
+            }
+        }
+    }
+
+    /// Returns when a rate allows the next begin that a waiter depends on.
+    pub(super) fn wanted_at(&self) -> Option<Timestamp> {
+        let limits = self.rates.iter().filter_map(|id| self.get(*id));
+        limits.filter_map(LimitState::wanted_at).min()
+    }
+
+    /// Counts a begin, if the limit has a rate.
+    pub(super) fn begin(&mut self, id: LimitId) {
+        let now = self.now;
+        if let Some(state) = self.get_mut(id).and_then(|limit| limit.rate.as_mut()) {
+            state.window.begin(now, state.rate.period);
+            state.spare = state.window.spare(state.rate);
+        }
+    }
+
+    /// Replaces the begins that count for a limit.
+    pub(super) fn restore_window(&mut self, id: LimitId, window: RateWindow) {
+        let now = self.now;
+        if let Some(limit) = self.get_mut(id) {
+            limit.rate = limit
+                .rate
+                .take()
+                .map(|state| Box::new(RateState::new(state.rate, window, now)));
+        }
     }
 
     /// Returns the names of some limits.
@@ -211,8 +330,8 @@ impl LimitTable {
     }
 
     /// Returns all limits that were set or asked for, by name.
-    pub(super) fn by_name(&self) -> Vec<&Limit> {
-        let mut limits: Vec<&Limit> = self.all.iter().filter(|limit| limit.is_known).collect();
+    pub(super) fn by_name(&self) -> Vec<&LimitState> {
+        let mut limits: Vec<&LimitState> = self.all.iter().filter(|limit| limit.is_known).collect();
         limits.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         limits
     }
@@ -242,7 +361,7 @@ impl LimitTable {
         let mut first: Option<(QueuePosition, LimitId)> = None;
         let mut at = 0;
         while let Some(id) = due.get(at).copied() {
-            let next = all.get(id.0 as usize).and_then(Limit::next_dependent);
+            let next = all.get(id.0 as usize).and_then(LimitState::next_dependent);
             let Some(position) = next else {
                 due.swap_remove(at);
                 if let Some(limit) = all.get_mut(id.0 as usize) {

@@ -7,6 +7,7 @@ mod locks;
 mod model;
 mod parts;
 mod permits;
+mod rates;
 mod work;
 
 /// Reads a list of needs: `x path` and `s path` are locks, all others are limits.

@@ -116,8 +116,8 @@ impl Draft<'_> {
         self.put(row);
     }
 
-    /// Releases the locks of compensations that the bypass cancels. A succeeded member that was to be undone has taken
-    /// its locks again, or waits for them.
+    /// Releases the locks and permits of compensations that the bypass cancels. A succeeded member that was to be undone
+    /// has taken them again, or waits for them.
     fn leave_compensations(&mut self, top: ProcedureId) {
         // The part that rolls back may start below the bypassed procedure.
         let again = |row: &Row| row.is_ended() && row.on_failure == OnFailure::Compensate && self.is_stopped(row.id);
@@ -126,7 +126,7 @@ impl Draft<'_> {
             None => Vec::new(),
         };
         for mut row in left {
-            let held = !row.locked.is_empty();
+            let held = !row.locked.is_empty() || !row.stage_limits.is_empty();
             self.effect(DispatchEffect::Stop(row.id));
             self.release(&mut row);
             if held {

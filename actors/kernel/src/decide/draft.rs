@@ -13,14 +13,16 @@ use crate::decision::{Binding, Decision};
 use crate::effect::{AdmissionEffect, Answer, DispatchEffect, Effect, LifecycleEffect, Refusal, RequestEffect};
 use crate::event::Birth;
 use crate::family::Family;
-use crate::id::{Blob, Kind, ProcedureId, RequestId, Seq, Timestamp};
+use crate::id::{Blob, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp};
 use crate::kernel::{Kernel, KindRules};
+use crate::label::Labels;
 use crate::latch::Latch;
 use crate::lifecycle::ProcedureState;
 use crate::outstanding::stage_of;
+use crate::rate_window::RateWindow;
 use crate::record::{Record, UserWrite};
 use crate::row::{InFlight, Round, Row};
-use crate::wait::{Pause, WaitReason, Wake};
+use crate::wait::{PauseScope, WaitReason, Wake};
 
 /// How many family numbers one reservation covers. One record is written per that many submissions, and a crash loses
 /// at most that many numbers.
@@ -50,9 +52,11 @@ pub(crate) struct Draft<'a> {
     bindings: Vec<Binding>,
     effects: Vec<Effect>,
     next_family: u64,
+    /// The windows of rates that this decision counts begins in.
+    pub(super) windows: Vec<(LimitKey, RateWindow)>,
     pub(super) next_suspect_taken: bool,
     /// The pause that an operator lifts in this very decision.
-    pub(super) resumed: Option<Pause>,
+    pub(super) resumed: Option<PauseScope>,
     /// The signal that the reporting stage has consumed.
     consumed: Option<u32>,
     /// The signals that this decision has sent.
@@ -77,6 +81,7 @@ impl<'a> Draft<'a> {
             bindings: Vec::new(),
             effects: Vec::new(),
             next_family: kernel.next_family,
+            windows: Vec::new(),
             next_suspect_taken: false,
             resumed: None,
             consumed: None,
@@ -90,6 +95,7 @@ impl<'a> Draft<'a> {
             let below = self.next_family + RESERVATION;
             self.records.push(Record::FamiliesReserved(below));
         }
+        self.record_windows();
         let rows = std::mem::replace(&mut self.rows, SmallMap::new());
         for mut row in rows.into_values() {
             row.revision = self.seq;
@@ -233,8 +239,8 @@ impl<'a> Draft<'a> {
 
     /// Returns `true` if an operator has paused a procedure, an ancestor, its kind, or everything.
     pub(crate) fn is_paused(&self, row: &Row) -> bool {
-        let holds = |what: &Pause| self.kernel.pauses.contains(what) && self.resumed.as_ref() != Some(what);
-        if !self.kernel.pauses.is_empty() && (holds(&Pause::All) || holds(&Pause::Kind(row.kind.clone()))) {
+        let holds = |what: &PauseScope| self.kernel.pauses.contains(what) && self.resumed.as_ref() != Some(what);
+        if !self.kernel.pauses.is_empty() && (holds(&PauseScope::All) || holds(&PauseScope::Kind(row.kind.clone()))) {
             return true;
         }
         let mut at = Some(row);
@@ -542,7 +548,14 @@ impl<'a> Draft<'a> {
         self.effect(DispatchEffect::Stop(row.id));
     }
 
-    /// Creates the row of a newborn procedure.
+    /// Records labels that a newborn member brings into its family.
+    pub(super) fn labelled(&mut self, family: u64, labels: &Labels) {
+        if !labels.is_empty() {
+            self.record(Record::Labelled(family, labels.clone()));
+        }
+    }
+
+    /// Creates the row of a newborn procedure, without labels.
     pub(super) fn born(&mut self, id: ProcedureId, birth: &Birth) -> Box<Row> {
         let admission = &birth.admission;
         let granted = admission.is_granted();
@@ -565,11 +578,16 @@ impl<'a> Draft<'a> {
             on_timeout: birth.on_timeout,
             priority: birth.priority,
             trace: birth.trace.clone(),
+            end_signal: birth.end_signal.clone(),
             deadline: birth.timeout.map(|timeout| self.now.after(timeout)),
             ..Row::new(id, kind.clone(), birth.version, birth.stage.clone(), self.now)
         });
+        row.name_stage_limits(&birth.next_needs.limits);
         if granted {
+            row.stage_permits = !row.stage_limits.is_empty();
             row.lock_all(&birth.next_needs.locks, self.now);
+            self.begin_in(&admission.limits);
+            self.begin_in(&row.stage_limits);
         }
         row.note_size(birth.payload.len(), self.kernel.rules.bounds.payload, |_| None);
         row
@@ -607,7 +625,7 @@ impl<'a> Draft<'a> {
 /// Returns one thing that the row lacks. Only the limiter knows which of them will be available last.
 fn lacking(row: &Row) -> WaitReason {
     let lock = row.locks.iter().find(|need| !row.locked.contains(need));
-    match (lock, row.limits.first()) {
+    match (lock, row.lacking_limits().next()) {
         (Some(need), _) => WaitReason::Lock(need.path.clone()),
         (None, Some(limit)) => WaitReason::Permit(limit.clone()),
         (None, None) => WaitReason::Queue,

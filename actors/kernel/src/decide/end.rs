@@ -68,10 +68,13 @@ impl Draft<'_> {
 
     /// Releases everything that an ending procedure held or waited for.
     pub(super) fn release(&mut self, row: &mut Row) {
-        if row.limits.is_empty() && row.locks.is_empty() && row.locked.is_empty() {
+        let needs_nothing = row.limits.is_empty() && row.stage_limits.is_empty() && row.locks.is_empty();
+        if needs_nothing && row.locked.is_empty() {
             return;
         }
         row.holds = false;
+        row.stage_permits = false;
+        row.stage_limits.clear();
         row.unlock_all();
         self.effect(AdmissionEffect::Release(row.id));
     }
@@ -147,7 +150,14 @@ impl Draft<'_> {
         let root = ProcedureId::root(number);
         let own = self.row(root).and_then(|row| self.rules_of(&row.kind)?.keep_after_end);
         let due = self.now.after(own.unwrap_or(self.kernel.rules.keep_after_end));
-        self.change(root, |row| row.due = Some(due));
+        let mut end_signal = None;
+        self.change(root, |row| {
+            row.due = Some(due);
+            end_signal = row.end_signal.take();
+        });
         self.close_with(Record::FamilyEnded(number, due));
+        if let Some(signal) = end_signal {
+            self.send_end_signal(number, *signal);
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::draft::Draft;
 use crate::effect::AdmissionEffect;
-use crate::id::{ProcedureId, Timestamp};
+use crate::id::{LimitKey, ProcedureId, Timestamp};
 use crate::needs::Needs;
 use crate::row::{Hold, Row};
 use crate::wait::WaitReason;
@@ -16,12 +16,29 @@ impl Draft<'_> {
             row.holds = false;
             needs.limits.clone_from(&row.limits);
         }
+        needs.limits.extend(row.drop_stage_permits());
         if !row.locks_for_life {
             needs.locks = row.unlock_all();
         }
         if !needs.is_empty() {
             self.effect(AdmissionEffect::GiveBack(row.id, needs));
         }
+    }
+
+    /// Releases the permits of a stage or an undo whose attempt has ended.
+    pub(super) fn give_back_stage_permits(&mut self, row: &mut Row) {
+        let limits = row.drop_stage_permits();
+        if !limits.is_empty() {
+            let locks = Vec::new();
+            self.effect(AdmissionEffect::GiveBack(row.id, Needs { limits, locks }));
+        }
+    }
+
+    /// Withdraws the request for a next stage that does not follow after all. The limiter may have granted it: then the
+    /// permits go back, and the locks stay for the undo.
+    pub(super) fn withdraw_next_stage(&mut self, row: &mut Row) {
+        drop(row.drop_stage_permits());
+        self.effect(AdmissionEffect::Keep(row.id, row.held()));
     }
 
     /// Releases the locks of an ended stage when the next stage follows without a request to the limiter, so that
@@ -51,14 +68,22 @@ impl Draft<'_> {
             .is_some_and(|row| row.wait.as_ref().is_some_and(WaitReason::is_admission) && !self.is_stopping(row));
         if waits {
             let Some(mut row) = self.take(id) else { return };
+            let limits: Vec<LimitKey> = row.lacking_limits().cloned().collect();
+            self.begin_in(&limits);
             hold_all(&mut row, self.now);
             self.set_going(&mut row, None);
             self.put(row);
         } else if let Some(scope) = scope.filter(|scope| self.undo_waits_for(*scope, id)) {
             let now = self.now;
-            self.change(id, |row| hold_locks(row, now));
-            // The grant may belong to the stage that it waited for before the failure. An undo needs no permit, so
-            // granted permits go back.
+            let row = self.row(id);
+            let limits: Vec<LimitKey> = row
+                .into_iter()
+                .flat_map(|row| row.lacking_stage_limits().cloned())
+                .collect();
+            self.begin_in(&limits);
+            self.change(id, |row| hold_for_undo(row, now));
+            // The grant may belong to the stage that it waited for before the failure. An undo needs no permit of the
+            // procedure itself, so such permits go back.
             self.give_back_unheld(id);
             self.try_undo_again(scope);
         } else {
@@ -71,11 +96,11 @@ impl Draft<'_> {
     fn settle(&mut self, id: ProcedureId) {
         match self.row(id) {
             None => self.effect(AdmissionEffect::Release(id)),
-            Some(row) if row.is_ended() && row.locked.is_empty() => self.effect(AdmissionEffect::Release(id)),
+            Some(row) if row.is_ended() && row.held().is_empty() => self.effect(AdmissionEffect::Release(id)),
             // The stage's report asks the limiter before it is decided. So the limiter may already have queued, or even
             // granted, what the next stage needs: nothing is cancelled, and only what no stage holds goes back.
             Some(row) if row.in_flight.is_some() => {
-                let limits = if row.holds { Vec::new() } else { row.limits.clone() };
+                let limits = row.lacking_limits().cloned().collect();
                 let locks = row.locks.iter().filter(|need| !row.locked.contains(need));
                 let needs = Needs {
                     limits,
@@ -119,6 +144,12 @@ impl Draft<'_> {
 
 fn hold_all(row: &mut Row, now: Timestamp) {
     row.holds = !row.limits.is_empty();
+    hold_for_undo(row, now);
+}
+
+/// Adds what an undo needs: the permits of its stage, and locks.
+fn hold_for_undo(row: &mut Row, now: Timestamp) {
+    row.stage_permits = !row.stage_limits.is_empty();
     hold_locks(row, now);
 }
 

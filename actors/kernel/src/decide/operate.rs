@@ -11,6 +11,7 @@ use crate::family::Scope;
 use crate::history::HistoryEntry;
 use crate::id::{Blob, EventName, LimitKey, ProcedureId, RequestId, Seq};
 use crate::lifecycle::ProcedureState;
+use crate::limit::Limit;
 use crate::record::Record;
 use crate::row::{Mark, Row};
 use crate::verb::{AbortAnswer, Act, Verb};
@@ -248,10 +249,14 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) -> Result<(), Refusal> {
+    fn set_limit(&mut self, key: LimitKey, limit: Limit) -> Result<(), Refusal> {
         let longest = self.kernel.rules.bounds.name;
         if key.as_str().len() > longest {
             return Err(Refusal::TooLarge(key.as_str().len(), longest));
+        }
+        limit.check().map_err(|why| Refusal::NotNow(NotNow::Invalid, why))?;
+        if limit.rate().is_none() && self.kernel.rates.window(&key).is_some() {
+            self.record(Record::RateWindow(key.clone(), Box::default()));
         }
         self.record(Record::Limit(key.clone(), limit));
         self.effect(AdmissionEffect::SetLimit(key, limit));

@@ -5,20 +5,20 @@ use crate::effect::{NotNow, Refusal};
 use crate::id::ProcedureId;
 use crate::record::Record;
 use crate::row::Row;
-use crate::wait::{Pause, WaitReason};
+use crate::wait::{PauseScope, WaitReason};
 
 impl Draft<'_> {
     /// Pauses a procedure, a kind or everything. From this commit on nothing of it is started; running stages finish.
-    pub(super) fn pause(&mut self, what: Pause) -> Result<(), Refusal> {
+    pub(super) fn pause(&mut self, what: PauseScope) -> Result<(), Refusal> {
         match what {
-            Pause::One(id) => {
+            PauseScope::One(id) => {
                 let row = self.row(id).filter(|row| !row.is_ended());
                 let row = row.ok_or(Refusal::NotLive(id))?;
                 if !row.paused {
                     self.change(id, |row| row.paused = true);
                 }
             }
-            Pause::Kind(_) | Pause::All => {
+            PauseScope::Kind(_) | PauseScope::All => {
                 if !self.kernel.pauses.contains(&what) {
                     self.record(Record::Pause(what, true));
                 }
@@ -28,10 +28,10 @@ impl Draft<'_> {
     }
 
     /// Lifts a pause. For a single procedure, this also resumes a poisoned one, and one that reached its repeat limit.
-    pub(super) fn resume_what(&mut self, what: &Pause) -> Result<(), Refusal> {
+    pub(super) fn resume_what(&mut self, what: &PauseScope) -> Result<(), Refusal> {
         match what {
-            Pause::One(id) => self.resume_one(*id),
-            Pause::Kind(_) | Pause::All => {
+            PauseScope::One(id) => self.resume_one(*id),
+            PauseScope::Kind(_) | PauseScope::All => {
                 if self.kernel.pauses.contains(what) {
                     self.record(Record::Pause(what.clone(), false));
                     self.resumed = Some(what.clone());

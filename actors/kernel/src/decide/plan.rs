@@ -8,7 +8,7 @@ use crate::lifecycle::ProcedureState;
 use crate::plan::{Executed, Freed, PLAN_NAMED, Plan};
 use crate::row::{Mark, Row};
 use crate::verb::{AbortAnswer, BypassScope, Verb};
-use crate::wait::{Pause, WaitReason};
+use crate::wait::{PauseScope, WaitReason};
 
 impl Draft<'_> {
     /// Describes the consequences of this decision, before it is discarded.
@@ -77,11 +77,12 @@ impl Draft<'_> {
     fn freed_now(&self, plan: &mut Plan) {
         for (before, after) in self.changes() {
             let Some(before) = before else { continue };
-            let held = |row: &Row| if row.holds { row.limits.clone() } else { Vec::new() };
+            let kept = after.held_limits();
+            let limits = before.held_limits().into_iter().filter(|limit| !kept.contains(limit));
             let locks = before.locked.iter().filter(|lock| !after.locked.contains(lock));
             let freed = Freed {
                 id: after.id,
-                limits: if after.holds { Vec::new() } else { held(before) },
+                limits: limits.collect(),
                 locks: locks.cloned().collect(),
                 later: false,
             };
@@ -126,7 +127,7 @@ impl Draft<'_> {
                     Some(why) => plan.stays.push(executed(Some(why))),
                 }
             }
-            let limits = if row.holds { row.limits.clone() } else { Vec::new() };
+            let limits = row.held_limits();
             if !limits.is_empty() || !row.locked.is_empty() {
                 plan.freed.push(Freed {
                     id: row.id,
@@ -166,19 +167,19 @@ impl Draft<'_> {
         }
         match verb {
             Verb::Drain(_) => warnings.push(format!("{} stages are running", self.kernel.in_flight)),
-            Verb::Pause(Pause::All) => warnings.push("nothing is started until everything is resumed".to_owned()),
-            Verb::Pause(Pause::Kind(kind)) => {
+            Verb::Pause(PauseScope::All) => warnings.push("nothing is started until everything is resumed".to_owned()),
+            Verb::Pause(PauseScope::Kind(kind)) => {
                 warnings.push(format!("no \"{kind}\" is started until the kind is resumed"))
             }
             Verb::Discharge(..) => warnings.push("nothing of it is undone, and no caller gets its outcome".to_owned()),
             Verb::Abort(id)
-            | Verb::Pause(Pause::One(id))
+            | Verb::Pause(PauseScope::One(id))
             | Verb::Bypass(id, ..)
             | Verb::RetryNow(id)
             | Verb::RetryUndo(id)
             | Verb::SkipUndo(id)
-            | Verb::Resume(Pause::One(id)) => self.warn_of(*id, verb, plan, &mut warnings),
-            Verb::Resume(Pause::All | Pause::Kind(_))
+            | Verb::Resume(PauseScope::One(id)) => self.warn_of(*id, verb, plan, &mut warnings),
+            Verb::Resume(PauseScope::All | PauseScope::Kind(_))
             | Verb::OverrideResult(..)
             | Verb::SetPriority(..)
             | Verb::SetLimit(..)

@@ -63,7 +63,7 @@ impl Draft<'_> {
             }
         }
         for scope in scopes {
-            if self.waits_for_operator(scope) || self.waits_for_lock(scope) {
+            if self.waits_for_operator(scope) || self.undo_waits(scope) {
                 self.ask_stack(scope);
             } else {
                 self.begin_rollback_if_quiet(scope);
@@ -78,11 +78,11 @@ impl Draft<'_> {
         self.effect(LifecycleEffect::ArmTimer);
     }
 
-    /// Returns `true` if an undo of the scope waits for a lock. It asks again once its stack is read, and nothing of
+    /// Returns `true` if an undo of the scope waits for a lock or a permit. It asks again once its stack is read, and nothing of
     /// that is new on disk.
-    fn waits_for_lock(&self, scope: ProcedureId) -> bool {
+    fn undo_waits(&self, scope: ProcedureId) -> bool {
         self.row(scope)
-            .is_some_and(|row| matches!(row.wait, Some(WaitReason::Lock(_))))
+            .is_some_and(|row| row.wait.as_ref().is_some_and(WaitReason::is_admission))
     }
 
     /// Resumes one procedure, given its row from before. Nearly all rows are unchanged; looking each up again would

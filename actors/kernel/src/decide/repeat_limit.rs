@@ -2,7 +2,6 @@
 
 use super::draft::Draft;
 use crate::cause::CauseKind;
-use crate::effect::AdmissionEffect;
 use crate::event::StageEnded;
 use crate::row::Row;
 
@@ -20,11 +19,11 @@ impl Draft<'_> {
     }
 
     /// Fails a procedure that ran one stage too often in a row.
-    pub(super) fn fail_at_repeat_limit(&mut self, row: Box<Row>, bound: u32, report: &StageEnded) {
+    pub(super) fn fail_at_repeat_limit(&mut self, mut row: Box<Row>, bound: u32, report: &StageEnded) {
         let name = report.next_needs.name.as_deref().unwrap_or("its stage");
         let text = format!("stage {name} ran {bound} times in a row, which is the limit");
         if report.admission.is_some() {
-            self.effect(AdmissionEffect::Cancel(row.id));
+            self.withdraw_next_stage(&mut row);
         }
         self.failed(row, CauseKind::OverBound, text);
     }

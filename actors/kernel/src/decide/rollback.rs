@@ -26,7 +26,13 @@ impl Draft<'_> {
         let Some(root) = self.row(scope) else { return };
         if matches!(
             root.wait,
-            Some(WaitReason::Backoff(..) | WaitReason::RollbackFailed | WaitReason::Lock(_) | WaitReason::Paused)
+            Some(
+                WaitReason::Backoff(..)
+                    | WaitReason::RollbackFailed
+                    | WaitReason::Lock(_)
+                    | WaitReason::Permit(_)
+                    | WaitReason::Paused
+            )
         ) {
             return;
         }
@@ -77,6 +83,7 @@ impl Draft<'_> {
             begun: row.since,
             ended: self.now,
             locks: None,
+            limits: row.stage_limits.clone(),
             note: None,
         })));
         match row.attempt {

@@ -10,7 +10,7 @@ use crate::kernel::SIGNAL_KEYS;
 use crate::record::Record;
 use crate::row::Row;
 use crate::verb::Act;
-use crate::wait::{SentSignal, SignalEntry, Wake};
+use crate::wait::{EndSignal, SentSignal, SignalEntry, Wake};
 
 /// The signals that one decision has sent so far. The kernel does not know them yet, and a later signal of the same
 /// decision may repeat one of them, or be one too many.
@@ -254,6 +254,29 @@ impl Draft<'_> {
         row.signals
     }
 
+    /// Sends the signal of a family that ends in this decision.
+    pub(super) fn send_end_signal(&mut self, family: u64, signal: EndSignal) {
+        let EndSignal { to, name, payload } = signal;
+        // The rows before this decision are not enough: the receiver may end in it as well.
+        let is_live = self.row(to).is_some_and(|row| !row.is_ended());
+        if to.family == family || !is_live {
+            return;
+        }
+        let signal = SentSignal {
+            to,
+            name,
+            payload,
+            key: None,
+            last: false,
+        };
+        // A refusal is the receiver's own affair, and changes nothing about the end. A receiver whose mailbox is full
+        // runs anyway, and can look then.
+        if let Ok(None) = self.admit(&signal) {
+            self.wake_by_wave(to);
+            self.deliver(signal);
+        }
+    }
+
     // Signals that a stage sends.
 
     /// Checks that the signals of a stage can be taken, and drops those that repeat earlier ones. What the stage does
@@ -379,6 +402,7 @@ pub(super) fn words(refusal: &Refusal) -> String {
         | Refusal::Draining
         | Refusal::BadChildren(_)
         | Refusal::BadName(..)
+        | Refusal::BadLabels(_)
         | Refusal::NumbersExhausted
         | Refusal::Revised(..) => "it cannot be taken now".to_owned(),
     }

@@ -50,7 +50,12 @@ impl Draft<'_> {
             ));
         }
         self.check_graph(births, added)?;
-        births.iter().chain(added).try_for_each(|birth| self.check_birth(birth))
+        let labels = family
+            .row(parent.member)
+            .map(|row| row.labels.clone())
+            .unwrap_or_default();
+        let mut all = births.iter().chain(added);
+        all.try_for_each(|birth| self.check_birth(birth, &labels))
     }
 
     pub(super) fn spawn(&mut self, mut parent: Box<Row>, births: Vec<Birth>, list: ListRules) {
@@ -59,7 +64,7 @@ impl Draft<'_> {
             width,
             keep_places,
         } = list;
-        self.detach(&births);
+        self.detach(&births, &parent.labels);
         let join = among_attached(join, &births);
         let children: Vec<Birth> = births.into_iter().filter(|birth| !birth.detached).collect();
         let Some(first) = self.family(parent.id.family).map(|family| family.next_member()) else {
@@ -97,7 +102,10 @@ impl Draft<'_> {
             parent.wake = Some(Wake::Children(first, count));
             self.give_back_locks(&mut parent);
             self.set_going(&mut parent, None);
-        } else if children.iter().any(|birth| birth.permits == ChildPermits::Inherited) {
+        } else if children
+            .iter()
+            .any(|birth| birth.permits == Some(ChildPermits::Inherited))
+        {
             self.park_holding(&mut parent, ProcedureState::Waiting, WaitReason::Children);
         } else {
             self.park(&mut parent, ProcedureState::Waiting, WaitReason::Children);
@@ -132,6 +140,12 @@ impl Draft<'_> {
         let mut row = self.born(id, birth);
         row.parent = Some(parent.member);
         row.graph = birth.graph.as_ref().map(|node| Box::new(node.placed(first)));
+        row.labels = match self.row(parent).filter(|_| birth.inherits_labels) {
+            Some(parent) => birth.labels_below(&parent.labels),
+            None => birth.labels.clone(),
+        };
+        // Those of its parent are recorded already.
+        self.labelled(id.family, &birth.labels);
         if held.is_some() {
             row.wait = held;
         } else if row.wait.is_none() {

@@ -5,18 +5,20 @@ use std::time::Duration;
 use super::draft::Draft;
 use super::signal::words;
 use super::spawn::{ListRules, check_places};
+use super::submit::oversized_end_signal;
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{AdmissionEffect, DispatchEffect};
 use crate::event::{Birth, StageEnded, StageOutcome};
 use crate::history::{Ending, HistoryEntry};
 use crate::id::{Blob, EventName};
 use crate::kernel::HistoryDetail;
+use crate::label::Labels;
 use crate::lifecycle::ProcedureState;
 use crate::needs::Lacking;
 use crate::record::Record;
 use crate::retry::RETRY_AFTER_MAX;
 use crate::row::{JoinPolicy, Row};
-use crate::wait::{WaitReason, Wake};
+use crate::wait::{END_SIGNAL_MAX, WaitReason, Wake};
 
 /// How many entries leave the window in one commit, at most. It is more than one, so that a kind whose code keeps less
 /// than before catches up, and few, so that no commit is large.
@@ -78,6 +80,12 @@ impl Draft<'_> {
             // The receiver may take it later, so this counts as a failed attempt.
             report.outcome = StageOutcome::Retry(text);
         }
+        if leaves_effects(&report.outcome)
+            && let Err(text) = self.check_keys(&report.submitted)
+        {
+            // A key is free again once the result of its procedure has gone.
+            report.outcome = StageOutcome::Retry(text);
+        }
         if !leaves_effects(&report.outcome) {
             report.payload = None;
             report.writes.clear();
@@ -137,7 +145,7 @@ impl Draft<'_> {
             ));
         }
         if leaves_effects(&report.outcome) {
-            self.check_writes(&report.writes)?;
+            self.check_writes(&report.writes).map_err(|excess| excess.to_string())?;
         }
         match &report.outcome {
             StageOutcome::Spawn { births, join, .. } => {
@@ -172,12 +180,11 @@ impl Draft<'_> {
             | StageOutcome::Panicked(_)
             | StageOutcome::Refused(_) => {}
         }
-        report.submitted.iter().try_for_each(|birth| self.check_birth(birth))?;
-        let mut broods = report.submitted.iter().filter_map(|birth| birth.brood.as_ref());
-        broods.try_for_each(|brood| {
-            brood.children.iter().try_for_each(|child| self.check_birth(child))?;
-            self.check_brood(brood)
-        })
+        let labels = self.row(report.id).map(|row| row.labels.clone()).unwrap_or_default();
+        report
+            .submitted
+            .iter()
+            .try_for_each(|submission| self.check_submission_of_stage(submission, &labels))
     }
 
     /// Checks the size of a note of a stage or an undo.
@@ -189,7 +196,8 @@ impl Draft<'_> {
         Ok(())
     }
 
-    pub(super) fn check_birth(&self, birth: &Birth) -> Result<(), String> {
+    /// Checks what a procedure with these labels creates.
+    pub(super) fn check_birth(&self, birth: &Birth, creator: &Labels) -> Result<(), String> {
         if self.rules_of(&birth.kind).is_none() {
             return Err(format!("no procedure of kind \"{}\" is registered", birth.kind));
         }
@@ -200,7 +208,17 @@ impl Draft<'_> {
                 birth.payload.len()
             ));
         }
-        Ok(())
+        if let Some(size) = oversized_end_signal(birth) {
+            return Err(format!(
+                "a signal at the end of {size} bytes is over the limit of {END_SIGNAL_MAX}"
+            ));
+        }
+        // The creator's own labels were checked before.
+        if birth.labels.is_empty() {
+            return Ok(());
+        }
+        let labels = birth.labels_below(creator);
+        labels.check().map_err(|why| why.to_string())
     }
 
     fn stage_yielded(&mut self, report: &StageEnded) {
@@ -250,6 +268,7 @@ impl Draft<'_> {
             begun: report.begun,
             ended: report.ended,
             locks: locks.filter(|_| !row.locks_for_life),
+            limits: if stands { row.stage_limits.clone() } else { Vec::new() },
             note: report.note.take(),
         })));
         match (row.attempt, stands) {
@@ -278,19 +297,36 @@ impl Draft<'_> {
             self.value_recorded(row, value.clone(), |row| row.stage.clone());
         }
         self.write_user(std::mem::take(&mut report.writes));
-        for birth in &report.submitted {
-            self.begin_family(birth, None);
-        }
+        self.submit_of_stage(std::mem::take(&mut report.submitted), &row.labels);
         self.keep_own(row, &mut report.signals);
+    }
+
+    /// Ends the hold on the permits of the stage that has reported, and names the limits of the next.
+    fn stage_limits_recorded(&mut self, row: &mut Row, report: &StageEnded) {
+        if report.admission.is_none() {
+            self.give_back_stage_permits(row);
+        }
+        row.stage_permits = false;
+        if is_followed(report) {
+            row.name_stage_limits(&report.next_needs.limits);
+        }
     }
 
     /// Records the limiter's answer for the next stage. The limiter was asked before this decision, so the previous
     /// stage's locks and permits are released already.
     fn admission_recorded(&mut self, row: &mut Row, report: &StageEnded) {
+        self.stage_limits_recorded(row, report);
         let Some(admission) = &report.admission else { return };
+        row.stage_permits = admission.is_granted() && is_followed(report) && !row.stage_limits.is_empty();
         // Permits held only while the procedure is active were part of the exchange.
         if !admission.limits.is_empty() {
             row.holds = admission.is_granted();
+        }
+        if row.stage_permits {
+            self.begin_in(&row.stage_limits);
+        }
+        if admission.is_granted() {
+            self.begin_in(&admission.limits);
         }
         // These belong to the stage that was to follow, even if the report has been refused since.
         match (row.locks_for_life, admission.is_granted()) {
@@ -332,6 +368,7 @@ impl Draft<'_> {
             children,
             keep_places,
             admission,
+            next_needs,
             ..
         } = *report;
         let list = |join, width| ListRules {
@@ -339,8 +376,11 @@ impl Draft<'_> {
             width,
             keep_places,
         };
+        let asked = admission
+            .as_ref()
+            .is_some_and(|admission| admission.lacking.is_some() || !next_needs.limits.is_empty());
         let lacking = admission.and_then(|admission| admission.lacking);
-        if lacking.is_some() && !leaves_effects(&outcome) {
+        if asked && !leaves_effects(&outcome) {
             // A refusal has overruled the step for which the limiter was asked. The limiter may have granted the
             // request by now, and the grant is stale once the procedure asks again: it must not keep what it got.
             self.effect(AdmissionEffect::Keep(id, row.held()));
@@ -480,7 +520,7 @@ impl Draft<'_> {
         self.entry_passes(&mut row, &report);
         self.effect(DispatchEffect::Stop(id));
         if report.admission.is_some() {
-            self.effect(AdmissionEffect::Cancel(id));
+            self.withdraw_next_stage(&mut row);
         }
         match report.outcome {
             StageOutcome::Done(output) if !row.is_failing() && report.children.is_empty() => self.done(row, output),
@@ -597,10 +637,10 @@ impl Draft<'_> {
         self.fail(row, cause);
     }
 
-    /// Begins the detached families; the caller counts attached children.
-    pub(super) fn detach(&mut self, births: &[Birth]) {
+    /// Begins the detached families of a list, whose creator has these labels; the caller counts attached children.
+    pub(super) fn detach(&mut self, births: &[Birth], creator: &Labels) {
         for birth in births.iter().filter(|birth| birth.detached) {
-            self.begin_family(birth, None);
+            self.begin_family(birth, None, creator);
         }
     }
 }
@@ -628,9 +668,12 @@ const fn next_stage(outcome: &StageOutcome) -> Option<&Blob> {
 /// Returns `true` if the next stage needs other locks than the one that has ended. No stage follows the last one, or
 /// one that failed: it is undone under its own locks.
 fn locks_go_on(row: &Row, report: &StageEnded) -> bool {
-    leaves_effects(&report.outcome)
-        && !matches!(report.outcome, StageOutcome::Done(_) | StageOutcome::GiveUp(_))
-        && row.locks != report.next_needs.locks
+    is_followed(report) && row.locks != report.next_needs.locks
+}
+
+/// Returns `true` if the outcome asks for a further stage.
+const fn is_followed(report: &StageEnded) -> bool {
+    leaves_effects(&report.outcome) && !matches!(report.outcome, StageOutcome::Done(_) | StageOutcome::GiveUp(_))
 }
 
 const fn is_retry(outcome: &StageOutcome) -> bool {

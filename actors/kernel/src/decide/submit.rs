@@ -8,11 +8,12 @@ use super::spawn::{among_attached, check_places};
 use crate::effect::{Answer, Refusal};
 use crate::event::{Birth, Brood, KeyAsked, Submission};
 use crate::id::{Key, ProcedureId, RequestId};
+use crate::label::Labels;
 use crate::latch::{Join, Latch};
 use crate::lifecycle::ProcedureState;
 use crate::record::{KeyEntry, Record};
 use crate::row::{CHILD_NAME_MAX, Round};
-use crate::wait::WaitReason;
+use crate::wait::{END_SIGNAL_MAX, WaitReason};
 
 /// Number of the first child that a root is born with.
 const FIRST_CHILD: u32 = 1;
@@ -42,6 +43,12 @@ fn check_name(birth: &Birth) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Returns the size of the signal at the end, if it is over its bound.
+pub(super) fn oversized_end_signal(birth: &Birth) -> Option<usize> {
+    let size = birth.end_signal.as_ref().map(|signal| signal.size());
+    size.filter(|size| *size > END_SIGNAL_MAX)
+}
+
 impl Draft<'_> {
     pub(super) fn submitted(&mut self, request: RequestId, submissions: Vec<Submission>) {
         if let Err(refusal) = self.check_all(&submissions) {
@@ -55,7 +62,7 @@ impl Draft<'_> {
         for submission in submissions {
             match self.known(&submission, &own) {
                 Some(entry) => ids.push(entry.id),
-                None => ids.push(self.submit(submission, &mut own)),
+                None => ids.push(self.submit(submission, &Labels::default(), &mut own)),
             }
         }
         self.reply(request, Answer::Submitted(ids));
@@ -106,9 +113,14 @@ impl Draft<'_> {
         if birth.payload.len() > limit {
             return Err(Refusal::TooLarge(birth.payload.len(), limit));
         }
+        birth.labels.check().map_err(Refusal::BadLabels)?;
+        if let Some(size) = oversized_end_signal(birth) {
+            return Err(Refusal::TooLarge(size, END_SIGNAL_MAX));
+        }
         let Some(brood) = &birth.brood else { return Ok(()) };
         for child in &brood.children {
             self.check(child)?;
+            child.labels_below(&birth.labels).check().map_err(Refusal::BadLabels)?;
         }
         if let Some(output) = brood.output.as_ref().filter(|output| output.len() > limit) {
             return Err(Refusal::TooLarge(output.len(), limit));
@@ -153,9 +165,9 @@ impl Draft<'_> {
             .cloned()
     }
 
-    fn submit(&mut self, submission: Submission, own: &mut BTreeMap<Key, KeyEntry>) -> ProcedureId {
+    fn submit(&mut self, submission: Submission, creator: &Labels, own: &mut BTreeMap<Key, KeyEntry>) -> ProcedureId {
         let key = submission.key.as_ref().map(|asked| asked.key.clone());
-        let id = self.begin_family(&submission.birth, key);
+        let id = self.begin_family(&submission.birth, key, creator);
         if let Some(KeyAsked { key, digest, keep }) = submission.key {
             let until = keep.map(|keep| self.now.after(keep));
             let entry = KeyEntry { id, digest, until };
@@ -165,14 +177,71 @@ impl Draft<'_> {
         id
     }
 
-    /// Begins a family with its root.
-    pub(super) fn begin_family(&mut self, birth: &Birth, key: Option<Key>) -> ProcedureId {
+    // Submissions of stages.
+
+    /// Checks what a submission of a stage asks for. What is wrong here stays wrong, so the stage fails for good.
+    pub(super) fn check_submission_of_stage(&self, submission: &Submission, creator: &Labels) -> Result<(), String> {
+        let birth = &submission.birth;
+        self.check_birth(birth, creator)?;
+        let limit = self.kernel.rules.bounds.name;
+        let size = submission.key.as_ref().map(|asked| asked.key.as_str().len());
+        if let Some(size) = size.filter(|size| *size == 0 || *size > limit) {
+            return Err(format!("a key has 1 to {limit} bytes, and this one has {size}"));
+        }
+        if let Some(characters) = birth.graph.as_ref().and_then(|node| node.name_over_limit()) {
+            return Err(format!(
+                "a name of {characters} characters is over the limit of {CHILD_NAME_MAX}"
+            ));
+        }
+        let Some(brood) = &birth.brood else { return Ok(()) };
+        let labels = birth.labels_below(creator);
+        let mut children = brood.children.iter();
+        children.try_for_each(|child| self.check_birth(child, &labels))?;
+        self.check_brood(brood)
+    }
+
+    /// Checks that each key of a stage's submissions is new, or stands for the same.
+    pub(super) fn check_keys(&self, submissions: &[Submission]) -> Result<(), String> {
+        let mut own: BTreeMap<&Key, u128> = BTreeMap::new();
+        for submission in submissions {
+            let Some(KeyAsked { key, digest, .. }) = &submission.key else {
+                continue;
+            };
+            if let Some(entry) = self.known(submission, &BTreeMap::new())
+                && entry.digest != *digest
+            {
+                return Err(format!(
+                    "the key \"{key}\" was used for another submission, {}",
+                    entry.id
+                ));
+            }
+            if own.insert(key, *digest).is_some_and(|before| before != *digest) {
+                return Err(format!("the key \"{key}\" was used for two different submissions"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins the families that a stage submits, except those whose key is known.
+    pub(super) fn submit_of_stage(&mut self, submissions: Vec<Submission>, creator: &Labels) {
+        let mut own = BTreeMap::new();
+        for submission in submissions {
+            if self.known(&submission, &own).is_none() {
+                self.submit(submission, creator, &mut own);
+            }
+        }
+    }
+
+    /// Begins a family with its root. A root that a stage creates may inherit labels of that procedure.
+    pub(super) fn begin_family(&mut self, birth: &Birth, key: Option<Key>, creator: &Labels) -> ProcedureId {
         let id = ProcedureId::root(self.next_family());
         self.record(Record::FamilyBegan(id.family));
         self.record(Record::Payload(id, birth.payload.clone()));
         let mut row = self.born(id, birth);
         row.key = key;
         row.graph.clone_from(&birth.graph);
+        row.labels = birth.labels_below(creator);
+        self.labelled(id.family, &row.labels);
         if let Some(brood) = &birth.brood {
             row.state = ProcedureState::Waiting;
             row.wait = Some(WaitReason::Children);
@@ -188,8 +257,9 @@ impl Draft<'_> {
         if let Some(brood) = &birth.brood {
             let children: Vec<Birth> = brood.children.iter().filter(|child| !child.detached).cloned().collect();
             self.expect_records(2 * children.len());
+            let labels = birth.labels_below(creator);
             self.begin_children(id, FIRST_CHILD, &children, brood.width);
-            self.detach(&brood.children);
+            self.detach(&brood.children, &labels);
         }
         id
     }

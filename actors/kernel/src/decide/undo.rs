@@ -11,7 +11,6 @@ use crate::effect::{AdmissionEffect, DispatchEffect, LifecycleEffect};
 use crate::event::UndoEnded;
 use crate::history::{Ending, HistoryEntry};
 use crate::id::{Blob, ProcedureId};
-use crate::lock::LockNeed;
 use crate::outstanding::undo_call;
 use crate::record::Record;
 use crate::retry::RETRY_AFTER_MAX;
@@ -19,22 +18,25 @@ use crate::row::Row;
 use crate::wait::WaitReason;
 
 impl Draft<'_> {
-    /// Starts the undo of the top of the stack. Returns `false` if it must wait, for an operator or for locks that the
-    /// member no longer holds. An undo needs no permit.
+    /// Starts the undo of the top of the stack. Returns `false` if it must wait, for an operator, for locks that the
+    /// member no longer holds, or for the permits that its stage ran under.
     pub(super) fn undo(&mut self, scope: ProcedureId, entry: &HistoryEntry) -> bool {
         let id = ProcedureId::new(scope.family, entry.member);
-        self.name_locks(id, entry);
+        self.name_needs(id, entry);
         let Some(row) = self.row(id) else { return false };
         let held_back = if self.is_paused(row) {
             Some(WaitReason::Paused)
         } else {
-            lacking(row).map(|need| WaitReason::Lock(need.path.clone()))
+            lacking(row)
         };
         if let Some(reason) = held_back {
-            let asks = matches!(reason, WaitReason::Lock(_));
+            let asks = reason.is_admission();
             self.scope_waits(scope, reason);
             if asks {
                 self.request(id);
+            } else {
+                // The grant may have met the pause.
+                self.undo_needs_no_permits(id);
             }
             self.effect(DispatchEffect::Stop(id));
             return false;
@@ -46,19 +48,35 @@ impl Draft<'_> {
         true
     }
 
-    /// Makes the row name the locks that the undo needs. Locks of the stage undone before, which this stage did not
-    /// have, are released at once: a member that holds one lock and waits for another can deadlock. The same goes for
-    /// locks that the limiter may have granted for the stage that was waiting when this part of the family failed.
-    fn name_locks(&mut self, id: ProcedureId, entry: &HistoryEntry) {
-        let Some(locks) = &entry.locks else { return };
-        if self.row(id).is_none_or(|row| row.locks == *locks) {
+    /// Makes the row name the locks and the limits that the undo needs. Locks of the stage undone before, which this
+    /// stage did not have, are released at once: a member that holds one lock and waits for another can deadlock. The
+    /// same goes for whatever the limiter may have granted for the stage that was waiting when this part of the family
+    /// failed.
+    fn name_needs(&mut self, id: ProcedureId, entry: &HistoryEntry) {
+        let Some(row) = self.row(id) else { return };
+        let has_locks = entry.locks.as_ref().is_none_or(|locks| row.locks == *locks);
+        if has_locks && row.stage_limits == entry.limits {
             return;
         }
         let Some(mut row) = self.take(id) else { return };
-        row.locks.clone_from(locks);
-        row.unlock_others(|row, held| row.locks.contains(held));
+        if let Some(locks) = &entry.locks {
+            row.locks.clone_from(locks);
+            row.unlock_others(|row, held| row.locks.contains(held));
+        }
+        row.stage_permits = false;
+        row.stage_limits.clone_from(&entry.limits);
         self.effect(AdmissionEffect::Keep(id, row.held()));
         self.put(row);
+    }
+
+    /// Releases the permits of an undo that has ended its attempt, or that does not start.
+    fn undo_needs_no_permits(&mut self, id: ProcedureId) {
+        if self.row(id).is_some_and(|row| row.stage_permits)
+            && let Some(mut row) = self.take(id)
+        {
+            self.give_back_stage_permits(&mut row);
+            self.put(row);
+        }
     }
 
     fn scope_waits(&mut self, scope: ProcedureId, reason: WaitReason) {
@@ -72,11 +90,11 @@ impl Draft<'_> {
         });
     }
 
-    /// Returns `true` if the rollback of a scope waits for a lock of this member.
+    /// Returns `true` if the rollback of a scope waits for a lock or a permit of this member.
     pub(super) fn undo_waits_for(&self, scope: ProcedureId, id: ProcedureId) -> bool {
         let waits = self
             .row(scope)
-            .is_some_and(|row| matches!(row.wait, Some(WaitReason::Lock(_))));
+            .is_some_and(|row| row.wait.as_ref().is_some_and(WaitReason::is_admission));
         let top = self.held(scope).and_then(|(stack, _, _)| stack.last());
         waits && top.is_some_and(|top| top.member == id.member)
     }
@@ -96,7 +114,7 @@ impl Draft<'_> {
             report.note = None;
         }
         if report.outcome.is_ok() {
-            report.outcome = self.check_writes(&report.writes);
+            report.outcome = self.check_writes(&report.writes).map_err(|excess| excess.to_string());
         }
         let id = ProcedureId::new(scope.family, top.member);
         let (ending, error) = match &report.outcome {
@@ -111,6 +129,7 @@ impl Draft<'_> {
             if let Some(value) = changed.or(report.upgraded) {
                 self.value_recorded(&mut row, value, |_| top.stage.clone());
             }
+            self.give_back_stage_permits(&mut row);
             self.put(row);
         }
         match report.outcome {
@@ -161,6 +180,7 @@ impl Draft<'_> {
             begun,
             ended,
             locks: None,
+            limits: Vec::new(),
             note,
         })));
         number
@@ -307,11 +327,13 @@ impl Draft<'_> {
     }
 }
 
-/// Returns a lock that a member's undo needs and the member does not hold.
+/// Returns a lock or a permit that a member's undo needs and the member does not hold, as a reason to wait.
 ///
 /// A member that holds its locks for life already holds every lock of its executed stages until it ends. Locks that
 /// only its next stage would need do not concern its undos, and may be what a deadlock is about.
-fn lacking(row: &Row) -> Option<&LockNeed> {
+fn lacking(row: &Row) -> Option<WaitReason> {
     let mut needs = row.locks.iter().filter(|_| !row.locks_for_life || row.is_ended());
-    needs.find(|need| !row.locked.contains(need))
+    let lock = needs.find(|need| !row.locked.contains(need));
+    let lock = lock.map(|need| WaitReason::Lock(need.path.clone()));
+    lock.or_else(|| row.lacking_stage_limits().next().cloned().map(WaitReason::Permit))
 }

@@ -2,7 +2,8 @@
 
 use super::{Admission, Birth, StageEnded, StageOutcome, Submission, UndoEnded};
 use crate::id::{Blob, Epoch, Kind, ProcedureId, Seq, Timestamp};
-use crate::row::{ChildPermits, Hold, NextStageNeeds, OnFailure, OnTimeout};
+use crate::label::Labels;
+use crate::row::{Hold, NextStageNeeds, OnFailure, OnTimeout};
 
 impl Birth {
     /// Creates a procedure that needs no admission and has no deadline.
@@ -17,7 +18,7 @@ impl Birth {
             trace: None,
             limit: None,
             hold: Hold::default(),
-            permits: ChildPermits::default(),
+            permits: None,
             locks_for_life: false,
             next_needs: NextStageNeeds::default(),
             timeout: None,
@@ -26,7 +27,10 @@ impl Birth {
             on_failure: OnFailure::default(),
             detached: false,
             graph: None,
+            labels: Labels::default(),
+            inherits_labels: false,
             brood: None,
+            end_signal: None,
         }
     }
 
@@ -39,6 +43,16 @@ impl Birth {
             (Some(self), None)
         };
         own.into_iter().chain(brood.into_iter().flatten())
+    }
+
+    /// Returns the labels that it has if a procedure with these labels creates it.
+    #[must_use]
+    pub fn labels_below(&self, creator: &Labels) -> Labels {
+        if self.inherits_labels {
+            creator.with(&self.labels)
+        } else {
+            self.labels.clone()
+        }
     }
 
     /// Returns `true` if it is a child that waits for siblings before it begins.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use super::rest::state_at_rest;
 use crate::family::Family;
 use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
+use crate::label::{Label, Labels};
 use crate::row::{GraphNode, Hold, OnFailure, OnTimeout, Row};
 use crate::wait::{Question, WaitReason};
 
@@ -36,6 +37,8 @@ const WINDOW: u64 = 1 << 17;
 const QUESTION: u64 = 1 << 18;
 const KEEPS_PLACE: u64 = 1 << 19;
 const NAME: u64 = 1 << 20;
+const LABELS: u64 = 1 << 21;
+const STAGE_LIMITS: u64 = 1 << 22;
 
 /// Kinds by number, so that a frozen family need not spell out its own. There are as many as registered kinds.
 #[derive(Clone, Debug, Default)]
@@ -148,10 +151,10 @@ impl Pack {
         if let Some(trace) = &row.trace {
             self.text(&trace.to_string());
         }
-        if !row.limits.is_empty() {
-            self.number(row.limits.len() as u64);
-            for limit in &row.limits {
-                self.text(limit.as_str());
+        for limits in [&row.limits, &row.stage_limits] {
+            if !limits.is_empty() {
+                self.number(limits.len() as u64);
+                limits.iter().for_each(|limit| self.text(limit.as_str()));
             }
         }
         for name in [&row.next_is_no_return, &row.past_no_return].into_iter().flatten() {
@@ -170,6 +173,13 @@ impl Pack {
         if let Some(name) = row.name() {
             self.text(name);
         }
+        if !row.labels.is_empty() {
+            self.number(row.labels.len() as u64);
+            for label in &row.labels {
+                self.text(label.name());
+                self.text(label.value());
+            }
+        }
     }
 }
 
@@ -186,6 +196,7 @@ fn flags(row: &Row) -> u64 {
         (TRACE, row.trace.is_some()),
         (AFTER, row.waits_after != Seq::default()),
         (LIMITS, !row.limits.is_empty()),
+        (STAGE_LIMITS, !row.stage_limits.is_empty()),
         (HOLDS, row.holds),
         (ON_TIMEOUT_EXECUTE, row.on_timeout == OnTimeout::Execute),
         (WHILE_ACTIVE, row.hold == Hold::WhileActive),
@@ -196,6 +207,7 @@ fn flags(row: &Row) -> u64 {
         (EXPECTED, row.expected.is_some()),
         (WINDOW, row.history_from > 0),
         (NAME, row.name().is_some()),
+        (LABELS, !row.labels.is_empty()),
         (COMPENSATE, row.on_failure == OnFailure::Compensate),
     ];
     let set = flags.into_iter().filter(|(_, is_set)| *is_set);
@@ -300,6 +312,7 @@ impl<'a> Unpack<'a> {
                 None
             },
             limits: if has(LIMITS) { self.limits()? } else { Vec::new() },
+            stage_limits: if has(STAGE_LIMITS) { self.limits()? } else { Vec::new() },
             holds: has(HOLDS),
             hold: if has(WHILE_ACTIVE) {
                 Hold::WhileActive
@@ -325,6 +338,7 @@ impl<'a> Unpack<'a> {
             },
             history_from: if has(WINDOW) { self.count()? } else { 0 },
             graph: if has(NAME) { Some(self.name()?) } else { None },
+            labels: if has(LABELS) { self.labels()? } else { Labels::default() },
             on_timeout: if has(ON_TIMEOUT_EXECUTE) {
                 OnTimeout::Execute
             } else {
@@ -341,6 +355,13 @@ impl<'a> Unpack<'a> {
             name,
             ..GraphNode::default()
         }))
+    }
+
+    fn labels(&mut self) -> Option<Labels> {
+        let count = self.number()?;
+        (0..count)
+            .map(|_| Some(Label::new(self.text()?, self.text()?)))
+            .collect()
     }
 
     fn limits(&mut self) -> Option<Vec<LimitKey>> {

@@ -66,6 +66,8 @@ fn rests(row: &Row) -> bool {
         limits: _,
         holds: _,
         hold: _,
+        stage_limits: _,
+        stage_permits,
         locks,
         locked,
         locked_at: _,
@@ -95,6 +97,8 @@ fn rests(row: &Row) -> bool {
         retry_after,
         repeated,
         history_from: _,
+        labels: _,
+        end_signal,
         key: _,
         deadline: _,
         submitted: _,
@@ -110,6 +114,7 @@ fn rests(row: &Row) -> bool {
         && attempts_kept.is_empty()
         && wake.is_none()
         && rounds.is_empty()
+        && !stage_permits
         && locks.is_empty()
         && locked.is_empty()
         && ready.is_none()
@@ -127,6 +132,7 @@ fn rests(row: &Row) -> bool {
         && *undo_attempts == 0
         && not_undone.is_empty()
         && closed.is_empty()
+        && end_signal.is_none()
         && graph.as_ref().is_none_or(|node| node.is_only_a_name())
         && ended.is_none()
         && due.is_none()

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::id::{Blob, Key, LimitKey, Seq};
+use crate::label::Label;
 use crate::lifecycle::ProcedureState;
 use crate::row::{GraphNode, Hold, OnFailure, OnTimeout, PayloadSizeNote};
 use crate::wait::{Question, WaitReason};
@@ -32,6 +33,7 @@ type Rare = (
     (Option<String>, Option<String>, Option<std::time::Duration>),
     [bool; 7],
     Option<String>,
+    Vec<(String, String)>,
 );
 
 fn common() -> impl Strategy<Value = Common> {
@@ -61,13 +63,14 @@ fn rare() -> impl Strategy<Value = Rare> {
         ),
         any::<[bool; 7]>(),
         option::of(".{0,9}"),
+        proptest::collection::vec((".{0,5}", ".{0,5}"), 0..3),
     )
 }
 
 fn family(common: Common, rare: Rare) -> Family {
     let ((wait, since, submitted), (version, stage, revision), counts, is_other_kind) = common;
     let [visit, history, standing, same_stage, signals] = counts;
-    let ((deadline, priority, key, limits), (next_is_no_return, past, expected), switches, name) = rare;
+    let ((deadline, priority, key, limits), (next_is_no_return, past, expected), switches, name, labels) = rare;
     let [holds, active, execute, for_life, out_of_time, compensate, is_traced] = switches;
     let mut row = at_rest(wait);
     row.since = Timestamp(since);
@@ -103,6 +106,10 @@ fn family(common: Common, rare: Rare) -> Family {
             ..GraphNode::default()
         })
     });
+    row.labels = labels
+        .into_iter()
+        .map(|(name, value)| Label::new(name, value))
+        .collect();
     of(row, history.wrapping_add(1))
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Hold, OnFailure, OnTimeout, Row};
 use crate::id::{Blob, Kind, ProcedureId, Seq, Timestamp};
+use crate::label::Labels;
 use crate::lifecycle::ProcedureState;
 
 impl Row {
@@ -30,6 +31,8 @@ impl Row {
             limits: Vec::new(),
             holds: false,
             hold: Hold::default(),
+            stage_limits: Vec::new(),
+            stage_permits: false,
             locks: Vec::new(),
             locked: Vec::new(),
             locked_at: Vec::new(),
@@ -59,6 +62,8 @@ impl Row {
             retry_after: None,
             repeated: 0,
             history_from: 0,
+            labels: Labels::default(),
+            end_signal: None,
             key: None,
             deadline: None,
             submitted: at,

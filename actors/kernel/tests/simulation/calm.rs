@@ -1,8 +1,8 @@
 //! The calm after the storm: no faults, a helpful operator, and everything must come to its end.
 
 use procession_kernel::{
-    Blob, BypassScope, Event, JoinRuling, Pause, ProcedureId, Row, SentSignal, Seq, StageOutcome, Verb, WaitReason,
-    WakeSource,
+    Blob, BypassScope, Event, JoinRuling, PauseScope, ProcedureId, Row, SentSignal, Seq, StageOutcome, Verb,
+    WaitReason, WakeSource,
 };
 
 use super::draw::{SIGNALS, stage};
@@ -59,6 +59,8 @@ impl Play {
             self.wake_some()?;
         } else if self.shell.kernel.next_deadline().is_some() {
             self.time_passes()?;
+        } else if let Some(at) = self.shell.desk.admissions.wanted_at() {
+            self.shell.move_to(self.shell.now.max(at))?;
         } else {
             claims::told(&self.shell.kernel, &self.shell.desk)?;
             self.check_health()?;
@@ -88,7 +90,7 @@ impl Play {
     fn help(&mut self, row: &Row) -> Result<bool, String> {
         let id = row.id;
         if row.paused {
-            self.request(Verb::Resume(Pause::One(id)), operator())?;
+            self.request(Verb::Resume(PauseScope::One(id)), operator())?;
             return Ok(true);
         }
         let verb = match &row.wait {
@@ -124,7 +126,7 @@ impl Play {
             Some(WaitReason::RollbackFailed) if id.family.is_multiple_of(2) => Verb::SkipUndo(id),
             Some(WaitReason::RollbackFailed) => Verb::RetryUndo(id),
             Some(WaitReason::Poison | WaitReason::RepeatLimit) if !check::is_stopped(&self.shell.kernel, row) => {
-                Verb::Resume(Pause::One(id))
+                Verb::Resume(PauseScope::One(id))
             }
             // A gate that can no longer open; the others open, or end their children, by themselves.
             Some(WaitReason::Gate) if !check::is_stopped(&self.shell.kernel, row) && self.is_shut(id) => {

@@ -157,7 +157,7 @@ fn can_undo(rules: &Rules, row: &Row) -> bool {
 /// A family has ended: what was to be undone is, and what was to be kept stands.
 fn ended(rules: &Rules, disk: &Disk, number: u64) -> Result<(), String> {
     for row in disk.members(number) {
-        if !row.is_over() || row.holds || !row.locked.is_empty() {
+        if !row.is_over() || !row.held().is_empty() {
             return Err(format!("the family of {} has ended, and it has not", row.id));
         }
         let standing = newest(disk, number)

@@ -51,7 +51,7 @@ pub(crate) fn told(kernel: &Kernel, desk: &Desk) -> Result<(), String> {
         for (scope, state) in &family.scopes {
             if let procession_kernel::Scope::Held { stack, .. } = state
                 && let Some(row) = family.row(*scope)
-                && matches!(row.wait, Some(WaitReason::Lock(_)))
+                && row.wait.as_ref().is_some_and(WaitReason::is_admission)
                 && family.scope_of(*scope) == Some(row.id)
                 && let Some(top) = stack.last()
             {
@@ -102,11 +102,7 @@ pub(crate) fn told(kernel: &Kernel, desk: &Desk) -> Result<(), String> {
 }
 
 fn own(row: &Row) -> (BTreeSet<LimitKey>, BTreeSet<LockNeed>) {
-    let limits = if row.holds { row.limits.clone() } else { Vec::new() };
-    sets(&Needs {
-        limits,
-        locks: row.locked.clone(),
-    })
+    sets(&row.held())
 }
 
 fn sets(needs: &Needs) -> (BTreeSet<LimitKey>, BTreeSet<LockNeed>) {
@@ -125,7 +121,7 @@ pub(crate) fn lost(kernel: &Kernel, desk: &Desk) -> (Vec<ProcedureId>, Vec<Proce
             continue;
         }
         let needs = Needs {
-            limits: row.limits.clone(),
+            limits: row.limits.iter().chain(&row.stage_limits).cloned().collect(),
             locks: row.locks.clone(),
         };
         match desk.claim(row.id) {

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
-    AuditEntry, Blob, Broadcast, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, LimitKey, LockNeed, Pause,
-    ProcedureId, Record, Row, Rules, Seq, SignalEntry, Timestamp,
+    AuditEntry, Blob, Broadcast, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, Label, Limit, LimitKey,
+    LockNeed, PauseScope, ProcedureId, RateWindow, Record, Row, Rules, Seq, SignalEntry, Timestamp,
 };
 
-use super::draw::PAYLOAD;
+use super::draw::{PAYLOAD, limits};
 use super::failure_streaks;
 use super::owed::Owed;
 
@@ -25,10 +25,13 @@ pub(crate) struct Disk {
     live: BTreeSet<u64>,
     ended: BTreeSet<u64>,
     pub(crate) keys: BTreeMap<Key, KeyEntry>,
+    /// The index of labels: families by digest.
+    pub(crate) labels: BTreeSet<(u64, u64)>,
     /// Finished families by the instant at which their result goes; or a key that outlives one.
     pub(crate) due: BTreeMap<(Timestamp, u64), Option<Key>>,
-    limits: BTreeMap<LimitKey, Option<u32>>,
-    pauses: BTreeSet<Pause>,
+    limits: BTreeMap<LimitKey, Limit>,
+    windows: BTreeMap<LimitKey, RateWindow>,
+    pauses: BTreeSet<PauseScope>,
     broadcasts: BTreeMap<Seq, Broadcast>,
     pub(crate) owed: Owed,
     pub(crate) audit: BTreeMap<u64, AuditEntry>,
@@ -55,6 +58,7 @@ impl Disk {
                     return Err(format!("{} is written after its family has ended", row.id));
                 }
                 self.says_its_size(row)?;
+                self.keeps_its_labels(row)?;
                 let newest = self.history.get(&(row.id.family, row.history));
                 failure_streaks::check(self.rows.get(&row.id), row, newest)?;
                 if row.in_flight.is_some() {
@@ -65,6 +69,7 @@ impl Disk {
             }
             Record::FinishedRow(row) => {
                 self.says_its_size(row)?;
+                self.keeps_its_labels(row)?;
                 self.rows.insert(row.id, (**row).clone());
             }
             Record::Payload(id, value) => {
@@ -86,6 +91,9 @@ impl Disk {
                 if self.keys.insert(key.clone(), entry.clone()).is_some() {
                     return Err(format!("the key {key} is given twice"));
                 }
+            }
+            Record::Labelled(family, labels) => {
+                self.labels.extend(labels.iter().map(|label| (label.digest(), *family)));
             }
             Record::FamilyBegan(family) => {
                 if !self.live.insert(*family) || self.ended.contains(family) {
@@ -110,6 +118,8 @@ impl Disk {
             Record::Limit(key, value) => {
                 self.limits.insert(key.clone(), *value);
             }
+            Record::RateWindow(key, window) if window.is_empty() => drop(self.windows.remove(key)),
+            Record::RateWindow(key, window) => drop(self.windows.insert(key.clone(), (**window).clone())),
             Record::Broadcast(seq, broadcast) => {
                 self.broadcasts.insert(*seq, (**broadcast).clone());
                 let live = self.live.iter().flat_map(|family| {
@@ -163,6 +173,35 @@ impl Disk {
         let expected = Some(size).filter(|size| 4 * size >= PAYLOAD);
         if noted != expected {
             return Err(format!("{} says {noted:?} of its value of {size} bytes", row.id));
+        }
+        Ok(())
+    }
+
+    /// Labels are those of the birth for good, and the index has each of them by the time a row has.
+    fn keeps_its_labels(&self, row: &Row) -> Result<(), String> {
+        let old = self.rows.get(&row.id);
+        if old.is_some_and(|old| old.labels != row.labels) {
+            return Err(format!("{} has got other labels", row.id));
+        }
+        let missing = row
+            .labels
+            .iter()
+            .find(|label| !self.labels.contains(&(label.digest(), row.id.family)));
+        missing.map_or(Ok(()), |label| Err(format!("{} is not indexed by {label}", row.id)))
+    }
+
+    /// The index of labels has what the rows have, and nothing else.
+    pub(crate) fn index_agrees(&self) -> Result<(), String> {
+        let labels = |row: &Row| -> Vec<(u64, u64)> {
+            let digests = row.labels.iter().map(Label::digest);
+            digests.map(|digest| (digest, row.id.family)).collect()
+        };
+        let of_rows: BTreeSet<(u64, u64)> = self.rows.values().flat_map(labels).collect();
+        if of_rows != self.labels {
+            return Err(format!(
+                "the index has {:?}, and the rows have {of_rows:?}",
+                self.labels
+            ));
         }
         Ok(())
     }
@@ -243,6 +282,10 @@ impl Disk {
         for (key, value) in &self.limits {
             kernel.evolve(&Record::Limit(key.clone(), *value));
         }
+        for (key, window) in &self.windows {
+            kernel.evolve(&Record::RateWindow(key.clone(), Box::new(window.clone())));
+        }
+        kernel.set_limits(limits());
         for what in &self.pauses {
             kernel.evolve(&Record::Pause(what.clone(), true));
         }
@@ -286,8 +329,11 @@ impl Disk {
                 numbers(&loaded)
             ));
         }
-        if loaded.in_flight() != living.in_flight() || loaded.limits() != living.limits() {
-            return Err("memory and disk differ in stages that are out, or in limits".to_owned());
+        if loaded.in_flight() != living.in_flight()
+            || loaded.limits() != living.limits()
+            || loaded.rates() != living.rates()
+        {
+            return Err("memory and disk differ in stages that are out, in limits, or in rates".to_owned());
         }
         if loaded.pauses() != living.pauses() || loaded.audited() != living.audited() {
             return Err("memory and disk differ in pauses, or in the audit".to_owned());

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Birth, Blob, ChildPermits, EventName, HistoryDetail, Hold, JoinPolicy, Key, Kind, KindRules, LimitKey, LockNeed,
-    NextStageNeeds, OnFailure, OnTimeout, ProcedureId, RetryPolicy, Rules, SentSignal, StageOutcome, Timestamp,
+    Birth, Blob, ChildPermits, EventName, HistoryDetail, Hold, JoinPolicy, Key, Kind, KindRules, Label, Limit,
+    LimitKey, LockNeed, NextStageNeeds, OnFailure, OnTimeout, ProcedureId, RetryPolicy, Rules, SentSignal,
+    StageOutcome, Timestamp,
 };
 
 /// How many signals may wait for one procedure.
@@ -20,6 +21,13 @@ pub(crate) const LIMITED: &str = "limited";
 const STRICT: &str = "strict";
 /// A limit that some name, of whatever kind.
 pub(crate) const ROOM: &str = "room";
+/// From this seed on, stages name limits in one of this many histories.
+pub(crate) const STAGE_LIMITS_FROM: u64 = 20_000;
+pub(crate) const STAGE_LIMITS_EVERY: u64 = 4;
+/// A limit that only stages name.
+pub(crate) const CALLS: &str = "calls";
+/// A rate that only stages name.
+const PACE: &str = "pace";
 /// The limit of every root.
 pub(crate) const GLOBAL: &str = "*";
 /// Bytes that a value may have; a quarter of it is large.
@@ -32,19 +40,26 @@ const EVENTS: [&str; 2] = ["go", "stop"];
 const PATHS: [&str; 4] = ["a", "a/1", "a/2", "b"];
 
 /// A xorshift generator: the same seed gives the same numbers everywhere.
-pub(crate) struct Draw(u64);
+pub(crate) struct Draw {
+    state: u64,
+    /// Stages name limits. The seeds that have found a fault do not, so that they still draw what they drew then.
+    names_stage_limits: bool,
+}
 
 impl Draw {
     /// Begins with a seed.
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+        Self {
+            state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+            names_stage_limits: seed >= STAGE_LIMITS_FROM && seed.is_multiple_of(STAGE_LIMITS_EVERY),
+        }
     }
 
     fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
     }
 
     /// Gives a number below `below`.
@@ -108,11 +123,11 @@ impl Draw {
             } else {
                 Hold::ForLife
             },
-            permits: match self.below(3) {
+            permits: Some(match self.below(3) {
                 0 => ChildPermits::Exempt,
                 1 => ChildPermits::Inherited,
                 _ => ChildPermits::Own,
-            },
+            }),
             locks_for_life: self.percent(30),
             next_needs: self.next_needs(),
             timeout: self.percent(10).then(|| Duration::from_secs(1 + self.below(20))),
@@ -122,7 +137,7 @@ impl Draw {
                 OnTimeout::Fail
             },
             on_failure,
-            ..Birth::new(self.kind(), 1, stage(0), self.value())
+            ..labelled(Birth::new(self.kind(), 1, stage(0), self.value()))
         }
     }
 
@@ -142,9 +157,26 @@ impl Draw {
         locks.dedup();
         NextStageNeeds {
             locks,
+            limits: self.stage_limits(),
             next_is_no_return: self.percent(4).then(|| "the last bridge".to_owned()),
             ..NextStageNeeds::default()
         }
+    }
+
+    /// Draws the limits of a stage: mostly none, at times one that some hold for life.
+    fn stage_limits(&mut self) -> Vec<LimitKey> {
+        if !self.names_stage_limits {
+            return Vec::new();
+        }
+        let names: &[&str] = match self.below(20) {
+            0..13 => &[],
+            13..16 => &[CALLS],
+            16..17 => &[PACE],
+            17..18 => &[ROOM],
+            18..19 => &[CALLS, ROOM],
+            _ => &[LIMITED],
+        };
+        names.iter().map(|name| LimitKey::from(*name)).collect()
     }
 
     fn lock(&mut self) -> LockNeed {
@@ -283,14 +315,34 @@ pub(crate) fn rules() -> Rules {
     rules
 }
 
+/// Gives a birth labels that its drawn value decides: few different ones, so that families share them.
+fn labelled(birth: Birth) -> Birth {
+    let size = birth.payload.len();
+    let own = size
+        .is_multiple_of(3)
+        .then(|| Label::new("size", (size % 5).to_string()));
+    Birth {
+        labels: own.into_iter().collect(),
+        inherits_labels: size.is_multiple_of(2),
+        ..birth
+    }
+}
+
 /// Gives the limits that the builder sets.
-pub(crate) fn limits() -> [(LimitKey, Option<u32>); 3] {
-    [(LIMITED, 2), (ROOM, 1), (GLOBAL, 5)].map(|(key, limit)| (LimitKey::from(key), Some(limit)))
+pub(crate) fn limits() -> [(LimitKey, Limit); 5] {
+    [
+        (LIMITED, Limit::at_once(2)),
+        (ROOM, Limit::at_once(1)),
+        (CALLS, Limit::at_once(1)),
+        (PACE, Limit::per(2, Duration::from_secs(30))),
+        (GLOBAL, Limit::at_once(5)),
+    ]
+    .map(|(key, limit)| (LimitKey::from(key), limit))
 }
 
 /// Gives the limits of which a birth needs permits; its kind's own first.
 pub(crate) fn limits_of(birth: &Birth, is_child: bool) -> Vec<LimitKey> {
-    if is_child && birth.permits != ChildPermits::Own {
+    if is_child && birth.permits != Some(ChildPermits::Own) {
         return Vec::new();
     }
     let own = (birth.kind.as_str() == LIMITED).then(|| LimitKey::from(LIMITED));

@@ -1,6 +1,8 @@
 //! Results: how long they are kept, who takes note of them, and how they go as a whole.
 
-use procession_kernel::{Event, EvictedFamily, Key, ProcedureId, Row, Timestamp};
+use std::collections::BTreeSet;
+
+use procession_kernel::{Event, EvictedFamily, Key, Label, ProcedureId, Row, Timestamp};
 
 use super::disk::Disk;
 use super::play::Play;
@@ -39,6 +41,9 @@ impl Disk {
             self.signals
                 .remove(&(ProcedureId::new(doomed.family, *member), *number));
         }
+        for digest in &doomed.labels {
+            self.labels.remove(&(*digest, doomed.family));
+        }
         match (&doomed.key, doomed.key_until) {
             (Some(key), Some(until)) => {
                 self.due.insert((until, doomed.family), Some(key.clone()));
@@ -61,6 +66,8 @@ impl Disk {
         let rows: Vec<&Row> = self.members(family).collect();
         let root_key = rows.first().and_then(|row| row.key.clone());
         let until = root_key.as_ref().and_then(|key| self.keys.get(key)?.until);
+        let labels = rows.iter().flat_map(|row| &row.labels);
+        let digests: BTreeSet<u64> = labels.map(Label::digest).collect();
         let signals = self.signals.iter().filter(|((id, _), _)| id.family == family);
         EvictedFamily {
             family,
@@ -71,6 +78,7 @@ impl Disk {
             signals: signals
                 .map(|((id, number), entry)| (id.member, entry.name.clone(), *number))
                 .collect(),
+            labels: digests.into_iter().collect(),
             key: key.cloned().or(root_key),
             key_until: until,
             raw: Vec::new(),
@@ -87,9 +95,9 @@ impl Disk {
     /// Names what is left of families that are gone.
     fn leavings(&self) -> Option<String> {
         let left = (self.rows.len(), self.history.len(), self.signals.len());
-        let more = (self.payloads.len(), self.keys.len(), self.due.len());
-        (left != (0, 0, 0) || more != (0, 0, 0))
-            .then(|| format!("rows, history, signals {left:?}; payloads, keys, results due {more:?}"))
+        let more = (self.payloads.len(), self.keys.len(), self.due.len(), self.labels.len());
+        (left != (0, 0, 0) || more != (0, 0, 0, 0))
+            .then(|| format!("rows, history, signals {left:?}; payloads, keys, results due, labels {more:?}"))
     }
 }
 
@@ -122,7 +130,7 @@ impl Play {
     /// When every result has been kept as long as it must be, nothing is left.
     pub(crate) fn forget_all(&mut self) -> Result<(), String> {
         while let Some((last, _)) = self.shell.ahead.due.keys().next_back().copied() {
-            self.shell.now = self.shell.now.max(last);
+            self.shell.move_to(self.shell.now.max(last))?;
             self.evict()?;
             self.shell.sync(usize::MAX)?;
         }

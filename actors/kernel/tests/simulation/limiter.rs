@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use procession_kernel::{
-    Admission, Birth, Claim, ClaimId, Event, Grant, Hold, Lacking, ProcedureId, Request, Row, StageEnded, StageOutcome,
-    Submission,
+    Admission, Birth, Claim, ClaimId, Event, Grant, Hold, Lacking, LimitKey, ProcedureId, Request, Row, StageEnded,
+    StageOutcome, Submission,
 };
 
 use super::desk::{Ahead, Word, needs, own_of};
@@ -112,7 +112,7 @@ impl Shell {
         served: &mut Vec<Claim>,
     ) -> Result<(), String> {
         let limits = limits_of(birth, parent.is_some());
-        if limits.is_empty() && birth.next_needs.locks.is_empty() {
+        if limits.is_empty() && birth.next_needs.is_empty() {
             return Ok(());
         }
         birth.admission.limits.clone_from(&limits);
@@ -125,7 +125,7 @@ impl Shell {
         let request = Request {
             claim: Claim::first(claim),
             kind: own_of(&birth.kind, &limits),
-            needs: needs(limits, birth.next_needs.locks.clone()),
+            needs: needs(with(limits, &birth.next_needs.limits), birth.next_needs.locks.clone()),
             priority: birth.priority,
             within: parent.map(|parent| self.within(parent)).unwrap_or_default(),
         };
@@ -143,7 +143,7 @@ impl Shell {
     ) -> Result<Option<(Claim, ProcedureId)>, String> {
         let next = matches!(report.outcome, StageOutcome::Next(_)) && report.children.is_empty();
         let id = report.id;
-        if !next || report.next_needs.locks.is_empty() || !self.kernel.goes_on(id, report.run) {
+        if !next || report.next_needs.is_empty() || !self.kernel.goes_on(id, report.run) {
             return Ok(None);
         }
         let Some(row) = self.kernel.row(id).cloned() else {
@@ -155,7 +155,7 @@ impl Shell {
         } else {
             (row.locked.clone(), report.next_needs.locks.clone())
         };
-        if locks.is_empty() {
+        if locks.is_empty() && report.next_needs.limits.is_empty() {
             return Ok(None);
         }
         let permits = if row.holds && row.hold == Hold::WhileActive {
@@ -167,11 +167,12 @@ impl Shell {
         let request = Request {
             claim,
             kind: own_of(&row.kind, &permits),
-            needs: needs(permits.clone(), locks),
+            needs: needs(with(permits.clone(), &report.next_needs.limits), locks),
             priority: row.priority,
             within: self.within_above(id),
         };
-        let gives = needs(permits.clone(), gives);
+        let of_stage: &[LimitKey] = if row.stage_permits { &row.stage_limits } else { &[] };
+        let gives = needs(with(permits.clone(), of_stage), gives);
         let (grant, others) = self.desk.work(|limiter| limiter.exchange(&gives, request))?;
         served.extend(others);
         report.admission = Some(Admission {
@@ -225,12 +226,20 @@ impl Shell {
     }
 }
 
+fn with(mut limits: Vec<LimitKey>, more: &[LimitKey]) -> Vec<LimitKey> {
+    limits.extend(more.iter().cloned());
+    limits
+}
+
 fn births_of(report: &mut StageEnded) -> impl Iterator<Item = &mut Birth> {
     let mut spawned: &mut [Birth] = &mut [];
     if let StageOutcome::Spawn { births, .. } = &mut report.outcome {
         spawned = births;
     }
-    let submitted = report.submitted.iter_mut().map(detached);
+    let submitted = report
+        .submitted
+        .iter_mut()
+        .map(|submission| detached(&mut submission.birth));
     submitted.chain(spawned.iter_mut()).chain(report.children.iter_mut())
 }
 

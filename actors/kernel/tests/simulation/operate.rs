@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Answer, Blob, BypassAs, BypassScope, Effect, Event, EventName, Key, LimitKey, OperatorRequest, Pause, ProcedureId,
-    Refusal, RequestEffect, RequestId, RevealScope, Row, Seq, StoredTarget, Verb, WaitReason,
+    Answer, Blob, BypassAs, BypassScope, Effect, Event, EventName, Key, Limit, LimitKey, OperatorRequest, PauseScope,
+    ProcedureId, Refusal, RequestEffect, RequestId, RevealScope, Row, Seq, StoredTarget, Verb, WaitReason,
 };
 
 use super::draw::{GLOBAL, LIMITED, ROOM};
@@ -62,9 +62,9 @@ impl Play {
                 })
             }
             3..5 => Verb::Pause(match self.draw.below(6) {
-                0 => Pause::All,
-                1 => Pause::Kind(self.draw.kind()),
-                _ => Pause::One(self.member(any)?),
+                0 => PauseScope::All,
+                1 => PauseScope::Kind(self.draw.kind()),
+                _ => PauseScope::One(self.member(any)?),
             }),
             5..9 => self.resumption()?,
             // Some decide, and some of these where nobody asks.
@@ -85,18 +85,18 @@ impl Play {
             _ => {
                 let key = self.draw.pick(&[LIMITED, ROOM, GLOBAL])?;
                 let limit = 1 + u32::try_from(self.draw.below(5)).unwrap_or(0);
-                Verb::SetLimit(LimitKey::from(key), self.draw.percent(80).then_some(limit))
+                Verb::SetLimit(LimitKey::from(key), Limit::from(self.draw.percent(80).then_some(limit)))
             }
         })
     }
 
     fn resumption(&mut self) -> Option<Verb> {
-        let all: Vec<Pause> = self.shell.kernel.pauses().iter().cloned().collect();
+        let all: Vec<PauseScope> = self.shell.kernel.pauses().iter().cloned().collect();
         if let Some(what) = self.draw.pick(&all) {
             return Some(Verb::Resume(what));
         }
         let stopped = |row: &Row| row.paused || matches!(row.wait, Some(WaitReason::Poison | WaitReason::RepeatLimit));
-        Some(Verb::Resume(Pause::One(self.member(stopped)?)))
+        Some(Verb::Resume(PauseScope::One(self.member(stopped)?)))
     }
 
     /// Draws one whose rollback has failed, or anybody.

@@ -189,14 +189,15 @@ impl Play {
 
     pub(crate) fn time_passes(&mut self) -> Result<(), String> {
         if let Some(next) = self.shell.kernel.next_deadline() {
-            self.shell.now = self.shell.now.max(next);
+            self.shell.move_to(self.shell.now.max(next))?;
         }
         self.timers()
     }
 
     /// The clock jumps far beyond what anybody waits for.
     fn time_flies(&mut self) -> Result<(), String> {
-        self.shell.now = self.shell.now.after(Duration::from_secs(self.draw.below(2_000)));
+        let later = self.shell.now.after(Duration::from_secs(self.draw.below(2_000)));
+        self.shell.move_to(later)?;
         self.timers()
     }
 

@@ -2,7 +2,9 @@
 
 use std::cmp::Reverse;
 
-use procession_kernel::{Admissions, Claim, ClaimId, LimitKey, ProcedureId, Request, Row, WaitReason};
+use procession_kernel::{
+    Admissions, Claim, ClaimId, Limit, LimitKey, ProcedureId, Request, Row, Timestamp, WaitReason,
+};
 
 use super::desk::{Desk, Word, needs, own_of};
 use super::draw::limits;
@@ -54,8 +56,14 @@ impl Shell {
         }
     }
 
-    pub(crate) fn capacity(&mut self, key: LimitKey, limit: Option<u32>) -> Result<(), String> {
+    pub(crate) fn capacity(&mut self, key: LimitKey, limit: Limit) -> Result<(), String> {
         self.desk.tell(|limiter| limiter.set_limit(key, limit))
+    }
+
+    /// Moves the clock, and lets the limiter serve those whom the time serves.
+    pub(crate) fn move_to(&mut self, now: Timestamp) -> Result<(), String> {
+        self.now = now;
+        self.desk.tell(|limiter| limiter.move_to(now))
     }
 
     // Who asks.
@@ -85,10 +93,10 @@ impl Shell {
     fn request_of(&self, id: ProcedureId, claim: Claim) -> Option<Request> {
         let row = self.kernel.row(id)?.clone();
         let is_undone = row.is_ended() || self.kernel.is_stopped(id);
-        let limits = if row.holds || is_undone {
-            Vec::new()
+        let limits: Vec<LimitKey> = if is_undone {
+            row.lacking_stage_limits().cloned().collect()
         } else {
-            row.limits.clone()
+            row.lacking_limits().cloned().collect()
         };
         let locks = row.locks.iter().filter(|need| !row.locked.contains(need));
         Some(Request {
@@ -111,17 +119,20 @@ impl Shell {
         });
         self.desk = Desk::default();
         self.desk.admissions = Admissions::new(limits);
+        self.desk.admissions.move_to(self.now);
+        for (key, window) in self.kernel.rates().windows() {
+            self.desk.admissions.restore_window(key, window.clone());
+        }
         let members = self.kernel.families().values().flat_map(|family| &family.members);
-        let concerned = members.filter(|row| row.holds || !row.locked.is_empty() || waits(row));
+        let concerned = members.filter(|row| !row.held().is_empty() || waits(row));
         let rows: Vec<Row> = concerned.map(|row| (**row).clone()).collect();
         let mut waiting = Vec::new();
         for row in rows {
             let claim = self.desk.current(row.id);
-            if row.holds || !row.locked.is_empty() {
-                let limits = if row.holds { row.limits.clone() } else { Vec::new() };
+            if !row.held().is_empty() {
                 let request = Request {
                     claim,
-                    needs: needs(limits, row.locked.clone()),
+                    needs: row.held(),
                     kind: None,
                     priority: row.priority,
                     within: self.within_above(row.id),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Birth, Blob, Event, JoinRuling, Key, NextStageNeeds, ProcedureId, SentSignal, Seq, StageEnded, StageOutcome,
-    Timestamp, UndoEnded, UserWrite,
+    Birth, Blob, EndSignal, Event, EventName, JoinRuling, Key, NextStageNeeds, ProcedureId, SentSignal, Seq,
+    StageEnded, StageOutcome, Submission, Timestamp, UndoEnded, UserWrite,
 };
 
 use super::draw::{NOTE, delay_at, stage};
@@ -50,7 +50,7 @@ impl Play {
         let report = StageEnded {
             payload: self.draw.percent(30).then(|| self.draw.value()),
             writes: vec![write],
-            submitted: self.births(3),
+            submitted: self.submissions(id),
             signals: self.signals(),
             children: self.collected(&outcome),
             next_needs: self.next_needs(&outcome),
@@ -61,6 +61,22 @@ impl Play {
             ..StageEnded::new(id, run, epoch, now, outcome)
         };
         self.shell.report(report)
+    }
+
+    /// Draws a submission of a stage. Every other one tells the stage's procedure when it has ended, by the time and the
+    /// id alone, as above.
+    fn submissions(&mut self, id: ProcedureId) -> Vec<Submission> {
+        let tells = (self.shell.now.0 / 1_000_000 + u64::from(id.member)).is_multiple_of(2);
+        let end_signal = tells.then(|| {
+            let (name, payload) = (EventName::from("go"), Blob::default());
+            Box::new(EndSignal { to: id, name, payload })
+        });
+        let births = self.births(3).into_iter();
+        let told = births.map(|birth| Birth {
+            end_signal: end_signal.clone(),
+            ..birth
+        });
+        told.map(Submission::from).collect()
     }
 
     /// Draws one birth, this often in a hundred.

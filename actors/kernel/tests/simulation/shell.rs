@@ -11,7 +11,7 @@ use procession_kernel::{
 
 use super::desk::Desk;
 use super::disk::Disk;
-use super::draw::rules;
+use super::draw::{limits, rules};
 use super::{check, claims, graph};
 
 /// A commit on its way to the disk, and what waits for it.
@@ -105,6 +105,7 @@ impl Shell {
             waits: BTreeSet::new(),
             log: Vec::new(),
         };
+        shell.kernel.set_limits(limits());
         shell.start()?;
         Ok(shell)
     }
@@ -141,6 +142,7 @@ impl Shell {
         for pending in self.pending.drain(..).take(reached) {
             self.disk.commit(pending.seq, &pending.records)?;
         }
+        self.disk.index_agrees()?;
         self.start()
     }
 
@@ -423,6 +425,7 @@ fn asker(event: &Event) -> Option<RequestId> {
         Event::Submitted(request, _)
         | Event::Signalled(request, _)
         | Event::Broadcast { request, .. }
+        | Event::Written(request, _)
         | Event::Requested(request, ..)
         | Event::Acknowledged(request, _)
         | Event::DrainEnded(request) => Some(*request),

@@ -20,6 +20,8 @@ impl Settled {
         let mut in_doubt = Vec::new();
         for row in &mut content.rows {
             row.revision = seq;
+            // In this journal the id of its receiver may be another procedure's.
+            row.end_signal = None;
             // It waits in this journal from now on: a broadcast that is under way does not address it.
             row.waits_after = match row.wait {
                 Some(WaitReason::Event(..)) => seq,

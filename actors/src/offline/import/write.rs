@@ -35,6 +35,9 @@ pub(super) async fn batch(
         .iter()
         .map(|row| Record::Row(Box::new(row.clone())))
         .collect();
+    let labels = content.rows.iter().map(|row| row.labels.clone());
+    let labels = labels.filter(|labels| !labels.is_empty());
+    records.extend(labels.map(|labels| Record::Labelled(content.family, labels)));
     records.push(match settled.due {
         Some(due) => Record::FamilyEnded(content.family, due),
         None => Record::FamilyBegan(content.family),

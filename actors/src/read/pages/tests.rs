@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::executor::block_on;
-use procession_kernel::{Blob, Kind, ProcedureId, Row, Seq, Timestamp};
+use procession_kernel::{Blob, KeyEntry, Kind, Label, ProcedureId, Row, Seq, Timestamp};
 
 use super::*;
 use crate::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
@@ -137,6 +137,132 @@ fn a_cursor_between_families_begins_at_the_next() -> Outcome {
     assert_eq!(
         (ids, next.next),
         (vec![ProcedureId::root(194)], Some(ProcedureId::root(291)))
+    );
+    Ok(())
+}
+
+/// Families with these labels, each with one row; those that a digest shares are among the families of the label.
+fn labelled(of: impl Fn(u64) -> Vec<Label>) -> Outcome<Stored> {
+    let stored = stored()?;
+    let mut batch = Batch::new(block_on(stored.memory.acquire())?);
+    batch.advance_to(Seq(2));
+    for family in 1..=ALL {
+        for label in of(family) {
+            batch.put(Space::Live, &keys::label(label.digest(), family), &[]);
+        }
+    }
+    block_on(stored.memory.append(batch))?;
+    Ok(stored)
+}
+
+fn label(name: &str, value: u64) -> Label {
+    Label::new(name, value.to_string())
+}
+
+#[test]
+fn families_of_labels_are_read_page_by_page_and_few_others() -> Outcome {
+    let Stored { reader, memory, store } = labelled(|family| {
+        let rare = (family % 1_000 == 77).then(|| label("rare", 1));
+        [label("many", family % 2), label("some", family % 7)]
+            .into_iter()
+            .chain(rare)
+            .collect()
+    })?;
+    let many = [label("many", 1)];
+    let both = [label("many", 1), label("some", 0)];
+    let rare = [label("many", 1), label("rare", 1)];
+    actix_rt::System::new().block_on(async {
+        let is_odd = |family: u64| family % 2 == 1;
+        let cases = [
+            (many.to_vec(), expected(is_odd)),
+            (both.to_vec(), expected(|family| is_odd(family) && family % 7 == 0)),
+            (rare.to_vec(), expected(|family| family % 1_000 == 77)),
+            (vec![label("many", 2)], Vec::new()),
+            (vec![label("many", 0), label("many", 1)], Vec::new()),
+        ];
+        for (labels, expected) in cases {
+            let scope = FamilyScope::Labelled(labels);
+            for limit in [7, 999] {
+                assert_eq!(walk(&reader, &scope, limit).await?.0, expected, "{scope:?} by {limit}");
+            }
+        }
+        // The frequent label is read around the rare one alone.
+        let before = memory.reads();
+        let (found, scanned) = walk(&reader, &FamilyScope::Labelled(rare.to_vec()), 100).await?;
+        assert_eq!(scanned, found.len());
+        assert!(memory.reads() - before < 2_000, "{}", memory.reads() - before);
+        Ok::<_, Box<dyn std::error::Error>>(())
+    })?;
+    drop(store);
+    Ok(())
+}
+
+#[test]
+fn keys_lead_to_their_families_in_the_order_of_ids() -> Outcome {
+    let Stored { reader, memory, store } = stored()?;
+    let mut batch = Batch::new(block_on(memory.acquire())?);
+    batch.advance_to(Seq(2));
+    for family in 1..=ALL {
+        let entry = KeyEntry {
+            id: ProcedureId::root(family),
+            digest: 0,
+            until: None,
+        };
+        // The last digit first: keys are in another order than families.
+        let key = format!("order-{}-{family}", family % 10);
+        batch.put_with(Space::Keys, key.as_bytes(), |bytes| codec::encode_into(bytes, &entry))?;
+    }
+    batch.put(Space::Keys, b"order-7-spoilt", &[0xc1]);
+    block_on(memory.append(batch))?;
+    actix_rt::System::new().block_on(async {
+        let prefix = |prefix: &str| FamilyScope::KeyPrefix {
+            prefix: prefix.to_owned(),
+            live: false,
+        };
+        let cases = [
+            (prefix("order-7"), expected(|family| family % 10 == 7)),
+            (prefix("order"), expected(|_| true)),
+            (prefix("x"), Vec::new()),
+            (
+                FamilyScope::Key("order-7-97".to_owned()),
+                expected(|family| family == 97),
+            ),
+            (FamilyScope::Key("order-7".to_owned()), Vec::new()),
+        ];
+        for (scope, expected) in cases {
+            for limit in [150, 1_000] {
+                assert_eq!(walk(&reader, &scope, limit).await?.0, expected, "{scope:?} by {limit}");
+            }
+        }
+        Ok::<_, Box<dyn std::error::Error>>(())
+    })?;
+    drop(store);
+    Ok(())
+}
+
+#[test]
+fn a_search_for_labels_ends_when_it_has_read_as_much_as_it_may() -> Outcome {
+    let Stored { reader, memory, store } = stored()?;
+    let mut batch = Batch::new(block_on(memory.acquire())?);
+    batch.advance_to(Seq(2));
+    // No family has both, and each family of one lies between two of the other.
+    for family in 0..120_000 {
+        let side = label("side", family % 2);
+        batch.put(Space::Live, &keys::label(side.digest(), 10_000 + family), &[]);
+    }
+    block_on(memory.append(batch))?;
+    let scope = FamilyScope::Labelled(vec![label("side", 0), label("side", 1)]);
+    let (first, second) = actix_rt::System::new().block_on(async {
+        let first = page(&reader, &scope, None, 10, |row| Some(Status::of(row))).await?;
+        let second = page(&reader, &scope, first.next, 10, |row| Some(Status::of(row))).await?;
+        Ok::<_, ReadError>((first, second))
+    })?;
+    drop(store);
+    assert!(first.truncated && first.items.is_empty() && first.next.is_some());
+    assert_eq!(
+        (second.truncated, second.next),
+        (false, None),
+        "it goes on where the first ended"
     );
     Ok(())
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use procession_kernel::{Birth, ChildPermits, Claim, ClaimId, LimitKey, ProcedureId};
+use procession_kernel::{Birth, ChildPermits, Claim, ClaimId, Kind, LimitKey, ProcedureId};
 use rustc_hash::FxHashMap;
 
 /// The limit from which every root takes a permit, if it is set.
@@ -25,6 +25,8 @@ struct Current {
 /// The claims of all procedures that hold or want anything.
 pub(crate) struct Claims {
     limited: BTreeSet<LimitKey>,
+    /// Kinds of which a child named a limit and took no permit. Each was logged once.
+    logged: BTreeSet<Kind>,
     of: FxHashMap<ProcedureId, Current>,
     by: FxHashMap<ClaimId, ProcedureId>,
     /// The newest number given out.
@@ -35,6 +37,7 @@ impl Claims {
     pub(crate) fn new(limited: Vec<LimitKey>) -> Self {
         Self {
             limited: limited.into_iter().collect(),
+            logged: BTreeSet::new(),
             of: FxHashMap::default(),
             by: FxHashMap::default(),
             last: 0,
@@ -149,9 +152,18 @@ impl Claims {
 
     // What a birth needs.
 
+    /// Drops the names of limits that are not set: they allow everything.
+    pub(super) fn retain_limited(&self, limits: &mut Vec<LimitKey>) {
+        limits.retain(|key| self.limited.contains(key));
+    }
+
     /// Returns the limits from which a birth needs a permit each, its kind's own first.
-    pub(super) fn limits_of(&self, birth: &Birth, is_child: bool) -> Vec<LimitKey> {
-        if self.limited.is_empty() || (is_child && birth.permits != ChildPermits::Own) {
+    pub(super) fn limits_of(&mut self, birth: &Birth, is_child: bool) -> Vec<LimitKey> {
+        if self.limited.is_empty() {
+            return Vec::new();
+        }
+        if is_child && birth.permits != Some(ChildPermits::Own) {
+            self.log_if_ineffective(birth);
             return Vec::new();
         }
         let mut limits: Vec<LimitKey> = std::iter::once(LimitKey::new(birth.kind.as_str()))
@@ -161,6 +173,18 @@ impl Claims {
             .collect();
         limits.dedup();
         limits
+    }
+
+    /// Logs a child that names a limit, although nobody said whose permits it uses: it takes none.
+    fn log_if_ineffective(&mut self, birth: &Birth) {
+        let limit = birth.limit.as_ref().filter(|_| birth.permits.is_none());
+        let Some(limit) = limit.filter(|key| self.limited.contains(*key)) else {
+            return;
+        };
+        if self.logged.insert(birth.kind.clone()) {
+            let kind = &birth.kind;
+            tracing::warn!(%kind, %limit, "a child names a limit and takes no permit; set the permits of its list, or name the limit for a stage");
+        }
     }
 }
 

@@ -25,7 +25,7 @@ impl<A> Admission<A> {
                 AdmissionEffect::SetPriority(id, priority) => {
                     changes.extend(claim(id).map(|claim| Change::Priority(claim, *priority)));
                 }
-                AdmissionEffect::SetLimit(key, limit) => changes.push(Change::Capacity(key.clone(), *limit)),
+                AdmissionEffect::SetLimit(key, limit) => changes.push(Change::Limit(key.clone(), *limit)),
                 AdmissionEffect::ReleaseFamily(family) => {
                     let of_family = self.claims.of_family(*family).into_iter();
                     changes.extend(of_family.map(|(_, claim)| Change::Release(claim)));

@@ -14,12 +14,16 @@ pub(crate) struct AdmissionRequests<'a> {
 }
 
 impl AdmissionRequests<'_> {
-    /// Builds the request for everything that a procedure lacks for its next stage; for an undo, its locks alone. The
-    /// request is the newest one that was decided.
+    /// Builds the request for everything that a procedure lacks for its next stage; for an undo, its locks and the
+    /// permits that the stage ran under. The request is the newest one that was decided.
     pub(crate) fn request_of(&mut self, id: ProcedureId) -> Option<Request> {
         let row = self.kernel.row(id)?;
         let is_undone = row.is_ended() || self.kernel.is_stopped(id);
-        let limits = lacking_limits(row, is_undone);
+        let limits: Vec<LimitKey> = if is_undone {
+            row.lacking_stage_limits().cloned().collect()
+        } else {
+            row.lacking_limits().cloned().collect()
+        };
         let (locks, priority) = (lacking_locks(row), row.priority);
         let kind = LimitKey::new(row.kind.as_str());
         Some(Request {
@@ -92,7 +96,7 @@ pub(super) fn within_above(kernel: &Kernel, claims: &Claims, id: ProcedureId) ->
 
 /// Returns `true` if a procedure's row holds a permit or a lock.
 pub(crate) fn is_holder(row: &Row) -> bool {
-    row.holds || !row.locked.is_empty()
+    row.holds || row.stage_permits || !row.locked.is_empty()
 }
 
 /// Returns `true` if a procedure's row holds a permit or a lock, or waits for one.
@@ -105,25 +109,12 @@ fn waits(row: &Row) -> bool {
 }
 
 fn restored(claim: Claim, row: &Row, within: Vec<ClaimId>) -> Request {
-    let limits = if row.holds { row.limits.clone() } else { Vec::new() };
     Request {
         claim,
-        needs: Needs {
-            limits,
-            locks: row.locked.clone(),
-        },
+        needs: row.held(),
         kind: None,
         priority: row.priority,
         within,
-    }
-}
-
-/// Returns the limits from which it lacks a permit. The undo of an ended or stopped procedure needs none.
-fn lacking_limits(row: &Row, is_undone: bool) -> Vec<LimitKey> {
-    if row.holds || is_undone {
-        Vec::new()
-    } else {
-        row.limits.clone()
     }
 }
 

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use actix::prelude::*;
 use procession_kernel::{
     Admissions, Birth, Blob, Claim, ClaimId, Commit, Effect, Epoch, Event, Grant, Kernel, Kind, KindRules, LockNeed,
-    OperatorRequest, Pause, ProcedureId, Receipt, RequestId, Rules, StageEnded, StageOutcome, StoredTarget, Timestamp,
-    Verb, WaitReason,
+    OperatorRequest, PauseScope, ProcedureId, Receipt, RequestId, Rules, StageEnded, StageOutcome, StoredTarget,
+    Timestamp, Verb, WaitReason,
 };
 
 use super::{Admission, BirthPlace, Demand, PendingDemand, admit_births, admit_report};
+use crate::clock::SystemClock;
 use crate::limiter::{Limiter, LocksHeld, Served};
 use crate::queues::{Depth, Ordered, Outbox};
 use crate::telemetry::LimiterMetrics;
@@ -61,7 +62,14 @@ impl Bench {
         let outbox = Outbox::new(inbox.start().recipient(), Arc::new(Depth::default()));
         let metrics = LimiterMetrics::new(&[]);
         let depth = Arc::new(Depth::default());
-        let limiter = Limiter::new(Admissions::default(), metrics, outbox, Arc::clone(&depth)).start();
+        let limiter = Limiter::new(
+            Admissions::default(),
+            metrics,
+            outbox,
+            Arc::clone(&depth),
+            Arc::new(SystemClock),
+        )
+        .start();
         let limiter = Ordered::new(limiter, depth);
         let mut bench = Self {
             kernel: Kernel::new(rules, Epoch(1), 0),
@@ -90,7 +98,7 @@ impl Bench {
     async fn paused() -> (Self, Vec<Effect>) {
         let mut bench = Self::new().await;
         let exchanged = bench.exchange().await;
-        let effects = bench.operate(Verb::Pause(Pause::One(WAITER)));
+        let effects = bench.operate(Verb::Pause(PauseScope::One(WAITER)));
         assert_eq!(bench.act(effects).await, []);
         let cancelled = bench.report(exchanged);
         assert_eq!(bench.wait(WAITER), Some(WaitReason::Paused));
@@ -232,7 +240,7 @@ async fn a_grant_between_two_requests_is_dropped_and_the_answer_counts() {
     // The limiter serves the first request before it receives the cancellation.
     let served = bench.free().await;
     assert_eq!(served.len(), 1);
-    let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
+    let resumed = bench.operate(Verb::Resume(PauseScope::One(WAITER)));
     assert_eq!(bench.take(served).await, 0, "it asks again, and the answer counts");
     assert_eq!(bench.act(cancelled).await, []);
     let answered = bench.act(resumed).await;
@@ -247,7 +255,7 @@ async fn of_a_request_cancelled_and_made_again_only_the_second_grant_counts() {
     let (mut bench, cancelled) = Bench::paused().await;
     let first = Claim::first(bench.claim(WAITER));
     assert_eq!(bench.act(cancelled).await, []);
-    let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
+    let resumed = bench.operate(Verb::Resume(PauseScope::One(WAITER)));
     assert_eq!(bench.act(resumed).await, [], "it queues again");
     let served = bench.free().await;
     assert_eq!(served.len(), 1);
@@ -262,11 +270,14 @@ async fn a_pause_and_a_resume_while_an_answer_is_under_way_grant_once() {
     let (mut bench, cancelled) = Bench::paused().await;
     assert_eq!(bench.act(cancelled).await, []);
     assert_eq!(bench.free().await, []);
-    let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
+    let resumed = bench.operate(Verb::Resume(PauseScope::One(WAITER)));
     let under_way = bench.act(resumed).await;
     assert_eq!(under_way.len(), 1, "it is granted at once");
 
-    for verb in [Verb::Pause(Pause::One(WAITER)), Verb::Resume(Pause::One(WAITER))] {
+    for verb in [
+        Verb::Pause(PauseScope::One(WAITER)),
+        Verb::Resume(PauseScope::One(WAITER)),
+    ] {
         let effects = bench.operate(verb);
         assert_eq!(bench.act(effects).await, [], "it asked already");
     }
@@ -279,13 +290,13 @@ async fn a_pause_and_a_resume_while_an_answer_is_under_way_grant_once() {
 async fn a_grant_that_meets_a_pause_goes_back_until_the_resume() {
     let mut bench = Bench::queued().await;
     let served = bench.free().await;
-    let paused = bench.operate(Verb::Pause(Pause::One(WAITER)));
+    let paused = bench.operate(Verb::Pause(PauseScope::One(WAITER)));
     assert_eq!(bench.act(paused).await, []);
     assert_eq!(bench.take(served).await, 1);
     assert_eq!(bench.wait(WAITER), Some(WaitReason::Paused));
     assert!(bench.is_free().await);
 
-    let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
+    let resumed = bench.operate(Verb::Resume(PauseScope::One(WAITER)));
     let answered = bench.act(resumed).await;
     assert_eq!(bench.take(answered).await, 1);
     assert!(bench.runs(WAITER));
@@ -309,7 +320,7 @@ async fn a_request_that_was_decided_and_is_no_longer_due_gives_back_what_an_olde
     let (mut bench, cancelled) = Bench::paused().await;
     let served = bench.free().await;
     assert_eq!(served.len(), 1);
-    let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
+    let resumed = bench.operate(Verb::Resume(PauseScope::One(WAITER)));
     let aborted = bench.operate(Verb::Abort(WAITER));
     assert_eq!(bench.take(served).await, 0, "it asks again, or not at all");
     for effects in [cancelled, resumed, aborted] {

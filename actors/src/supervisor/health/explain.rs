@@ -215,7 +215,7 @@ impl DiagnosisInput<'_> {
                 if let WakeSource::Stage(stage) = &until {
                     return format!("stage {stage} {}", (self.called)(row.id));
                 }
-                format!("it waits until {until}")
+                format!("it continues {until}")
             }
         }
     }

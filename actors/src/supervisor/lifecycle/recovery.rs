@@ -17,14 +17,14 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use procession_kernel::{
-    AuditEntry, Broadcast, Epoch, HistoryEntry, Kernel, Kind, LimitKey, NUMBER_MAX, Pause, ProcedureId, ProcedureState,
-    Record, Row, Rules, Seq, Timestamp,
+    AuditEntry, Broadcast, Epoch, HistoryEntry, Kernel, Kind, Limit, LimitKey, NUMBER_MAX, PauseScope, ProcedureId,
+    ProcedureState, RateWindow, Record, Row, Rules, Seq, Timestamp,
 };
 
 use crate::clock::Clock;
 use crate::error::{StartError, StoreError};
 use crate::journal::encode::{
-    LastLook, META_BROADCAST, META_CLOCK, META_FAMILIES, META_LIMIT, META_PAUSE, META_STARTED, META_STOPPED,
+    LastLook, META_BROADCAST, META_CLOCK, META_FAMILIES, META_LIMIT, META_PAUSE, META_RATE, META_STARTED, META_STOPPED,
     META_STORE, Started,
 };
 use crate::journal::store::Scan;
@@ -134,6 +134,7 @@ pub(in crate::supervisor) async fn read(
         loaded.kernel.note_space(&space);
     }
     read_limits(store, &mut loaded.kernel).await?;
+    read_rates(store, &mut loaded.kernel).await?;
     read_pauses(store, &mut loaded.kernel).await?;
     // Before the rows: each row is counted for the broadcast that is to wake it.
     read_broadcasts(store, &mut loaded.kernel).await?;
@@ -224,8 +225,20 @@ async fn read_limits(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<()
     for (key, value) in scan(store, Space::Meta, META_LIMIT.to_vec(), to, usize::MAX).await? {
         let name = key.get(META_LIMIT.len()..).unwrap_or_default();
         let name = String::from_utf8_lossy(name).into_owned();
-        let limit: Option<u32> = codec::decode(&value).map_err(damaged)?;
+        let limit: Limit = codec::decode(&value).map_err(damaged)?;
         kernel.evolve(&Record::Limit(LimitKey::from(name), limit));
+    }
+    Ok(())
+}
+
+/// Reads the begins that count for rates.
+async fn read_rates(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<(), StartError> {
+    let to = keys::after_prefix(META_RATE);
+    for (key, value) in scan(store, Space::Meta, META_RATE.to_vec(), to, usize::MAX).await? {
+        let name = key.get(META_RATE.len()..).unwrap_or_default();
+        let name = String::from_utf8_lossy(name).into_owned();
+        let window: RateWindow = codec::decode(&value).map_err(damaged)?;
+        kernel.evolve(&Record::RateWindow(LimitKey::from(name), Box::new(window)));
     }
     Ok(())
 }
@@ -233,7 +246,7 @@ async fn read_limits(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<()
 async fn read_pauses(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<(), StartError> {
     let to = keys::after_prefix(META_PAUSE);
     for (_, value) in scan(store, Space::Meta, META_PAUSE.to_vec(), to, usize::MAX).await? {
-        let what: Pause = codec::decode(&value).map_err(damaged)?;
+        let what: PauseScope = codec::decode(&value).map_err(damaged)?;
         kernel.evolve(&Record::Pause(what, true));
     }
     Ok(())

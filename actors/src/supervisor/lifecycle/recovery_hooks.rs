@@ -52,15 +52,15 @@ impl From<StoreError> for HookError {
     }
 }
 
-/// Returns the unfinished procedures of kinds that have recovery hooks. If no kind has any, no row is looked at.
-pub(in crate::supervisor) fn wanted(kernel: &Kernel, registry: &Registry) -> Vec<Hooked> {
+/// Returns the unfinished procedures of kinds that have a hook at this point. If no kind has any, no row is looked at.
+pub(in crate::supervisor) fn wanted(kernel: &Kernel, registry: &Registry, point: HookPoint) -> Vec<Hooked> {
     let mut wanted = Vec::new();
-    if !registry.has_recovery_hooks() {
+    if !registry.has_recovery_hooks(point) {
         return wanted;
     }
     for (_, family) in kernel.families().iter() {
         let members = family.members.iter();
-        let hooked = members.filter(|row| !row.is_ended() && registry.wants_recovery_hooks(&row.kind));
+        let hooked = members.filter(|row| !row.is_ended() && registry.hooks(&row.kind).recovers(point));
         wanted.extend(hooked.map(|row| Hooked {
             id: row.id,
             kind: row.kind.clone(),

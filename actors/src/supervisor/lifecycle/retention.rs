@@ -1,13 +1,14 @@
 //! Retention: evicts results that are due, a few families at a time, each as a whole.
 
-use procession_kernel::{Blob, EventName, EvictedFamily, Key, KeyEntry, ProcedureId, Record, Row, Timestamp};
+use procession_kernel::{Blob, EventName, EvictedFamily, Key, ProcedureId, Record, Row, Timestamp};
 
 use super::recovery::Loaded;
 use super::wall::Wall;
 use crate::clock::Clock;
 use crate::error::{AskError, CodecError, ReadError, StoreError};
 use crate::journal::store::Scan;
-use crate::journal::{Reader, Space, codec, keys};
+use crate::journal::{Reader, Space, keys};
+use crate::read::labels::digests_of;
 
 /// Bounds the families that one commit evicts.
 const FAMILIES_AT_ONCE: usize = 64;
@@ -184,7 +185,9 @@ impl DueResults {
         } else {
             key_alone(family, due, kept_key)
         };
-        self.size += u64::from(doomed.members) * 3 + u64::from(doomed.history.saturating_sub(doomed.history_from));
+        self.size += u64::from(doomed.members) * 3
+            + u64::from(doomed.history.saturating_sub(doomed.history_from))
+            + doomed.labels.len() as u64;
         self.doomed.push(doomed);
         Ok(())
     }
@@ -199,6 +202,7 @@ fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> EvictedFamily {
         history_from: 0,
         history: 0,
         signals: Vec::new(),
+        labels: Vec::new(),
         key: Some(Key::from(String::from_utf8_lossy(key).into_owned())),
         key_until: None,
         raw: Vec::new(),
@@ -231,8 +235,7 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Evicte
     let key = root.and_then(|row| row.key.clone());
     let mut key_until = None;
     if let Some(key) = &key {
-        let entry = reader.get(Space::Keys, key.as_str().as_bytes().to_vec()).await?;
-        let entry: Option<KeyEntry> = entry.map(|bytes| codec::decode(&bytes)).transpose()?;
+        let entry = reader.key_entry(key.as_str().as_bytes()).await?;
         key_until = entry.and_then(|entry| entry.until);
     }
     Ok(EvictedFamily {
@@ -246,6 +249,7 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Evicte
             .filter_map(|(key, _)| keys::parse_signal(key))
             .map(|(id, number, name)| (id.member, EventName::from(name), number))
             .collect(),
+        labels: digests_of(&rows),
         key,
         key_until,
         raw,

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use actix::prelude::*;
-use procession_kernel::Kind;
+use procession_kernel::{Kind, ProcedureId, Timestamp};
 
-use crate::hooks::HookCall;
+use crate::hooks::{Finished, HookCall, HookSet, Submitted};
 use crate::queues::deliver;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
@@ -27,7 +27,7 @@ pub(crate) struct HooksRan;
 /// Calls that wait, and the kinds that have hooks.
 pub(super) struct HookQueue {
     /// Indexed by the kind's handles. `None` for a kind without hooks.
-    kinds: Vec<Option<Kind>>,
+    kinds: Vec<Option<(Kind, HookSet)>>,
     has_kinds: bool,
     waiting: VecDeque<HookCall>,
     /// A batch is on a worker.
@@ -37,9 +37,11 @@ pub(super) struct HookQueue {
 impl HookQueue {
     pub(super) fn new(registry: &Registry, telemetry: &Telemetry) -> Self {
         let mut kinds = vec![None; registry.kinds().count()];
-        for kind in registry.kinds().filter(|kind| registry.has_metric_hooks(kind)) {
-            if let Some(hooked) = telemetry.place(kind).and_then(|place| kinds.get_mut(place)) {
-                *hooked = Some(kind.clone());
+        for kind in registry.kinds() {
+            let hooks = registry.hooks(kind);
+            let hooked = telemetry.place(kind).and_then(|place| kinds.get_mut(place));
+            if let Some(hooked) = hooked.filter(|_| hooks.on_submit || hooks.on_finish) {
+                *hooked = Some((kind.clone(), hooks));
             }
         }
         Self {
@@ -50,14 +52,29 @@ impl HookQueue {
         }
     }
 
-    /// Queues a call for a kind that has hooks. Returns `false` if there is no room, and drops the call.
-    pub(super) fn push(&mut self, place: usize, call: impl FnOnce(Kind) -> HookCall) -> bool {
-        let Some(Some(kind)) = self.kinds.get(place) else {
-            return true;
-        };
+    /// Queues a call of `on_submit` for a kind that has it. Returns `false` if there is no room, and drops the call.
+    pub(super) fn submitted(&mut self, place: usize, id: ProcedureId, at: Timestamp) -> bool {
+        match self.kinds.get(place) {
+            Some(Some((kind, hooks))) if hooks.on_submit => {
+                let kind = kind.clone();
+                self.push(HookCall::Submitted(Submitted { id, kind, at }))
+            }
+            Some(_) | None => true,
+        }
+    }
+
+    /// Queues a call of `on_finish` for a kind that has it. Returns `false` if there is no room, and drops the call.
+    pub(super) fn finished(&mut self, place: usize, finished: Finished) -> bool {
+        match self.kinds.get(place) {
+            Some(Some((_, hooks))) if hooks.on_finish => self.push(HookCall::Finished(finished)),
+            Some(_) | None => true,
+        }
+    }
+
+    fn push(&mut self, call: HookCall) -> bool {
         let has_room = self.waiting.len() < WAITING;
         if has_room {
-            self.waiting.push_back(call(kind.clone()));
+            self.waiting.push_back(call);
         }
         has_room
     }

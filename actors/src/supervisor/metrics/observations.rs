@@ -7,7 +7,7 @@ use procession_kernel::{Blob, Ending, Family, HistoryEntry, Kernel, ProcedureId,
 
 use super::hook_queue::HookQueue;
 use crate::clock::Clock;
-use crate::hooks::{Finished, HookCall, Submitted};
+use crate::hooks::Finished;
 use crate::journal::codec;
 use crate::telemetry::{Telemetry, live_place, wait_place};
 
@@ -175,11 +175,11 @@ impl Observation {
         let queued = match self {
             Self::Born(_, id, at) => {
                 kind.born();
-                hooks.push(place, |kind| HookCall::Submitted(Submitted { id, kind, at }))
+                hooks.submitted(place, id, at)
             }
             Self::Ended(_, finished) => {
                 kind.finished(finished.state, finished.elapsed);
-                hooks.push(place, |_| HookCall::Finished(*finished))
+                hooks.finished(place, *finished)
             }
             Self::Moved(_, from, to) => return kind.moved(from, to),
             Self::Ran(_, ending, took, stage) => return kind.ran(codec::variant(stage.as_slice()), ending, took),

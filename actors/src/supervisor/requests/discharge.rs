@@ -46,8 +46,9 @@ impl Requests {
                     let export = committed.export(family, EXPORT_MAX).await?;
                     let mut export = export.ok_or(AskError::Unknown(ProcedureId::root(family)))?;
                     export.quarantined = Some(why);
+                    let labels = committed.label_digests(&export).await?;
                     let archive = Blob::from(export.to_bytes()?);
-                    Ok(StoredTarget::Archive(archive, Box::new(doomed(&export))))
+                    Ok(StoredTarget::Archive(archive, Box::new(doomed(&export, labels))))
                 }
                 None => Ok(StoredTarget::None),
             }
@@ -121,7 +122,7 @@ pub(in crate::supervisor) fn why_quarantined(
 }
 
 /// Names every key of a family as it is on disk, because its rows may not be readable.
-fn doomed(export: &FamilyExport) -> EvictedFamily {
+fn doomed(export: &FamilyExport, labels: Vec<u64>) -> EvictedFamily {
     let keys = export
         .entries
         .iter()
@@ -135,6 +136,7 @@ fn doomed(export: &FamilyExport) -> EvictedFamily {
         history_from: 0,
         history: 0,
         signals: Vec::new(),
+        labels,
         key: export.idempotency_key(),
         key_until: None,
         raw: keys.collect(),

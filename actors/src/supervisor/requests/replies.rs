@@ -123,6 +123,7 @@ async fn refused(refusal: Refusal, committed: &CommittedReader) -> AskError {
             let text = SubmitError::BadName { characters, limit }.to_string();
             not_now(NotNow::Invalid, text)
         }
+        Refusal::BadLabels(why) => not_now(NotNow::Invalid, why.to_string()),
         Refusal::NumbersExhausted => not_now(NotNow::NumbersExhausted, SubmitError::NumbersExhausted.to_string()),
         Refusal::UnknownKind(kind) => {
             let text = format!("no procedure of kind \"{kind}\" is registered");

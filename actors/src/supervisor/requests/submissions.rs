@@ -3,17 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use procession_kernel::{
-    Answer, Birth, Blob, Brood, Kernel, Key, KeyAsked, KeyEntry, ProcedureId, Refusal, RequestId, Submission,
-};
-use serde::Serialize;
-use xxhash_rust::xxh3::Xxh3;
+use procession_kernel::{Answer, Kernel, Key, ProcedureId, Refusal, RequestId, Submission};
 
 use super::Requests;
 use super::replies::{Reply, Unanswered};
-use crate::error::{ReadError, SubmitError};
-use crate::journal::{Reader, Space, codec};
+use crate::error::SubmitError;
+use crate::journal::Reader;
 use crate::messages::Submit;
+use crate::submission_key::{longest_key, submission_of};
 
 /// Accepted submissions of one message.
 pub(in crate::supervisor) struct AcceptedSubmissions {
@@ -49,7 +46,7 @@ impl Requests {
             .collect();
         let accepted = AcceptedSubmissions {
             request,
-            submissions: submits.into_iter().map(submission).collect(),
+            submissions: submits.into_iter().map(submission_of).collect(),
             unseen,
         };
         Ok((accepted, reply))
@@ -59,8 +56,7 @@ impl Requests {
 impl AcceptedSubmissions {
     /// Returns the longest time that any of the submissions wants its key kept.
     pub(in crate::supervisor) fn longest_key(&self) -> Option<Duration> {
-        let keys = self.submissions.iter().filter_map(|submission| submission.key.as_ref());
-        keys.filter_map(|key| key.keep).max()
+        longest_key(&self.submissions)
     }
 
     /// Returns `true` if the keys must be looked up in the store.
@@ -73,7 +69,7 @@ impl AcceptedSubmissions {
     pub(in crate::supervisor) async fn look_up(mut self, reader: Reader) -> Result<Self, (RequestId, Unanswered)> {
         let mut known = BTreeMap::new();
         for key in std::mem::take(&mut self.unseen) {
-            match key_entry(&reader, &key).await {
+            match reader.key_entry(key.as_str().as_bytes()).await {
                 Ok(Some(entry)) => {
                     known.insert(key, entry);
                 }
@@ -87,59 +83,6 @@ impl AcceptedSubmissions {
         }
         Ok(self)
     }
-}
-
-fn submission(submit: Submit) -> Submission {
-    let key = submit.key.map(|key| KeyAsked {
-        key,
-        digest: digest(&submit.birth),
-        keep: submit.key_for,
-    });
-    Submission {
-        birth: submit.birth,
-        key,
-        known: None,
-    }
-}
-
-/// Returns a digest of what a key stands for: kind, version and value, and the children. How the procedure is queued,
-/// and its name, are left out.
-fn digest(birth: &Birth) -> u128 {
-    let mut digest = Xxh3::new();
-    digest.update(birth.kind.as_str().as_bytes());
-    digest.update(&birth.version.to_be_bytes());
-    digest.update(birth.payload.as_slice());
-    if let Some(brood) = &birth.brood {
-        digest_brood(&mut digest, brood);
-    }
-    digest.digest128()
-}
-
-/// Adds a list of children. Each part is preceded by its length, so that no two lists give the same bytes.
-fn digest_brood(digest: &mut Xxh3, brood: &Brood) {
-    let mut part = |bytes: &[u8]| {
-        digest.update(&(bytes.len() as u64).to_be_bytes());
-        digest.update(bytes);
-    };
-    // Rows have these values in the same encoding, which never changes.
-    part(encoded(&(&brood.join, brood.width, brood.output.is_some())).as_slice());
-    part(brood.output.as_ref().map_or(&[][..], Blob::as_slice));
-    for child in &brood.children {
-        part(child.kind.as_str().as_bytes());
-        part(&child.version.to_be_bytes());
-        part(child.payload.as_slice());
-        part(encoded(&(child.on_failure, &child.graph, child.detached)).as_slice());
-    }
-}
-
-/// Encodes engine values. Plain values like these can always be encoded.
-fn encoded(value: &impl Serialize) -> Blob {
-    codec::encode_user(value).unwrap_or_default()
-}
-
-async fn key_entry(reader: &Reader, key: &Key) -> Result<Option<KeyEntry>, ReadError> {
-    let bytes = reader.get(Space::Keys, key.as_str().as_bytes().to_vec()).await?;
-    Ok(bytes.map(|bytes| codec::decode(&bytes)).transpose()?)
 }
 
 /// Waits until submissions are committed. Returns their ids in order.
@@ -173,6 +116,7 @@ fn refused(refusal: Refusal) -> SubmitError {
         Refusal::BatchTooLarge(size, limit) => SubmitError::BatchTooLarge { size, limit },
         Refusal::BadChildren(why) => SubmitError::BadChildren { why },
         Refusal::BadName(characters, limit) => SubmitError::BadName { characters, limit },
+        Refusal::BadLabels(why) => SubmitError::BadLabels(why),
         Refusal::Draining => SubmitError::Draining,
         Refusal::NumbersExhausted => SubmitError::NumbersExhausted,
         Refusal::NotLive(_)

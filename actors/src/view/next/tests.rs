@@ -43,19 +43,19 @@ fn what_goes_on_says_when() {
         (going(Runnable), "stage 2 runs, or is queued at its worker"),
         (
             row(Initializing, Some(Wait::Width)),
-            "stage 2 runs when one of its siblings has ended",
+            "stage 2 runs once one of its siblings has ended",
         ),
         (
             row(Initializing, Some(Wait::Permit("move".into()))),
-            "stage 2 runs when a permit of move is free, and its turn has come",
+            "stage 2 runs once a permit of move is free and its turn has come",
         ),
         (
             row(Runnable, Some(Wait::Lock("ns/t".into()))),
-            "stage 2 runs when the lock ns/t is free, and its turn has come",
+            "stage 2 runs once the lock ns/t is free and its turn has come",
         ),
         (
             row(Waiting, Some(Wait::Children)),
-            "stage 2 runs when its children let it",
+            "stage 2 runs once its children finish",
         ),
         (
             row(WaitingTimeout, Some(Wait::Timer(AT))),
@@ -67,32 +67,29 @@ fn what_goes_on_says_when() {
         ),
         (
             row(WaitingTimeout, Some(Wait::Event(go(), None))),
-            "stage 2 runs when go arrives",
+            "stage 2 runs once go arrives",
         ),
         (
             row(WaitingTimeout, Some(Wait::Event(go(), Some(AT)))),
-            "stage 2 runs when go arrives, at the latest at 1970-01-01T00:01:30Z",
+            "stage 2 runs once go arrives, at the latest at 1970-01-01T00:01:30Z",
         ),
         (row(Runnable, Some(Wait::Queue)), "stage 2 runs at the next start"),
         (
             row(Runnable, Some(Wait::Suspect)),
-            "stage 2 runs alone, when the suspect before it has reported",
+            "stage 2 runs alone, once the suspect before it has reported",
         ),
         (
             row(Runnable, Some(Wait::Poison)),
-            "stage 2 runs when an operator resumes it",
+            "stage 2 runs once an operator resumes it",
         ),
         (
             row(Runnable, Some(Wait::Paused)),
-            "stage 2 runs when an operator resumes it",
+            "stage 2 runs once an operator resumes it",
         ),
-        (
-            row(Initializing, Some(Wait::Gate)),
-            "stage 2 runs when the siblings before it let it",
-        ),
+        (row(Initializing, Some(Wait::Gate)), "stage 2 runs once its gate opens"),
         (
             row(Runnable, Some(Wait::RepeatLimit)),
-            "stage 2 runs when an operator resumes it",
+            "stage 2 runs once an operator resumes it",
         ),
     ];
     for (row, words) in told {
@@ -102,7 +99,7 @@ fn what_goes_on_says_when() {
         output: Some(Blob::default()),
         ..row(Waiting, Some(Wait::Children))
     };
-    assert_eq!(next(&done), "it succeeds when its children have ended");
+    assert_eq!(next(&done), "it succeeds once its children have ended");
     let paused = Row {
         paused: true,
         ..row(WaitingTimeout, Some(Wait::Timer(AT)))

@@ -3,7 +3,7 @@ import { html, useState } from '../dom.js';
 import { Ask } from '../actions.js';
 import { useLoad } from '../load.js';
 import { useRights } from '../me.js';
-import { Ago, Empty, Head, Id, Shown } from '../parts.js';
+import { Ago, At, Empty, Head, Id, Shown } from '../parts.js';
 import { listOf } from '../router.js';
 import { Table } from '../table.js';
 import { WIDE } from '../verbs.js';
@@ -14,13 +14,13 @@ import { count, several } from '../words.js';
 export function Limits() {
   const loaded = useLoad('limits', {}, { on: ['limits'], pause: 500, filter: 'root:0' });
   const may = useRights();
-  const [edit, set] = useState(/** @type {{key: string, value: string}|null} */ (null));
+  const [edit, set] = useState(/** @type {{key: string, start: Record<string, any>}|null} */ (null));
   const items = /** @type {Limit[]} */ (loaded.data?.items ?? []);
   /** @type {import('../table.js').Column<Limit>[]} */
   const columns = [
     { name: 'Of', width: 'minmax(104px, 0.8fr)', show: (row) => html`<span class="mono">${row.key === '*' ? 'all procedures' : row.key}</span>` },
     { name: 'Used', width: 'minmax(130px, 1.2fr)', show: (row) => html`<${Gauge} row=${row} />` },
-    { name: 'Limit', width: '170px', show: (row) => html`<${Edit} row=${row} mayEdit=${may('configure')} onEdit=${(/** @type {string} */ value) => set({ key: row.key, value })} />` },
+    { name: 'Limit', width: '170px', show: (row) => html`<${Edit} row=${row} mayEdit=${may('configure')} onEdit=${(/** @type {Record<string, any>} */ start) => set({ key: row.key, start })} />` },
     { name: 'Queue', width: '84px', show: (row) => (row.waiting ? html`<a href=${listOf(row.key === '*' ? 'reason:permit' : `reason:permit kind:${row.key}`)}>${several(row.waiting, 'waits', 'wait')}</a>` : html`<span class="none">nobody</span>`) },
     { name: 'Had to wait', width: '88px', show: (row) => html`<span class="mono" title="requests that came while there was no permit for them, since the start; no limit refuses">${count(row.had_to_wait)}</span>` },
     { name: 'Oldest waiter', width: '140px', show: (row) => (row.oldest ? html`<${Id} id=${row.oldest.id} /> <span class="dim">for</span> <${Ago} time=${row.oldest.since} />` : html`<span class="none">–</span>`) },
@@ -35,14 +35,22 @@ export function Limits() {
           : html`<${Table} label="Limits" rows=${items} columns=${columns} rowKey=${(/** @type {Limit} */ row) => row.key} height=${44} />`}
       <//>
       ${edit && html`<${Ask} verb=${WIDE.limit} path=${`limits/${encodeURIComponent(edit.key)}`} target=${{ id: edit.key, kind: edit.key }}
-        start=${edit.value === '' ? { unlimited: true } : { limit: edit.value }} onClose=${() => { set(null); loaded.reload(); }} />`}
+        start=${edit.start} onClose=${() => { set(null); loaded.reload(); }} />`}
     </div>`;
 }
 
 /** @param {Limit} row */
 function next(row) {
-  if (row.waiting === 0) return row.limit !== null && row.used >= row.limit ? 'the next to come waits' : 'the next to come goes on at once';
-  return row.limit !== null && row.used >= row.limit ? 'the first goes on when one is free' : 'the first goes on now';
+  const isFull = row.limit !== null && row.used >= row.limit;
+  if (row.rate?.begins === 0) return 'none may begin';
+  if (!isFull && row.rate?.free_at) return html`the ${row.waiting === 0 ? 'next to come' : 'first'} goes on at <${At} time=${row.rate.free_at} />`;
+  if (row.waiting === 0) return isFull ? 'the next to come waits' : 'the next to come goes on at once';
+  return isFull ? 'the first goes on when one is free' : 'the first goes on now';
+}
+
+/** @param {import('../types.js').Rate} rate */
+function period(rate) {
+  return rate.per_ms % 1000 === 0 ? `${count(rate.per_ms / 1000)} s` : `${count(rate.per_ms)} ms`;
 }
 
 /** @param {{row: Limit}} props */
@@ -52,18 +60,25 @@ function Gauge({ row }) {
   return html`
     <span class=${`gauge ${tone}`} role="meter" aria-valuenow=${row.used} aria-valuemin="0" aria-valuemax=${row.limit ?? undefined} aria-label=${`used of ${row.key}`}>
       <span class="track"><span class="fill" style=${{ width: `${part * 100}%` }}></span></span>
-      <span class="mono">${count(row.used)}${row.limit !== null && html`<span class="dim"> of ${count(row.limit)}</span>`}</span>
+      <span class="mono">${count(row.used)}${row.limit !== null && html`<span class="dim"> of ${count(row.limit)}</span>`}${row.rate && html`<span class="dim" title="begins within the last period">, ${count(row.rate.begun)} of ${count(row.rate.begins)} in ${period(row.rate)}</span>`}</span>
     </span>`;
 }
 
-/** @param {{row: Limit, mayEdit: boolean, onEdit: (value: string) => void}} props */
+/** @param {{row: Limit, mayEdit: boolean, onEdit: (start: Record<string, any>) => void}} props */
 function Edit({ row, mayEdit, onEdit }) {
   const shown = row.limit === null ? '' : String(row.limit);
   const [text, set] = useState(/** @type {string|null} */ (null));
+  const { rate } = row;
+  if (rate) {
+    const both = `${row.limit === null ? '' : `${count(row.limit)}, `}${count(rate.begins)} in ${period(rate)}`;
+    if (!mayEdit) return html`<span class="mono">${both}</span>`;
+    const start = { ...(row.limit === null ? {} : { limit: row.limit }), begins: rate.begins, per_ms: rate.per_ms };
+    return html`<span class="mono">${both}</span> <button onClick=${() => onEdit(start)} aria-label=${`set the limit of ${row.key}`}>Set…</button>`;
+  }
   if (!mayEdit) return html`<span class="mono">${shown || 'unlimited'}</span>`;
   const send = (/** @type {Event} */ event) => {
     event.preventDefault();
-    if (text !== null && text !== shown) onEdit(text.trim());
+    if (text !== null && text !== shown) onEdit(text.trim() === '' ? { unlimited: true } : { limit: text.trim() });
     set(null);
   };
   return html`

@@ -2,9 +2,10 @@
 import { html, useCallback, useEffect, useMemo, useRef, useState } from '../dom.js';
 import { Bulk } from '../actions.js';
 import { get, Problem } from '../api.js';
+import { labelsOf } from '../labels.js';
 import { useLoad } from '../load.js';
 import { Ago, Empty, Head, Id, Shown, State } from '../parts.js';
-import { setQuery, useRoute } from '../router.js';
+import { go, pageOf, setQuery, useRoute } from '../router.js';
 import { standing, why } from '../states.js';
 import { Table } from '../table.js';
 import { byId, count, local, several } from '../words.js';
@@ -32,7 +33,7 @@ const COLUMNS = [
   { name: 'State', width: '138px', show: (row) => html`<${State} row=${row} />` },
   { name: 'Id', width: '58px', show: (row) => html`<${Id} id=${row.id} />` },
   { name: 'Kind', width: 'minmax(104px, 0.3fr)', show: (row) => html`<span title=${`${row.kind}, version ${row.version}`}>${row.kind} <span class="dim">v${row.version}</span></span>` },
-  { name: 'Key', width: 'minmax(70px, 0.2fr)', show: (row) => html`<span class="mono" title=${row.key}>${row.key ?? html`<span class="none">–</span>`}</span>` },
+  { name: 'Key', width: 'minmax(70px, 0.2fr)', help: 'Its idempotency key, and its labels', show: (row) => html`<${Names} row=${row} />` },
   {
     name: 'Why, and what comes next', width: 'minmax(240px, 1fr)', show: (row) => html`
       <span class="two" title=${`${why(row)}. Next: ${row.next}.`}><span>${local(why(row), now())}</span><span class="next">${local(row.next, now())}</span></span>`,
@@ -42,6 +43,14 @@ const COLUMNS = [
   { name: 'Prio', width: '38px', align: 'right', help: 'Higher goes first where it waits', show: (row) => html`<span class=${row.priority ? '' : 'none'}>${row.priority || '–'}</span>` },
   { name: 'Root', width: '44px', show: (row) => (row.root === row.id ? html`<span class="none">–</span>` : html`<${Id} id=${row.root} />`) },
 ];
+
+/** The key, and below it the labels. @param {{row: Row}} props */
+function Names({ row }) {
+  const labels = labelsOf(row).map(({ text }) => text).join(' ');
+  const key = html`<span class="mono">${row.key ?? html`<span class="none">–</span>`}</span>`;
+  if (!labels) return html`<span title=${row.key}>${key}</span>`;
+  return html`<span class="two" title=${[row.key, labels].filter(Boolean).join(' · ')}>${key}<span class="next mono">${labels}</span></span>`;
+}
 
 /** @param {{query: URLSearchParams}} props */
 export function List({ query }) {
@@ -143,12 +152,28 @@ function FilterBox({ filter, error }) {
     window.clearTimeout(timer.current);
     timer.current = window.setTimeout(() => setQuery({ filter: value.trim() }), wait);
   };
+  /** One word may be a key, and then leads to its procedure. */
+  const enter = async () => {
+    const word = text.trim();
+    if (/^[^\s:"]+$/.test(word)) {
+      try {
+        const { items: [found] } = await get('procedures', { filter: `key:"=${word.replaceAll('\\', '\\\\')}" state:live,ended`, limit: 1 });
+        if (found) {
+          window.clearTimeout(timer.current);
+          return go(pageOf(found.id));
+        }
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+      }
+    }
+    return write(text, 0);
+  };
   const position = error?.kind === 'filter' ? error.position : null;
   return html`
-    <form class="filter" role="search" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); write(text, 0); }}>
+    <form class="filter" role="search" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); enter(); }}>
       <label><span class="hidden">Filter</span>
         <input data-filter type="search" value=${text} spellcheck="false" autocomplete="off" aria-invalid=${position !== null}
-          placeholder="state:waiting reason:lock kind:create_table key:req- age:>10m attempts:>3 err:timeout root:42 rule:S2"
+          placeholder="state:waiting reason:lock kind:create_table key:req- label:customer=4711 age:>10m attempts:>3 err:timeout root:42 rule:S2"
           onBlur=${() => text.trim() !== filter && write(text, 0)}
           onInput=${(/** @type {InputEvent} */ event) => write(/** @type {HTMLInputElement} */ (event.target).value, 250)} />
       </label>
@@ -167,7 +192,7 @@ function Nothing({ filter, isCut, onMore }) {
   if (/(^|\s)state:/.test(filter)) return html`<${Empty}>No procedure matches.<//>`;
   return html`
     <${Empty}>
-      ${filter ? 'No procedure matches.' : 'Nothing is unfinished.'} ${ended > 0 && html`
-        ${count(ended)} of the newest are finished: <button type="button" onClick=${() => setQuery({ filter: `${filter} state:live,ended`.trim() }, false)}>include them</button>`}
+      ${filter ? 'No running procedure matches.' : 'Nothing is unfinished.'} ${ended > 0 && html`
+        <button type="button" onClick=${() => setQuery({ filter: `${filter} state:live,ended`.trim() }, false)}>Search the ${count(ended)} newest finished ones too</button>`}
     <//>`;
 }

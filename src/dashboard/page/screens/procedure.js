@@ -3,11 +3,13 @@ import { html } from '../dom.js';
 import { Verbs } from '../actions.js';
 import { now } from '../clock.js';
 import { Family, useTree } from '../family.js';
+import { labelsOf } from '../labels.js';
 import { useLoad } from '../load.js';
 import { Ago, At, Copy, Hour, Id, Linked, Shape, Shown, State } from '../parts.js';
-import { setQuery } from '../router.js';
+import { listOf, setQuery } from '../router.js';
 import { harm, keyOf, RULES, shown, standing, why } from '../states.js';
 import { tabsOf } from '../tabs.js';
+import { isSchedule } from '../verbs.js';
 import { count, local, sentence, several } from '../words.js';
 
 /** @typedef {import('../types.js').Row} Row */
@@ -37,6 +39,7 @@ export function Procedure({ id, query }) {
             <h1><span class="kind">${row.kind}</span> <span class="dim">v${row.version}</span> <span class="id">${row.id}</span> <${Copy} text=${row.id} /></h1>
             <ul class="marks">
               ${row.key && html`<li><span class="dim">key</span> <span class="mono">${row.key}</span></li>`}
+              ${labelsOf(row).map(({ name, value, filter }) => html`<li key=${name}><span class="dim">${name}</span> <a class="mono" href=${listOf(`${filter} state:live,ended`)} title="All with this label">${value || '–'}</a></li>`)}
               <li><span class="dim">priority</span> ${row.priority}</li>
               ${row.parent && html`<li><span class="dim">child of</span> <${Id} id=${row.parent} /></li>`}
               <li><span class="dim">submitted</span> <${Hour} time=${row.submitted} stop /></li>
@@ -90,11 +93,12 @@ function Sentence({ row, waits, body }) {
     <div class=${`sentence ${tone}`}>
       <p class="what"><${State} row=${row} /> <span class="long">${row.ended ? 'since' : 'for'} ${row.ended ? html`<${At} time=${row.since} stop />` : html`<${Ago} time=${row.since} label="since" stop />`}</span></p>
       <p class="why">
-        <${Linked} text=${sentence(local(what, at))} self=${row.id} />${children && `: ${children.done} of ${children.total} done`}${permit && `: ${permit.used}${permit.limit === null ? '' : ` of ${permit.limit}`} are out`}${named(', held by', holders)}${place && html`, place ${place.place} of ${place.of}`}${named(children ? ', not yet' : ', behind', before)}${more && `; ${more}`}${body.paused_by.map((/** @type {any} */ by) => html`; <${Linked} text=${by.what} self=${row.id} /> was paused by ${by.who ?? 'an operator'}${by.why && `: “${by.why}”`}`)}.
-        ${!row.ended && ends.map((end) => html` <${Id} id=${end.id} /> moves when ${local(end.until, at)}. `)}
+        <${Linked} text=${sentence(local(what, at))} self=${row.id} />${children && `: ${children.done} of ${children.total} done`}${permit && `: ${permit.used}${permit.limit === null ? '' : ` of ${permit.limit}`} are out`}${permit?.rate && `, ${permit.rate.begun} of ${permit.rate.begins} in ${permit.rate.per_ms} ms have begun`}${named(', held by', holders)}${place && html`, place ${place.place} of ${place.of}`}${named(children ? ', not yet' : ', behind', before)}${more && `; ${more}`}${body.paused_by.map((/** @type {any} */ by) => html`; <${Linked} text=${by.what} self=${row.id} /> was paused by ${by.who ?? 'an operator'}${by.why && `: “${by.why}”`}`)}.
+        ${!row.ended && ends.map((end) => html` <${Id} id=${end.id} /> continues ${local(end.until, at)}. `)}
         ${!row.ended && waits && waits.behind > 0 && html`${several(waits.behind, 'procedure waits', 'procedures wait')}${waits.behind >= 1_000 && ' or more'} behind it at gates. `}
         ${!row.ended && waits && (waits.links.length > 0) && html`<a class="more" href=${`waits?id=${row.id}`}>Show waits</a>`}
       </p>
+      ${isSchedule(row) && !row.ended && row.until && html`<p class="next">Next run at <${At} time=${row.until} />${row.paused && ', once it is resumed'}.</p>`}
       <p class="next">Next: ${local(row.next, at).replace(/^nothing: /, 'nothing, ')}.</p>
     </div>`;
 }

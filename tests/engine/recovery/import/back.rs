@@ -13,7 +13,7 @@ use crate::support::{Act, Lab, Patient, Planned, Tested, live_in, plan};
 fn archived(world: &World, family: u64) -> Result<Option<FamilyExport>, procession::testkit::Trouble> {
     let store = Arc::new(MemoryStore::open(&world.disk, FaultPlan::none())?);
     block_on(async {
-        let importer = Executor::builder("in memory").store(store).importer().await?;
+        let importer = Executor::builder(store).importer().await?;
         Ok(importer.archived(family).await?)
     })
 }
@@ -77,7 +77,7 @@ fn a_discharged_family_comes_back_out_of_the_archive() -> Tested {
     live_in(&world, &lab, async |run| {
         assert_eq!(run.executor.archive().await?.len(), 1, "what it was then stays");
         resume(run, id).await?;
-        run.executor.signal(id, "go", &(), None).await?;
+        run.executor.signal(id, "go", &()).await?;
         let outcome = run.wait(run.executor.outcome(id)).await??;
         assert_eq!(outcome.state, ProcedureState::Success);
         assert_eq!(lab.line(), "c1 c2 c3", "no stage ran twice");

@@ -67,7 +67,9 @@ fn one_that_is_aborted_runs_what_is_in_doubt_before_it_is_undone() -> Tested {
     import(&here, &export)?;
     live_in(&here, &lab, async |run| {
         let id = ProcedureId::root(export.family);
-        run.executor.abort(id, "ann", "not wanted here").await?;
+        run.executor
+            .abort(id, procession::OperatorRequest::new("ann", "not wanted here"))
+            .await?;
         run.settle().await;
         assert_eq!(lab.line(), "", "paused");
         resume(run, id).await?;

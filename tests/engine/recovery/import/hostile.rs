@@ -12,7 +12,7 @@ fn live() -> Result<FamilyExport, Trouble> {
     live_in(&World::new(), &Lab::default(), async |run| {
         let id = submit(run, parent(Act::Done(9)), "the key").await?;
         let child = procession::ProcedureId::new(id.family, 1);
-        run.executor.signal(child, "later", &7_i64, Some("k")).await?;
+        run.executor.signal(child, "later", &7_i64).key("k").await?;
         Ok(run.executor.export(id).await?)
     })
 }

@@ -155,7 +155,7 @@ fn who_had_the_journal_before_an_import_writes_no_more() -> Tested {
     block_on(async {
         let old = store.acquire().await?;
         store.append(Batch::new(old)).await?;
-        let importer = Executor::builder("in memory").store(Arc::clone(&store));
+        let importer = Executor::builder(Arc::clone(&store));
         importer.importer().await?.import(&export, &by()).await?;
         let late = store.append(Batch::new(old)).await;
         assert!(

@@ -1,6 +1,6 @@
-//! Which grants count.
+//! Which grants count, and which limits a birth names in vain.
 
-use procession_kernel::{Claim, ClaimId, ProcedureId};
+use procession_kernel::{Birth, Blob, ChildPermits, Claim, ClaimId, Kind, LimitKey, ProcedureId};
 
 use super::Claims;
 
@@ -58,4 +58,33 @@ fn a_released_claim_keeps_its_generations_while_a_request_is_under_way() {
     assert_eq!(claims.claim(ID), None);
     let next = claims.renew(ID);
     assert_ne!(next.id, born.id);
+}
+
+#[test]
+fn a_child_that_names_a_limit_and_takes_no_permit_is_logged_once_for_its_kind() {
+    let mut claims = Claims::new(vec![LimitKey::from("cards")]);
+    let child = |kind: &str, limit: &str, permits| Birth {
+        limit: Some(LimitKey::from(limit)),
+        permits,
+        ..Birth::new(Kind::from(kind), 1, Blob::default(), Blob::default())
+    };
+    for said in [
+        child("exempt", "cards", Some(ChildPermits::Exempt)),
+        child("inherits", "cards", Some(ChildPermits::Inherited)),
+        child("unset", "other", None),
+    ] {
+        assert!(claims.limits_of(&said, true).is_empty());
+    }
+    let own = child("own", "cards", Some(ChildPermits::Own));
+    assert_eq!(claims.limits_of(&own, true), [LimitKey::from("cards")]);
+    assert!(claims.logged.is_empty());
+    for _ in 0..2 {
+        assert!(claims.limits_of(&child("charge", "cards", None), true).is_empty());
+        assert!(claims.logged.iter().eq([&Kind::from("charge")]));
+    }
+    assert_eq!(
+        claims.limits_of(&child("root", "cards", None), false),
+        [LimitKey::from("cards")]
+    );
+    assert_eq!(claims.logged.len(), 1);
 }

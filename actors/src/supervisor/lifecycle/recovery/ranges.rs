@@ -27,7 +27,7 @@ pub(super) async fn read_live(
     store: &dyn JournalStore,
     mut give: impl FnMut(Vec<Stored>) -> bool,
 ) -> Result<(), StoreError> {
-    let mut live = Range::new(Space::Live, Vec::new(), None);
+    let mut live = Range::new(Space::Live, Vec::new(), Some(keys::first_label().to_vec()));
     loop {
         let page = live.read_page(store).await?;
         let Some(page) = page else { return Ok(()) };

@@ -1,0 +1,191 @@
+//! Labels: written with the row, indexed in the same commit, inherited where a birth says so, and refused out of bounds.
+
+#![expect(clippy::expect_used, reason = "a test names what it expects, and fails on all else")]
+
+#[path = "support/shell.rs"]
+mod shell;
+
+use procession_kernel::{
+    Answer, Birth, Blob, Brood, Effect, Epoch, Event, JoinPolicy, Kernel, Kind, LABELS_MAX, Label, LabelError, Labels,
+    ProcedureId, ProcedureState, Record, Refusal, RequestEffect, RequestId, StageEnded, StageOutcome, Timestamp,
+};
+use shell::{KIND, ROOT, Shell};
+
+fn birth() -> Birth {
+    let (stage, payload) = (Blob::from(&b"first"[..]), Blob::from(&b"value"[..]));
+    Birth::new(Kind::from(KIND), 1, stage, payload)
+}
+
+fn labels(pairs: &[(&str, &str)]) -> Labels {
+    pairs.iter().map(|(name, value)| Label::new(*name, *value)).collect()
+}
+
+fn labelled(pairs: &[(&str, &str)]) -> Birth {
+    Birth {
+        labels: labels(pairs),
+        ..birth()
+    }
+}
+
+fn inheriting(birth: Birth) -> Birth {
+    Birth {
+        inherits_labels: true,
+        ..birth
+    }
+}
+
+/// Decides on a submission; gives what goes to disk.
+fn records(birth: Birth) -> Vec<Record> {
+    let shell = Shell::empty(Epoch(1));
+    let event = Event::Submitted(RequestId(7), vec![birth.into()]);
+    let decision = shell.kernel.decide(Timestamp(0), event);
+    decision.records().to_vec()
+}
+
+fn of(kernel: &Kernel, id: ProcedureId) -> Labels {
+    kernel.row(id).map(|row| row.labels.clone()).unwrap_or_default()
+}
+
+fn report(kernel: &Kernel, outcome: StageOutcome) -> StageEnded {
+    let run = kernel.row(ROOT).and_then(|row| row.in_flight).expect("it is out").run;
+    StageEnded::new(ROOT, run, Epoch(1), Timestamp(1), outcome)
+}
+
+fn spawn(births: Vec<Birth>) -> StageOutcome {
+    StageOutcome::Spawn {
+        births,
+        join: JoinPolicy::AllSucceeded,
+        width: 0,
+        then: Blob::from(&b"then"[..]),
+    }
+}
+
+#[test]
+fn labels_go_to_disk_with_the_submission_and_none_cost_nothing() {
+    let with = records(labelled(&[("customer", "4711")]));
+    let indexed = with
+        .iter()
+        .position(|record| matches!(record, Record::Labelled(1, own) if own.len() == 1));
+    let row = with
+        .iter()
+        .position(|record| matches!(record, Record::Row(row) if row.labels.len() == 1));
+    assert!(indexed.is_some() && indexed < row, "{with:?}");
+    assert_eq!(with.len(), records(birth()).len() + 1);
+}
+
+#[test]
+fn they_keep_nobody_awake_and_are_there_after_a_start() {
+    let own = labels(&[("customer", "4711"), ("region", "")]);
+    let mut shell = Shell::new(Birth {
+        labels: own.clone(),
+        ..birth()
+    });
+    let waits = report(&shell.kernel, StageOutcome::Wait("go".into(), None, Blob::default()));
+    shell.feed(1, Event::StageEnded(Box::new(waits)));
+    assert_eq!(shell.kernel.families().frozen(), 1);
+    assert_eq!(of(&shell.kernel, ROOT), own);
+}
+
+#[test]
+fn children_and_detached_families_inherit_where_their_birth_says_so() {
+    let mut shell = Shell::new(labelled(&[("customer", "4711"), ("line", "0")]));
+    let detached = Birth {
+        detached: true,
+        ..inheriting(birth())
+    };
+    let births = vec![
+        birth(),
+        inheriting(labelled(&[("line", "2")])),
+        labelled(&[("line", "3")]),
+        detached,
+    ];
+    let event = Event::StageEnded(Box::new(report(&shell.kernel, spawn(births))));
+    let decision = shell.kernel.decide(Timestamp(1), event.clone());
+    let indexed: Vec<(u64, Labels)> = decision
+        .records()
+        .iter()
+        .filter_map(|record| {
+            if let Record::Labelled(family, own) = record {
+                Some((*family, own.clone()))
+            } else {
+                None
+            }
+        })
+        .collect();
+    let all = labels(&[("customer", "4711"), ("line", "0")]);
+    // What a child inherits leads to its family already.
+    let expected = [
+        (2, all.clone()),
+        (1, labels(&[("line", "2")])),
+        (1, labels(&[("line", "3")])),
+    ];
+    assert_eq!(indexed, expected);
+    shell.feed(1, event);
+    let member = |member| of(&shell.kernel, ProcedureId::new(1, member));
+    assert_eq!(member(1), Labels::default());
+    assert_eq!(member(2), labels(&[("customer", "4711"), ("line", "2")]));
+    assert_eq!(member(3), labels(&[("line", "3")]));
+    assert_eq!(of(&shell.kernel, ProcedureId::root(2)), all);
+}
+
+#[test]
+fn a_root_that_is_born_with_children_hands_its_labels_down() {
+    let brood = Brood {
+        children: vec![inheriting(birth())],
+        ..Brood::default()
+    };
+    let shell = Shell::new(Birth {
+        brood: Some(Box::new(brood)),
+        ..labelled(&[("customer", "4711")])
+    });
+    assert_eq!(
+        of(&shell.kernel, ProcedureId::new(1, 1)),
+        labels(&[("customer", "4711")])
+    );
+}
+
+#[test]
+fn labels_out_of_bounds_are_refused_where_they_are_set() {
+    let refusal = |birth: Birth| {
+        let mut shell = Shell::empty(Epoch(1));
+        let effects = shell.feed(0, Event::Submitted(RequestId(7), vec![birth.into()]));
+        assert!(shell.kernel.families().is_empty(), "nothing is there");
+        let refused = effects.into_iter().find_map(|effect| {
+            if let Effect::Requests(RequestEffect::Reply(_, Answer::Refused(refusal))) = effect {
+                Some(refusal)
+            } else {
+                None
+            }
+        });
+        refused.expect("it is refused")
+    };
+    let bad_name = Refusal::BadLabels(LabelError::Name("a b".to_owned()));
+    assert_eq!(refusal(labelled(&[("a b", "")])), bad_name);
+    let many: Vec<String> = (0..LABELS_MAX).map(|at| format!("l{at}")).collect();
+    let full: Vec<(&str, &str)> = many.iter().map(|name| (name.as_str(), "")).collect();
+    // With what it inherits, the child has one too many.
+    let brood = Brood {
+        children: vec![inheriting(labelled(&[("own", "")]))],
+        ..Brood::default()
+    };
+    let too_many = Birth {
+        brood: Some(Box::new(brood)),
+        ..labelled(&full)
+    };
+    assert_eq!(
+        refusal(too_many),
+        Refusal::BadLabels(LabelError::TooMany(LABELS_MAX + 1))
+    );
+    Shell::new(labelled(&full));
+}
+
+#[test]
+fn a_stage_whose_child_has_bad_labels_fails_for_good_and_says_which() {
+    let mut shell = Shell::new(birth());
+    let event = Event::StageEnded(Box::new(report(&shell.kernel, spawn(vec![labelled(&[("", "1")])]))));
+    shell.feed(1, event);
+    let row = shell.kernel.row(ROOT).expect("it rolls back, or has");
+    assert_eq!(row.state, ProcedureState::Failed);
+    let cause = row.cause.as_ref().expect("it failed").text.clone();
+    assert!(cause.contains("is no name of a label"), "{cause}");
+}

@@ -1,0 +1,189 @@
+//! The permits of a stage in the kernel's decisions: recorded with the grant, given back with the report, named for the
+//! undo. A begin of a rate is recorded with the grant.
+
+#[path = "support/shell.rs"]
+mod shell;
+
+use std::time::Duration;
+
+use procession_kernel::{
+    Admission, AdmissionEffect, Birth, Blob, ClaimId, Effect, Epoch, Event, Kind, Limit, LimitKey, Needs,
+    NextStageNeeds, Record, RequestId, StageEnded, StageOutcome, Timestamp, WaitReason,
+};
+use shell::{KIND, ROOT, Shell};
+
+type Tested = Result<(), String>;
+
+const NOW: u64 = 1_000_000;
+
+fn cards() -> Vec<LimitKey> {
+    vec![LimitKey::from("cards")]
+}
+
+fn needs_cards() -> NextStageNeeds {
+    NextStageNeeds {
+        limits: cards(),
+        ..NextStageNeeds::default()
+    }
+}
+
+/// A root whose first stage needs a permit, which the limiter had.
+fn calling() -> Birth {
+    Birth {
+        next_needs: needs_cards(),
+        admission: Admission {
+            asked: Some(ClaimId(1)),
+            ..Admission::default()
+        },
+        ..Birth::new(Kind::from(KIND), 1, Blob::default(), Blob::default())
+    }
+}
+
+fn report(shell: &Shell, outcome: StageOutcome) -> Result<Box<StageEnded>, String> {
+    let in_flight = shell.kernel.row(ROOT).and_then(|row| row.in_flight);
+    let run = in_flight.ok_or("no stage is out")?.run;
+    Ok(Box::new(StageEnded::new(ROOT, run, Epoch(1), Timestamp(NOW), outcome)))
+}
+
+fn gives_back(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| {
+        let back = |needs: &Needs| needs.limits == cards() && needs.locks.is_empty();
+        matches!(effect, Effect::Admission(AdmissionEffect::GiveBack(ROOT, needs)) if back(needs))
+    })
+}
+
+fn asks(effects: &[Effect]) -> bool {
+    effects.contains(&Effect::Admission(AdmissionEffect::Ask(ROOT)))
+}
+
+#[test]
+fn whatever_ends_an_attempt_gives_its_permits_back() -> Tested {
+    for outcome in [
+        StageOutcome::Next(Blob::default()),
+        StageOutcome::Sleep(Timestamp(NOW * 9), Blob::default()),
+        StageOutcome::Retry("again".to_owned()),
+        StageOutcome::RetryAfter(Duration::ZERO, "again".to_owned()),
+        StageOutcome::Panicked("ouch".to_owned()),
+        StageOutcome::Fail("boom".to_owned()),
+    ] {
+        let mut shell = Shell::new(calling());
+        assert_eq!(shell.kernel.row(ROOT).map(|row| row.stage_permits), Some(true));
+        let report = report(&shell, outcome.clone())?;
+        let effects = shell.feed(NOW, Event::StageEnded(report));
+        assert!(gives_back(&effects), "{outcome:?}: {effects:?}");
+        assert_eq!(
+            shell.kernel.row(ROOT).map(|row| row.stage_permits),
+            Some(false),
+            "{outcome:?}"
+        );
+        let again = matches!(outcome, StageOutcome::RetryAfter(..));
+        assert_eq!(asks(&effects), again, "{outcome:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_yield_keeps_them() -> Tested {
+    let mut shell = Shell::new(calling());
+    let report = report(&shell, StageOutcome::Yield)?;
+    let effects = shell.feed(NOW, Event::StageEnded(report));
+    assert!(!gives_back(&effects) && !asks(&effects));
+    assert_eq!(shell.kernel.row(ROOT).map(|row| row.stage_permits), Some(true));
+    Ok(())
+}
+
+#[test]
+fn the_undo_of_a_stage_asks_for_its_permits_and_gives_them_back() -> Tested {
+    let mut shell = Shell::new(calling());
+    let next = report(&shell, StageOutcome::Next(Blob::default()))?;
+    shell.feed(NOW, Event::StageEnded(next));
+    assert_eq!(
+        shell.kernel.row(ROOT).map(|row| row.stage_limits.len()),
+        Some(0),
+        "the second stage names none"
+    );
+    let fails = report(&shell, StageOutcome::Fail("boom".to_owned()))?;
+    shell.feed(NOW, Event::StageEnded(fails));
+    assert_eq!(
+        shell
+            .history
+            .iter()
+            .map(|entry| entry.limits.clone())
+            .collect::<Vec<_>>(),
+        [cards(), vec![]]
+    );
+
+    let stack = shell.history.clone();
+    let effects = shell.feed(NOW, Event::StackLoaded(ROOT, stack));
+    assert!(
+        effects.iter().any(|effect| effect.call().is_some()),
+        "the second stage's undo needs none"
+    );
+    let undone = |number| {
+        let ended = procession_kernel::UndoEnded::new(ROOT, number, Timestamp(NOW), Ok(()));
+        Event::UndoEnded(Box::new(ended))
+    };
+    let effects = shell.feed(NOW, undone(2));
+    assert!(asks(&effects) && effects.iter().all(|effect| effect.call().is_none()));
+    let wait = shell.kernel.row(ROOT).and_then(|row| row.wait.clone());
+    assert_eq!(wait, Some(WaitReason::Permit("cards".into())));
+    let effects = shell.feed(NOW, Event::Granted(ROOT));
+    assert!(effects.iter().any(|effect| effect.call().is_some()), "{effects:?}");
+    let effects = shell.feed(NOW, undone(1));
+    let released = Effect::Admission(AdmissionEffect::Release(ROOT));
+    assert!(gives_back(&effects) || effects.contains(&released), "{effects:?}");
+    Ok(())
+}
+
+fn windows(shell: &Shell, now: u64, event: Event) -> Vec<Record> {
+    let decision = shell.kernel.decide(Timestamp(now), event);
+    let windows = decision
+        .records()
+        .iter()
+        .filter(|record| matches!(record, Record::RateWindow(..)));
+    windows.cloned().collect()
+}
+
+#[test]
+fn a_begin_is_recorded_with_the_grant_and_only_if_the_limit_is_a_rate() {
+    for (limit, begun) in [
+        (Limit::at_once(4), None),
+        (Limit::per(4, Duration::from_secs(1)), Some(2)),
+    ] {
+        let mut shell = Shell::empty(Epoch(1));
+        shell.kernel.set_limits([(LimitKey::from("cards"), limit)]);
+        let mut other = calling();
+        other.admission.asked = Some(ClaimId(2));
+        let both = vec![calling().into(), other.into()];
+        let records = windows(&shell, NOW, Event::Submitted(RequestId(1), both));
+        let counts: Vec<u32> = records
+            .iter()
+            .filter_map(|record| match record {
+                Record::RateWindow(key, window) if key.as_str() == "cards" => Some(window.begun()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(counts, begun.into_iter().collect::<Vec<_>>(), "{limit}");
+    }
+}
+
+#[test]
+fn one_that_waits_begins_when_it_is_granted() {
+    let mut shell = Shell::empty(Epoch(1));
+    shell
+        .kernel
+        .set_limits([(LimitKey::from("cards"), Limit::per(1, Duration::from_secs(1)))]);
+    let mut waits = calling();
+    waits.admission.lacking = Some(procession_kernel::Lacking::Permit("cards".into()));
+    shell.feed(NOW, Event::Submitted(RequestId(1), vec![waits.into()]));
+    assert_eq!(shell.kernel.rates().windows().count(), 0);
+    shell.feed(NOW, Event::Granted(ROOT));
+    let begun: Vec<u32> = shell
+        .kernel
+        .rates()
+        .windows()
+        .map(|(_, window)| window.begun())
+        .collect();
+    assert_eq!(begun, [1]);
+    assert_eq!(shell.kernel.row(ROOT).map(|row| row.stage_permits), Some(true));
+}

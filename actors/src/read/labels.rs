@@ -1,0 +1,178 @@
+//! The index of labels. It names families, not procedures: an inherited label costs no further entry, and a digest that
+//! two labels share only makes a list look at rows that it does not show.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use procession_kernel::{Label, Row};
+
+use crate::error::StoreError;
+use crate::journal::reader::PAGE;
+use crate::journal::store::Scan;
+use crate::journal::{Reader, Space, keys};
+
+/// Families that are read of one label at once. Where several labels are asked for, most of a longer page would be
+/// skipped.
+const AT_ONCE: usize = 256;
+/// Entries of the index after which one request stops, like one that has read as many rows.
+const ENTRIES_MAX: usize = 100_000;
+
+/// Returns the digests of all labels in these rows, each once.
+pub(crate) fn digests_of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<u64> {
+    let labels = rows.into_iter().flat_map(|row| &row.labels);
+    let digests: BTreeSet<u64> = labels.map(Label::digest).collect();
+    digests.into_iter().collect()
+}
+
+/// Searches the whole index for a family, because rows of it cannot be read.
+pub(super) async fn search(reader: &Reader, family: u64) -> Result<Vec<u64>, StoreError> {
+    let mut found = Vec::new();
+    let mut from = keys::first_label().to_vec();
+    loop {
+        let scan = Scan {
+            space: Space::Live,
+            from,
+            to: None,
+            limit: PAGE,
+        };
+        let page = reader.scan(scan).await?;
+        let labels = page.iter().filter_map(|(key, _)| keys::parse_label(key));
+        found.extend(labels.filter(|(_, of)| *of == family).map(|(digest, _)| digest));
+        match page.last().filter(|_| page.len() == PAGE) {
+            Some((last, _)) => from = keys::after(last),
+            None => return Ok(found),
+        }
+    }
+}
+
+/// What a search for the next family has found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NextFamily {
+    /// This family has all of the labels, unless digests are shared.
+    Found(u64),
+    /// No further family has them.
+    None,
+    /// The request has read as much as it may. Go on at this family.
+    Later(u64),
+}
+
+/// Families that have all of several labels, in order. Each label's families are read from where the others are, so a
+/// rare label keeps a frequent one from being read whole.
+pub(super) struct LabelledFamilies<'a> {
+    reader: &'a Reader,
+    labels: Vec<OneLabel>,
+    entries: usize,
+}
+
+/// Families with one label, as far as they are read.
+struct OneLabel {
+    digest: u64,
+    ahead: VecDeque<u64>,
+    /// Nothing lies behind `ahead`.
+    is_all: bool,
+}
+
+impl<'a> LabelledFamilies<'a> {
+    pub(super) fn new(reader: &'a Reader, labels: &[Label]) -> Self {
+        let digests: BTreeSet<u64> = labels.iter().map(Label::digest).collect();
+        let one = |digest| OneLabel {
+            digest,
+            ahead: VecDeque::new(),
+            is_all: false,
+        };
+        Self {
+            reader,
+            labels: digests.into_iter().map(one).collect(),
+            entries: 0,
+        }
+    }
+
+    /// Returns the first family from this number on that has all of the labels.
+    pub(super) async fn next(&mut self, from: u64) -> Result<NextFamily, StoreError> {
+        let mut family = from;
+        'all: loop {
+            for label in &mut self.labels {
+                if self.entries >= ENTRIES_MAX {
+                    return Ok(NextFamily::Later(family));
+                }
+                match label.seek(self.reader, family, &mut self.entries).await? {
+                    None => return Ok(NextFamily::None),
+                    Some(further) if further > family => {
+                        family = further;
+                        continue 'all;
+                    }
+                    Some(_) => {}
+                }
+            }
+            return Ok(NextFamily::Found(family));
+        }
+    }
+}
+
+impl OneLabel {
+    /// Returns the first family from this number on that has the label.
+    async fn seek(&mut self, reader: &Reader, from: u64, entries: &mut usize) -> Result<Option<u64>, StoreError> {
+        while self.ahead.front().is_some_and(|family| *family < from) {
+            self.ahead.pop_front();
+        }
+        if self.ahead.is_empty() && !self.is_all {
+            let scan = Scan {
+                space: Space::Live,
+                from: keys::label(self.digest, from).to_vec(),
+                to: keys::after_prefix(&self.digest.to_be_bytes()),
+                limit: AT_ONCE,
+            };
+            let page = reader.scan(scan).await?;
+            *entries += page.len();
+            self.is_all = page.len() < AT_ONCE;
+            let families = page.iter().filter_map(|(key, _)| keys::parse_label(key));
+            self.ahead.extend(families.map(|(_, family)| family));
+        }
+        Ok(self.ahead.front().copied())
+    }
+}
+
+/// Compares the index with the rows in one pass over each, in little memory: as the number of pairs of label and
+/// family, and a sum of digests of the pairs.
+#[derive(Debug, Default)]
+pub(crate) struct LabelTally {
+    rows: (u64, u64),
+    index: (u64, u64),
+    /// The family whose rows are passing by, and its labels.
+    family: (u64, BTreeSet<u64>),
+}
+
+impl LabelTally {
+    /// Counts a row. Rows arrive in the order of their ids.
+    pub(crate) fn add_row(&mut self, row: &Row) {
+        if self.family.0 != row.id.family {
+            self.family = (row.id.family, BTreeSet::new());
+        }
+        for digest in row.labels.iter().map(Label::digest) {
+            if self.family.1.insert(digest) {
+                add(&mut self.rows, digest, row.id.family);
+            }
+        }
+    }
+
+    /// Counts an entry of the index.
+    pub(crate) fn add_entry(&mut self, digest: u64, family: u64) {
+        add(&mut self.index, digest, family);
+    }
+
+    /// Returns what is wrong, if the index has something else than the rows.
+    pub(crate) fn difference(&self) -> Option<String> {
+        (self.rows != self.index).then(|| {
+            let (rows, index) = (self.rows.0, self.index.0);
+            format!(
+                "the index of labels has {index} entries, and the rows ask for {rows} or others: lists that filter by \
+                 label may be incomplete"
+            )
+        })
+    }
+}
+
+fn add(sum: &mut (u64, u64), digest: u64, family: u64) {
+    let pair = keys::label(digest, family);
+    sum.0 += 1;
+    sum.1 = sum.1.wrapping_add(xxhash_rust::xxh3::xxh3_64(&pair));
+}

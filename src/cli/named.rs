@@ -1,0 +1,53 @@
+//! A procedure as it is named on the command line.
+
+use std::str::FromStr;
+
+use procession::ProcedureId;
+
+/// Goes before a key that reads like an id.
+const KEY: &str = "key:";
+
+/// The id of a procedure, the number of its family, or the idempotency key of its submission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Named {
+    Id(ProcedureId),
+    Key(String),
+}
+
+impl FromStr for Named {
+    type Err = String;
+
+    /// What reads like an id is one: such a key is written `key:42`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        // A number is read with a plus sign as well, and a telephone number may be a key.
+        if text.starts_with(|first: char| first.is_ascii_digit()) {
+            let family = text.parse().map(ProcedureId::root);
+            if let Some(id) = family.ok().or_else(|| text.parse().ok()) {
+                return Ok(Self::Id(id));
+            }
+        }
+        match text.strip_prefix(KEY).unwrap_or(text) {
+            "" => Err("name a procedure by its id, for instance 42.0, or by its idempotency key".to_owned()),
+            key => Ok(Self::Key(key.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_an_id_and_all_else_is_a_key() {
+        let named = |text: &str| text.parse::<Named>();
+        let key = |text: &str| Ok(Named::Key(text.to_owned()));
+        assert_eq!(named("12"), Ok(Named::Id(ProcedureId::root(12))));
+        assert_eq!(named("12.3"), Ok(Named::Id(ProcedureId::new(12, 3))));
+        assert_eq!(named("order-A1"), key("order-A1"));
+        assert_eq!(named("12.x"), key("12.x"));
+        assert_eq!(named("+49301234"), key("+49301234"));
+        assert_eq!(named("key:12"), key("12"));
+        assert_eq!(named("key:key:a"), key("key:a"));
+        assert!(named("key:").is_err() && named("").is_err());
+    }
+}

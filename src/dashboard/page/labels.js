@@ -1,0 +1,9 @@
+/** Labels of a procedure, as rows show them and as a filter asks for them. */
+
+/** Writes a value of a filter so that it is read as one. @param {string} text */
+const quoted = (text) => (/[\s"\\,:]/.test(text) ? `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"` : text);
+
+/** @param {import('./types.js').Row} row */
+export const labelsOf = (row) => Object.entries(row.labels ?? {}).map(([name, value]) => ({
+  name, value, text: `${name}=${value}`, filter: `label:${quoted(`${name}=${value}`)}`,
+}));

@@ -1,0 +1,440 @@
+//! Schedules: procedures that are submitted again and again, at the times of a cron expression or of an interval.
+//!
+//! A [`Schedule`] is a procedure itself. It sleeps until its next tick, submits the procedure of that tick, and sleeps
+//! again; it runs for ever, and what is stored of it does not grow. It is on disk like any other procedure, has a page,
+//! and can be paused, resumed and aborted.
+//!
+//! ```
+//! use procession::schedule::{Jobs, Schedule};
+//! use procession::{Executor, OperatorRequest, Procedure, StageContext, StageError, Step};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Report { day: String }
+//!
+//! impl Procedure for Report {
+//!     const KIND: &'static str = "report";
+//!     type Stage = ();
+//!     type Env = ();
+//!     type Output = ();
+//!
+//!     fn first(&self) {}
+//!
+//!     async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+//!         cx.put("reports", &self.day, &true)?;
+//!         Ok(Step::Done(()))
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("journal");
+//! # actix_rt::System::new().block_on(async {
+//! let jobs = Jobs::new().job("report", |tick| Ok(Report { day: tick.date() }));
+//! let executor = Executor::builder(path)
+//!     .register::<Report>(())
+//!     .register::<Schedule>(jobs)
+//!     .start()
+//!     .await?;
+//!
+//! // At each start: the schedule is made once, and follows what the code says.
+//! let nightly = Schedule::cron("report", "30 2 * * *", "Europe/Berlin")?;
+//! let nightly = executor.schedule(nightly).await?;
+//!
+//! // And once now.
+//! executor.run_now(nightly.id(), OperatorRequest::new("ann", "to see it")).await?;
+//! # while executor.scan::<bool>("reports", "").await?.is_empty() {
+//! #     actix_rt::time::sleep(std::time::Duration::from_millis(5)).await;
+//! # }
+//! # Ok(())
+//! # })
+//! # }
+//! ```
+//!
+//! # What is promised
+//!
+//! - A tick submits its procedure **exactly once**: the submission and the schedule's own progress are one commit. The
+//!   procedure has an idempotency key of the schedule's name and the tick's instant, such as
+//!   `report 2026-11-25T01:30:00Z`, and that as its name.
+//! - Ticks that were missed are [caught up](CatchUp), as far as the schedule says.
+//! - A tick that is due while a run goes on meets the schedule's [`Overlap`].
+//! - The submitted procedure is a family of its own. Its failure changes nothing about the schedule.
+//!
+//! # Changes of the clock
+//!
+//! An expression whose hours begin with `*`, such as `*/15 * * * *`, means a rhythm: it goes on in elapsed time, so a
+//! skipped hour has no ticks, and an hour that the clock shows twice has them twice. Any other expression means times of
+//! day, such as `30 2 * * *`, and each is one tick a day: one that the clock skips is due at the end of the gap, and
+//! one that it shows twice is due at the first. An interval knows nothing of clocks that change.
+//!
+//! # Expressions
+//!
+//! Five fields: minute, hour, day of month, month, day of week (0 and 7 are Sunday), with `*`, lists, ranges, steps and
+//! English names, and `L`, `W` and `#` as croner has them. If both days are restricted, either is enough. Names such as
+//! `@daily` work as well. The zone is a name of the IANA database, such as `Europe/Berlin`, or `UTC`; the system's own
+//! database is used if there is one.
+
+mod error;
+mod executor;
+mod jobs;
+mod policy;
+mod progress;
+mod timetable;
+
+use std::time::Duration;
+
+use procession_actors::journal::codec;
+use procession_actors::{Accepts, CodecError, Procedure, StageContext, StageError, Step};
+use procession_kernel::{Blob, HistoryDetail, RetryPolicy, Timestamp};
+use serde::{Deserialize, Serialize};
+
+pub use error::{BadSchedule, ScheduleError};
+pub use jobs::{Jobs, Tick};
+pub use policy::{CatchUp, Overlap};
+
+use crate::bulk::{Bulk, BulkVerb};
+use progress::{Due, Progress, Running, Turn};
+use timetable::Timetable;
+
+/// Longest name, in bytes. It is part of the name and the key of every run, beside the instant.
+const NAME_MAX: usize = 128;
+/// Newest turns that are kept in the history: a day of ticks at every quarter of an hour.
+const HISTORY: u32 = 100;
+/// Requests that may wait, while the schedule is paused for instance.
+const REQUESTS: usize = 100;
+
+/// Submits a procedure again and again, until it is aborted: see the [module](self).
+///
+/// [`Executor::schedule`](crate::Executor::schedule) makes one, or changes the one of its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schedule {
+    name: String,
+    plan: Plan,
+    #[serde(default)]
+    progress: Progress,
+}
+
+/// What a schedule does: all of it can be changed while it lives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Plan {
+    job: String,
+    timetable: Timetable,
+    #[serde(default, skip_serializing_if = "Blob::is_empty")]
+    input: Blob,
+    #[serde(default)]
+    catch_up: CatchUp,
+    #[serde(default)]
+    overlap: Overlap,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    until: Option<Timestamp>,
+}
+
+/// What a schedule is sent. Nothing at all, `null` or `()`, asks for a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Request {
+    /// A run has ended.
+    Ended,
+    /// Go by this plan from now on.
+    Change(Plan),
+}
+
+impl Schedule {
+    /// Name of the event that a schedule waits for. A signal of it without a payload, `null` or `()`, asks for a run
+    /// now.
+    pub const EVENT: &'static str = "request";
+
+    /// Creates a schedule with the times of a cron expression in a time zone. It submits what the [job](Jobs::job) of
+    /// its name makes; [`job`](Self::job) names another.
+    ///
+    /// ```
+    /// use procession::schedule::Schedule;
+    ///
+    /// assert!(Schedule::cron("nightly", "30 2 * * *", "Europe/Berlin").is_ok());
+    /// let wrong = Schedule::cron("nightly", "30 26 * * *", "Europe/Berlin");
+    /// assert!(wrong.unwrap_err().to_string().starts_with("the cron expression \"30 26 * * *\" cannot be read"));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`BadSchedule`] if the name, the expression or the zone cannot be used.
+    pub fn cron(
+        name: impl Into<String>,
+        expression: impl Into<String>,
+        zone: impl Into<String>,
+    ) -> Result<Self, BadSchedule> {
+        let (expression, zone) = (expression.into(), zone.into());
+        Self::new(name.into(), Timetable::Cron { expression, zone })
+    }
+
+    /// Creates a schedule with a fixed interval, of a second to 366 days. Its ticks are the multiples of the interval
+    /// since 1970, so those of an hour are on the hour, in UTC, whenever the schedule was made.
+    ///
+    /// # Errors
+    ///
+    /// [`BadSchedule`] if the name or the interval cannot be used.
+    pub fn every(name: impl Into<String>, interval: Duration) -> Result<Self, BadSchedule> {
+        Self::new(name.into(), Timetable::every(interval)?)
+    }
+
+    fn new(name: String, timetable: Timetable) -> Result<Self, BadSchedule> {
+        if name.is_empty() || name.len() > NAME_MAX {
+            return Err(BadSchedule::Name { size: name.len() });
+        }
+        timetable.ticks()?;
+        let plan = Plan {
+            job: name.clone(),
+            timetable,
+            input: Blob::default(),
+            catch_up: CatchUp::default(),
+            overlap: Overlap::default(),
+            until: None,
+        };
+        Ok(Self {
+            name,
+            plan,
+            progress: Progress::default(),
+        })
+    }
+
+    /// Names the job that makes the procedures, for several schedules with one job.
+    #[must_use]
+    pub fn job(mut self, job: impl Into<String>) -> Self {
+        self.plan.job = job.into();
+        self
+    }
+
+    /// Gives the job something to work with; see [`Tick::input`].
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if it cannot be encoded.
+    pub fn with_input<T: Serialize + ?Sized>(mut self, input: &T) -> Result<Self, CodecError> {
+        self.plan.input = codec::encode_user(input)?;
+        Ok(self)
+    }
+
+    /// Says what becomes of ticks that were missed. Default: the newest of them runs.
+    #[must_use]
+    pub fn catch_up(mut self, catch_up: CatchUp) -> Self {
+        self.plan.catch_up = catch_up;
+        self
+    }
+
+    /// Says what becomes of a tick that is due while a run goes on. Default: it is skipped.
+    #[must_use]
+    pub fn overlap(mut self, overlap: Overlap) -> Self {
+        self.plan.overlap = overlap;
+        self
+    }
+
+    /// Ends the schedule behind the last tick up to this instant. By default it goes on until it is aborted.
+    #[must_use]
+    pub fn until(mut self, until: Timestamp) -> Self {
+        self.plan.until = Some(until);
+        self
+    }
+
+    /// Returns its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns when it is due, in words: the expression and the zone, or the interval.
+    #[must_use]
+    pub fn timetable(&self) -> String {
+        self.plan.timetable.to_string()
+    }
+
+    /// Returns the next tick; `None` before the first turn, and behind the last tick.
+    #[must_use]
+    pub fn next(&self) -> Option<Timestamp> {
+        self.progress.next
+    }
+
+    /// Returns how many runs it has submitted.
+    #[must_use]
+    pub fn runs(&self) -> u64 {
+        self.progress.runs
+    }
+
+    /// Returns how many ticks it has skipped because a run went on.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.progress.skipped
+    }
+
+    /// Returns the instants of the runs that wait for the end of the one that goes on, the oldest first.
+    pub fn waiting(&self) -> impl Iterator<Item = Timestamp> {
+        self.progress.waiting.iter().map(|due| due.at)
+    }
+
+    /// Returns the idempotency key of the run that goes on, as far as the schedule knows. Runs that may overlap are not
+    /// followed.
+    #[must_use]
+    pub fn running(&self) -> Option<&str> {
+        self.progress.running.as_ref().map(|running| running.key.as_str())
+    }
+
+    /// Returns the idempotency key of a run, which is its name as well.
+    fn key_of(&self, due: Due) -> String {
+        let asked = if due.asked { " asked" } else { "" };
+        format!("{} {}{asked}", self.name, due.at)
+    }
+
+    /// Forgets the run that goes on, if it has ended.
+    async fn look_at_running(&mut self, cx: &StageContext<'_, Self>) -> Result<(), StageError> {
+        let Some(running) = &self.progress.running else {
+            return Ok(());
+        };
+        let id = cx.submitted(running.key.as_str()).await?;
+        let outcome = match id {
+            Some(id) => cx.outcome(id).await?,
+            None => None,
+        };
+        // A result that has been evicted had ended before.
+        if outcome.is_none_or(|outcome| outcome.has_ended()) {
+            self.progress.running = None;
+        }
+        Ok(())
+    }
+
+    /// Submits a run. The end of a run that others must wait for is told.
+    fn start(&mut self, due: Due, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+        let tick = Tick {
+            name: &self.name,
+            due,
+            timetable: &self.plan.timetable,
+            input: &self.plan.input,
+        };
+        let key = self.key_of(due);
+        let mut submit = cx
+            .env()
+            .make(&self.plan.job, &tick)?
+            .key(key.as_str())
+            .named(key.as_str());
+        if self.plan.overlap != Overlap::Allow {
+            submit = submit.signal_at_end(cx.id(), Self::EVENT, &Some(Request::Ended))?;
+            let cancelled = false;
+            self.progress.running = Some(Running { key, cancelled });
+        }
+        cx.submit_message(submit)?;
+        Ok(())
+    }
+
+    /// Aborts the run that goes on, as an operator would.
+    async fn cancel(&mut self, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+        let Some(running) = &mut self.progress.running else {
+            return Ok(());
+        };
+        if let Some(id) = cx.submitted(running.key.as_str()).await? {
+            let who = format!("schedule {}", self.name);
+            cx.submit(&Bulk::new(BulkVerb::Abort, [id], who, "the next run is due"))?;
+        }
+        running.cancelled = true;
+        Ok(())
+    }
+
+    async fn turn(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        let request = match cx.signal() {
+            Some(signal) => Some(signal.payload::<Option<Request>>()?),
+            None => None,
+        };
+        self.look_at_running(cx).await?;
+        let now = cx.now();
+        let ticks = self.plan.timetable.ticks().map_err(StageError::retry)?;
+        let orders = self.progress.turn(&Turn {
+            now,
+            ticks: &ticks,
+            catch_up: self.plan.catch_up,
+            overlap: self.plan.overlap,
+            until: self.plan.until,
+            is_asked: matches!(request, Some(None)),
+        });
+        for due in orders.start {
+            self.start(due, cx)?;
+        }
+        if orders.cancel {
+            self.cancel(cx).await?;
+        }
+        if let Some(Some(Request::Change(plan))) = request {
+            // What was due until now has gone by the plan that it was due by.
+            self.plan = plan;
+            let ticks = self.plan.timetable.ticks().map_err(StageError::retry)?;
+            self.progress.look_ahead(&ticks, self.plan.until);
+        }
+        if self.progress.is_over() {
+            return Ok(Step::Done(self.progress.runs));
+        }
+        Ok(Step::Wait {
+            event: Self::EVENT.to_owned(),
+            timeout: self.progress.next.map(|next| next.since(now)),
+            then: ScheduleStage::Tick,
+        })
+    }
+}
+
+/// The only stage of a schedule: it looks at what is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ScheduleStage {
+    /// Submit what is due, and wait for the next tick or a request.
+    Tick,
+}
+
+impl Procedure for Schedule {
+    const KIND: &'static str = "procession.schedule";
+    /// What was submitted stays submitted.
+    const ROLLBACK: bool = false;
+    const HISTORY: HistoryDetail = HistoryDetail::Newest(HISTORY);
+    const SIGNALS: Option<usize> = Some(REQUESTS);
+    type Stage = ScheduleStage;
+    type Env = Jobs;
+    type Output = u64;
+
+    fn first(&self) -> Self::Stage {
+        ScheduleStage::Tick
+    }
+
+    async fn execute(
+        &mut self,
+        ScheduleStage::Tick: Self::Stage,
+        cx: &mut StageContext<'_, Self>,
+    ) -> Result<Step<Self>, StageError> {
+        // Nothing that a job returns ends the schedule: other code, or another day, may do better.
+        self.turn(cx).await.map_err(|error| match error {
+            StageError::Fail(why) => StageError::Retry(why),
+            other @ (StageError::Retry(_) | StageError::RetryAfter(..) | StageError::TimedOut(_) | _) => other,
+        })
+    }
+
+    /// Tries for ever, at least once a minute.
+    fn retry() -> RetryPolicy {
+        RetryPolicy::default().attempts(u32::MAX).max(Duration::from_mins(1))
+    }
+
+    /// The result of a schedule is of no use, and its name should be free soon after it was aborted.
+    fn keep_after_acknowledgement() -> Option<Duration> {
+        Some(Duration::ZERO)
+    }
+
+    /// Refuses a schedule whose job is not among [`Jobs`], or whose time zone this machine does not know.
+    fn check(&self, jobs: &Jobs) -> Result<(), String> {
+        check(&self.plan, jobs)
+    }
+
+    fn accepts(jobs: &Jobs) -> Accepts {
+        let jobs = jobs.clone();
+        Accepts::only().event_if(Self::EVENT, move |request: &Option<Request>| match request {
+            Some(Request::Change(plan)) => check(plan, &jobs),
+            Some(Request::Ended) | None => Ok(()),
+        })
+    }
+}
+
+fn check(plan: &Plan, jobs: &Jobs) -> Result<(), String> {
+    if !jobs.knows(&plan.job) {
+        return Err(jobs::unknown(&plan.job, jobs));
+    }
+    plan.timetable.ticks().map(|_| ()).map_err(|error| error.to_string())
+}

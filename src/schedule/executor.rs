@@ -1,0 +1,113 @@
+//! How a host sets up schedules, and asks for a run.
+
+use std::time::Duration;
+
+use procession_actors::messages::Operate;
+use procession_actors::{AskError, Procedure, ReadError, SubmitError};
+use procession_kernel::{Operated, OperatorRequest, ProcedureId};
+
+use super::{Request, Schedule, ScheduleError};
+use crate::executor::Executor;
+use crate::handle::Handle;
+
+/// How often an ended schedule of the same name is looked at until it has gone, and how long between.
+const LOOKS: u32 = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+impl Executor {
+    /// Sets up a schedule: makes it, or changes the live one of its name to what this one says. Call it at each start,
+    /// with what the code says, and at any time with something else; the newest call counts.
+    ///
+    /// A changed timetable begins with the first tick after the change. Runs that wait stay. A paused schedule takes the
+    /// change when it is resumed. One that has ended, because it was aborted for instance, is made anew.
+    ///
+    /// ```
+    /// use procession::schedule::{Jobs, Overlap, Schedule};
+    /// use procession::{Executor, Noop};
+    /// use std::time::Duration;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("journal");
+    /// # actix_rt::System::new().block_on(async {
+    /// let executor = Executor::builder(path)
+    ///     .register::<Noop>(())
+    ///     .register::<Schedule>(Jobs::new().job("probe", |_| Ok(Noop)))
+    ///     .start()
+    ///     .await?;
+    /// let probe = executor.schedule(Schedule::every("probe", Duration::from_secs(3600))?).await?;
+    /// // The same schedule, from now on at other times.
+    /// let daily = Schedule::cron("probe", "0 6 * * *", "UTC")?.overlap(Overlap::Queue(1));
+    /// assert_eq!(executor.schedule(daily).await?.id(), probe.id());
+    /// # Ok(())
+    /// # })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ScheduleError`] if it cannot be submitted, or the live one of its name does not take the change.
+    pub async fn schedule(&self, schedule: Schedule) -> Result<Handle<Schedule>, ScheduleError> {
+        let key = format!("schedule {}", schedule.name());
+        let mut looks = 0;
+        loop {
+            let submission = self.submit(schedule.clone()).key(key.as_str());
+            let id = match submission.named(schedule.name()).await {
+                Ok(handle) => handle.id(),
+                Err(SubmitError::KeyConflict { id, .. }) => id,
+                Err(error) => return Err(error.into()),
+            };
+            match self.change(id, &schedule).await {
+                Ok(()) => return Ok(self.handle(id)),
+                // The name is free once the result has gone, which an acknowledgement brings about. Whether that was
+                // taken is seen with the next look.
+                Err(ScheduleError::Ask(AskError::Finished { .. })) => drop(self.acknowledge(id).await),
+                // It has gone since.
+                Err(ScheduleError::Ask(AskError::Unknown(_))) => {}
+                Err(error) => return Err(error),
+            }
+            looks += 1;
+            if looks == LOOKS {
+                let name = schedule.name().to_owned();
+                return Err(ScheduleError::Ended { name, id });
+            }
+            self.sleep(BETWEEN_LOOKS).await;
+        }
+    }
+
+    /// Sends a schedule its new plan, unless it goes by that already.
+    async fn change(&self, id: ProcedureId, wanted: &Schedule) -> Result<(), ScheduleError> {
+        // In this order: what the mailbox no longer has is in the value.
+        let mailbox = self.mailbox(id).await?;
+        let stored = self.value::<Schedule>(id).await.map_err(read)?;
+        let goes_by = stored.is_some_and(|stored| stored.plan == wanted.plan);
+        if goes_by && mailbox.kept.is_empty() {
+            return Ok(());
+        }
+        let change = Some(Request::Change(wanted.plan.clone()));
+        self.signal(id, Schedule::EVENT, &change).await?;
+        Ok(())
+    }
+
+    /// Asks a schedule for a run now, beside its timetable, as an operator does. If a run goes on that may not overlap,
+    /// this one waits for its end; one such run waits at a time. A paused schedule runs it when it is resumed.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotAccepted`] if the procedure is no schedule; [`AskError::Finished`] if it has ended,
+    /// [`AskError::Unknown`] if it is not known; [`AskError::NotNow`] if 100 requests wait.
+    pub async fn run_now(&self, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
+        let kind = self.status(id).await?.kind;
+        if kind.as_str() != Schedule::KIND {
+            let name = Schedule::EVENT.to_owned();
+            let why = format!("it is of the kind \"{kind}\", and no schedule");
+            return Err(AskError::NotAccepted { id, name, why });
+        }
+        self.operate(Operate::signal(id, Schedule::EVENT, &None::<Request>, by)?)
+            .await
+    }
+}
+
+fn read(error: ReadError) -> ScheduleError {
+    ScheduleError::Ask(AskError::Read(error))
+}

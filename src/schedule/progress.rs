@@ -1,0 +1,157 @@
+//! Where a schedule has come to, and what one turn of it decides. Pure: time is an argument.
+
+use std::time::Duration;
+
+use procession_kernel::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::policy::{CatchUp, Overlap};
+use super::timetable::Ticks;
+
+/// A tick is missed once it is this late. A busy engine is late by less, and an engine that was down by more.
+const GRACE: Duration = Duration::from_mins(1);
+
+/// A run that is due, or waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Due {
+    /// The tick's instant; of a run that was asked for, when it was taken.
+    pub(super) at: Timestamp,
+    /// Somebody asked for it: no tick of the timetable.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) asked: bool,
+}
+
+/// The run that others wait for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Running {
+    /// Its idempotency key.
+    pub(super) key: String,
+    /// Its abort was asked for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) cancelled: bool,
+}
+
+/// What is stored beside the plan. Its size does not grow with the number of runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Progress {
+    /// Ticks up to this instant were looked at; `None` before the first turn.
+    pub(super) upto: Option<Timestamp>,
+    /// The next tick.
+    pub(super) next: Option<Timestamp>,
+    /// The newest run, until it is known to have ended. Runs that may overlap are not followed.
+    pub(super) running: Option<Running>,
+    /// Runs that wait, the oldest first.
+    pub(super) waiting: Vec<Due>,
+    /// How many runs were submitted.
+    pub(super) runs: u64,
+    /// How many ticks were skipped because a run went on.
+    pub(super) skipped: u64,
+}
+
+/// What one turn has to go by, besides the progress.
+pub(super) struct Turn<'a> {
+    pub(super) now: Timestamp,
+    pub(super) ticks: &'a Ticks,
+    pub(super) catch_up: CatchUp,
+    pub(super) overlap: Overlap,
+    /// No tick after this instant counts.
+    pub(super) until: Option<Timestamp>,
+    /// Somebody asks for a run.
+    pub(super) is_asked: bool,
+}
+
+/// What one turn does.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Orders {
+    /// Runs to submit, in this order.
+    pub(super) start: Vec<Due>,
+    /// The run that goes on is to be aborted.
+    pub(super) cancel: bool,
+}
+
+impl Progress {
+    /// Decides on everything that is due by now. The caller has forgotten a run that has ended.
+    pub(super) fn turn(&mut self, turn: &Turn<'_>) -> Orders {
+        let mut due = self.due(turn);
+        if turn.overlap == Overlap::Cancel {
+            // Each would cancel the one before it.
+            let newest = due.len().saturating_sub(1);
+            due.drain(..newest);
+        }
+        let mut orders = Orders::default();
+        let mut is_busy = self.running.is_some();
+        // What waits was promised, whatever the policy is by now.
+        if turn.overlap == Overlap::Allow {
+            orders.start.append(&mut self.waiting);
+        } else if !is_busy && !self.waiting.is_empty() {
+            orders.start.push(self.waiting.remove(0));
+            is_busy = true;
+        }
+        for due in due {
+            if turn.overlap == Overlap::Allow {
+                orders.start.push(due);
+            } else if is_busy {
+                self.wait(due, turn.overlap);
+            } else {
+                orders.start.push(due);
+                is_busy = true;
+            }
+        }
+        let can_cancel = self.running.as_ref().is_some_and(|running| !running.cancelled);
+        orders.cancel = turn.overlap == Overlap::Cancel && !self.waiting.is_empty() && can_cancel;
+        self.runs += orders.start.len() as u64;
+        orders
+    }
+
+    /// Returns the runs that are due, the oldest first, and notes that they were looked at.
+    fn due(&mut self, turn: &Turn<'_>) -> Vec<Due> {
+        let mut due = Vec::new();
+        // A clock that was set back makes no tick due twice.
+        let upto = turn.until.map_or(turn.now, |until| until.min(turn.now));
+        if let Some(from) = self.upto
+            && from < upto
+        {
+            let ticks = turn.ticks.newest(from, upto, turn.catch_up.most());
+            let is_in_time = |at: &Timestamp| turn.catch_up != CatchUp::Skip || turn.now.since(*at) < GRACE;
+            let counted = ticks.into_iter().filter(is_in_time);
+            due.extend(counted.map(|at| Due { at, asked: false }));
+        }
+        self.upto = self.upto.max(Some(turn.now));
+        self.look_ahead(turn.ticks, turn.until);
+        if turn.is_asked {
+            let at = turn.now;
+            due.push(Due { at, asked: true });
+        }
+        due
+    }
+
+    /// Notes the next tick.
+    pub(super) fn look_ahead(&mut self, ticks: &Ticks, until: Option<Timestamp>) {
+        let next = self.upto.and_then(|upto| ticks.after(upto));
+        self.next = next.filter(|next| until.is_none_or(|until| *next <= until));
+    }
+
+    /// Lets a run wait for the end of the one that goes on, or skips it.
+    fn wait(&mut self, due: Due, overlap: Overlap) {
+        if overlap == Overlap::Cancel {
+            self.skipped += self.waiting.iter().filter(|due| !due.asked).count() as u64;
+            self.waiting.clear();
+        }
+        let has_room = self.waiting.len() < overlap.room();
+        let is_first_asked = due.asked && !self.waiting.iter().any(|waiting| waiting.asked);
+        if has_room || is_first_asked {
+            self.waiting.push(due);
+        } else {
+            self.skipped += u64::from(!due.asked);
+        }
+    }
+
+    /// Returns `true` if nothing can be due any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.next.is_none() && self.waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;

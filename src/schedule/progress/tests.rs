@@ -1,0 +1,170 @@
+//! Rules of `progress`: which ticks run, wait and are skipped.
+
+use super::*;
+
+const MINUTE: u64 = 60_000_000;
+
+/// A tick a minute.
+const TICKS: Ticks = Ticks::Every(MINUTE);
+
+fn minute(number: u64) -> Timestamp {
+    Timestamp(number * MINUTE)
+}
+
+fn turn(now: Timestamp, catch_up: CatchUp, overlap: Overlap) -> Turn<'static> {
+    Turn {
+        now,
+        ticks: &TICKS,
+        catch_up,
+        overlap,
+        until: None,
+        is_asked: false,
+    }
+}
+
+/// One that has looked at all ticks up to this minute.
+fn at(number: u64) -> Progress {
+    Progress {
+        upto: Some(minute(number)),
+        ..Progress::default()
+    }
+}
+
+fn busy(progress: Progress) -> Progress {
+    let running = Some(Running {
+        key: "run".to_owned(),
+        cancelled: false,
+    });
+    Progress { running, ..progress }
+}
+
+fn minutes(due: &[Due]) -> Vec<u64> {
+    due.iter().map(|due| due.at.0 / MINUTE).collect()
+}
+
+#[test]
+fn the_first_turn_runs_nothing_and_knows_the_next_tick() {
+    let mut progress = Progress::default();
+    let orders = progress.turn(&turn(Timestamp(5 * MINUTE + 1), CatchUp::All(9), Overlap::Allow));
+    assert_eq!(orders, Orders::default());
+    assert_eq!(progress.next, Some(minute(6)));
+}
+
+#[test]
+fn missed_ticks_are_caught_up_as_the_policy_says() {
+    let late = Timestamp(9 * MINUTE + 1);
+    let caught_up = |catch_up, now| {
+        let mut progress = at(2);
+        minutes(&progress.turn(&turn(now, catch_up, Overlap::Allow)).start)
+    };
+    assert_eq!(caught_up(CatchUp::Last, late), [9]);
+    assert_eq!(caught_up(CatchUp::All(3), late), [7, 8, 9]);
+    assert_eq!(caught_up(CatchUp::All(100), late), [3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(caught_up(CatchUp::All(0), late), [] as [u64; 0]);
+    assert_eq!(caught_up(CatchUp::Skip, late), [9], "it is late by a microsecond");
+    let hourly = Ticks::Every(60 * MINUTE);
+    let mut progress = at(2);
+    let skips = Turn {
+        ticks: &hourly,
+        ..turn(minute(61), CatchUp::Skip, Overlap::Allow)
+    };
+    assert!(progress.turn(&skips).start.is_empty(), "it is late by a minute");
+}
+
+#[test]
+fn a_clock_that_is_set_back_makes_no_tick_due_twice() {
+    let mut progress = at(5);
+    assert_eq!(
+        minutes(&progress.turn(&turn(minute(6), CatchUp::All(9), Overlap::Allow)).start),
+        [6]
+    );
+    for now in [3, 5, 6] {
+        let orders = progress.turn(&turn(minute(now), CatchUp::All(9), Overlap::Allow));
+        assert_eq!(orders, Orders::default(), "at minute {now}");
+        assert_eq!(progress.next, Some(minute(7)));
+    }
+}
+
+#[test]
+fn a_tick_that_is_due_while_a_run_goes_on_meets_the_policy() {
+    let met = |overlap| {
+        let mut progress = busy(at(2));
+        let orders = progress.turn(&turn(minute(5), CatchUp::All(9), overlap));
+        (
+            minutes(&orders.start),
+            minutes(&progress.waiting),
+            progress.skipped,
+            orders.cancel,
+        )
+    };
+    assert_eq!(met(Overlap::Skip), (vec![], vec![], 3, false));
+    assert_eq!(met(Overlap::Queue(2)), (vec![], vec![3, 4], 1, false));
+    assert_eq!(met(Overlap::Cancel), (vec![], vec![5], 0, true));
+    assert_eq!(met(Overlap::Allow), (vec![3, 4, 5], vec![], 0, false));
+}
+
+#[test]
+fn what_waits_runs_one_by_one_once_the_run_before_it_has_ended() {
+    let mut progress = busy(at(2));
+    progress.turn(&turn(minute(4), CatchUp::All(9), Overlap::Queue(9)));
+    assert_eq!(minutes(&progress.waiting), [3, 4]);
+    progress.running = None;
+    let orders = progress.turn(&turn(minute(5), CatchUp::All(9), Overlap::Queue(9)));
+    assert_eq!(
+        (minutes(&orders.start), minutes(&progress.waiting)),
+        (vec![3], vec![4, 5])
+    );
+    // It was promised, whatever the policy is by now.
+    progress.running = None;
+    let orders = progress.turn(&turn(minute(5), CatchUp::All(9), Overlap::Skip));
+    assert_eq!((minutes(&orders.start), minutes(&progress.waiting)), (vec![4], vec![5]));
+    let orders = progress.turn(&turn(minute(5), CatchUp::All(9), Overlap::Allow));
+    assert_eq!(minutes(&orders.start), [5]);
+}
+
+#[test]
+fn a_run_is_cancelled_once() {
+    let mut progress = busy(at(2));
+    assert!(progress.turn(&turn(minute(3), CatchUp::Last, Overlap::Cancel)).cancel);
+    if let Some(running) = &mut progress.running {
+        running.cancelled = true;
+    }
+    let orders = progress.turn(&turn(minute(4), CatchUp::Last, Overlap::Cancel));
+    assert!(!orders.cancel);
+    assert_eq!((minutes(&progress.waiting), progress.skipped), (vec![4], 1));
+}
+
+#[test]
+fn a_run_that_was_asked_for_waits_where_a_tick_is_skipped_and_one_is_enough() {
+    let asks = |progress: &mut Progress, overlap| {
+        let asked = Turn {
+            is_asked: true,
+            ..turn(Timestamp(2 * MINUTE + 7), CatchUp::Last, overlap)
+        };
+        progress.turn(&asked)
+    };
+    for overlap in [Overlap::Skip, Overlap::Queue(0)] {
+        let mut progress = busy(at(2));
+        for _ in 0..3 {
+            assert_eq!(asks(&mut progress, overlap), Orders::default());
+        }
+        assert_eq!((progress.waiting.len(), progress.skipped), (1, 0));
+    }
+    let mut idle = at(2);
+    let orders = asks(&mut idle, Overlap::Skip);
+    assert!(orders.start.iter().all(|due| due.asked) && orders.start.len() == 1);
+    assert_eq!(idle.next, Some(minute(3)), "the timetable goes on");
+}
+
+#[test]
+fn behind_the_last_tick_it_is_over() {
+    let last = |now| Turn {
+        until: Some(minute(5)),
+        ..turn(now, CatchUp::All(9), Overlap::Queue(9))
+    };
+    let mut progress = at(3);
+    assert_eq!(minutes(&progress.turn(&last(minute(4))).start), [4]);
+    assert_eq!((progress.next, progress.is_over()), (Some(minute(5)), false));
+    assert_eq!(minutes(&progress.turn(&last(minute(50))).start), [5]);
+    assert!(progress.is_over());
+}

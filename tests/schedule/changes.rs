@@ -1,0 +1,201 @@
+//! What operators and code do to a schedule while it lives.
+
+use std::time::Duration;
+
+use procession::schedule::{Jobs, Overlap, Schedule, ScheduleError};
+use procession::testkit::{FaultPlan, World};
+use procession::{AskError, Noop, PauseScope, ProcedureState, SubmitError};
+
+use crate::work::{MINUTE, NAME, Tested, by, each_minute, runs, seconds, taking, ticks};
+
+#[test]
+fn the_next_tick_is_shown_where_people_ask_why_it_does_not_move() -> Tested {
+    World::new()
+        .run(FaultPlan::none(), taking(Duration::ZERO), async |run| {
+            let id = run.executor.schedule(each_minute()?).await?.id();
+            run.pass(Duration::from_secs(70)).await;
+            let next = "stage Tick runs when request arrives, at the latest at 1970-01-01T00:02:00Z";
+            assert_eq!(run.executor.status(id).await?.next, next);
+            assert_eq!(run.executor.explain(id).await?.next, next);
+            let value = run.executor.value::<Schedule>(id).await?.ok_or("it lives")?;
+            assert_eq!(
+                value.next().map(|next| next.to_string()).as_deref(),
+                Some("1970-01-01T00:02:00Z")
+            );
+            Ok(())
+        })?
+        .done()
+}
+
+#[test]
+fn a_run_that_is_asked_for_begins_now_and_the_timetable_goes_on() -> Tested {
+    World::new()
+        .run(FaultPlan::none(), taking(Duration::ZERO), async |run| {
+            let id = run.executor.schedule(each_minute()?).await?.id();
+            run.pass(Duration::from_secs(30)).await;
+            run.executor.run_now(id, by()).await?;
+            // As a client without rights of an operator sends it, and as the dashboard does.
+            run.pass(Duration::from_secs(1)).await;
+            run.executor.signal(id, Schedule::EVENT, &()).await?;
+            run.pass(Duration::from_secs(40)).await;
+            assert_eq!(ticks(&run.executor).await?, ["000030 asked", "000031 asked", "000060"]);
+            let first = run.executor.list(Default::default(), None, 10).await?;
+            let names: Vec<_> = first.items.iter().filter_map(|status| status.name.as_deref()).collect();
+            assert_eq!(names[..2], ["work", "work 1970-01-01T00:00:30Z asked"]);
+            assert_eq!(names[3], "work 1970-01-01T00:01:00Z");
+            Ok(())
+        })?
+        .done()
+}
+
+#[test]
+fn a_run_that_is_asked_for_waits_for_the_one_that_goes_on() -> Tested {
+    World::new()
+        .run(FaultPlan::none(), taking(Duration::from_secs(40)), async |run| {
+            let id = run.executor.schedule(each_minute()?).await?.id();
+            run.pass(Duration::from_secs(70)).await;
+            for _ in 0..3 {
+                run.executor.run_now(id, by()).await?;
+            }
+            run.pass(Duration::from_secs(45)).await;
+            let runs = runs(&run.executor).await?;
+            assert_eq!(runs, [("000060".to_owned(), 60), ("000070 asked".to_owned(), 100)]);
+            Ok(())
+        })?
+        .done()
+}
+
+#[test]
+fn a_paused_schedule_runs_nothing_and_catches_up_when_it_is_resumed() -> Tested {
+    World::new()
+        .run(FaultPlan::none(), taking(Duration::ZERO), async |run| {
+            let id = run
+                .executor
+                .schedule(each_minute()?.overlap(Overlap::Queue(5)))
+                .await?
+                .id();
+            run.pass(Duration::from_secs(70)).await;
+            run.executor.pause(PauseScope::One(id), by()).await?;
+            run.pass(Duration::from_secs(300)).await;
+            run.executor.run_now(id, by()).await?;
+            run.settle().await;
+            assert_eq!(ticks(&run.executor).await?, seconds([60]));
+            run.executor.resume(PauseScope::One(id), by()).await?;
+            run.settle().await;
+            assert_eq!(ticks(&run.executor).await?, ["000060", "000360", "000370 asked"]);
+            Ok(())
+        })?
+        .done()
+}
+
+#[test]
+fn a_changed_schedule_goes_by_the_new_timetable_from_now_on() -> Tested {
+    World::new()
+        .run(FaultPlan::none(), taking(Duration::ZERO), async |run| {
+            let executor = &run.executor;
+            let id = executor.schedule(Schedule::every(NAME, 60 * MINUTE)?).await?.id();
+            run.pass(Duration::from_secs(90)).await;
+            assert_eq!(executor.schedule(each_minute()?).await?.id(), id);
+            run.pass(Duration::from_secs(100)).await;
+            assert_eq!(ticks(executor).await?, seconds([120, 180]));
+            // The same again changes nothing, and is no commit.
+            let before = run.store.commits();
+            executor.schedule(each_minute()?).await?;
+            run.settle().await;
+            assert_eq!(run.store.commits(), before);
+            Ok(())
+        })?
+        .done()
+}
+
+#[test]
+fn a_schedule_that_was_aborted_is_made_anew() -> Tested {
+    World::new()
+        .run(FaultPlan::none(), taking(Duration::ZERO), async |run| {
+            let executor = &run.executor;
+            let first = executor.schedule(each_minute()?).await?.id();
+            run.pass(Duration::from_secs(70)).await;
+            executor
+                .abort(first, procession::OperatorRequest::new("ann", "a test"))
+                .await?;
+            run.pass(Duration::from_secs(120)).await;
+            assert_eq!(executor.status(first).await?.state, ProcedureState::Failed);
+            let second = run.wait(executor.schedule(each_minute()?)).await??.id();
+            assert_ne!(first, second);
+            let before = ticks(executor).await?.len();
+            run.pass(MINUTE).await;
+            assert_eq!(ticks(executor).await?.len(), before + 1);
+            Ok(())
+        })?
+        .done()
+}
+
+#[test]
+fn what_a_schedule_cannot_use_is_refused_with_what_there_is() -> Tested {
+    let set_up = |builder| taking(Duration::ZERO)(builder).register::<Noop>(());
+    World::new()
+        .run(FaultPlan::none(), set_up, async |run| {
+            let executor = &run.executor;
+            let id = executor.schedule(each_minute()?).await?.id();
+            let unknown = each_minute()?.job("wrok");
+            let text = "no job is registered with the name \"wrok\"; registered are \"work\"";
+            match executor.submit(unknown.clone()).await.map(drop) {
+                Err(SubmitError::Unsupported { why }) => assert_eq!(why, text),
+                other => return Err(format!("{other:?}").into()),
+            }
+            match executor.schedule(unknown).await.map(drop) {
+                Err(ScheduleError::Submit(SubmitError::Unsupported { why })) => assert_eq!(why, text),
+                Err(ScheduleError::Ask(AskError::NotAccepted { why, .. })) => assert_eq!(why, text),
+                other => return Err(format!("{other:?}").into()),
+            }
+            let refused = executor.signal(id, Schedule::EVENT, &7).await;
+            assert!(matches!(refused, Err(AskError::NotAccepted { .. })), "{refused:?}");
+            let refused = executor.signal(id, "other", &()).await;
+            assert!(matches!(refused, Err(AskError::NotAccepted { .. })), "{refused:?}");
+            let noop = run.wait(executor.submit(Noop).into_future()).await??.id();
+            let refused = executor.run_now(noop, by()).await;
+            assert!(matches!(refused, Err(AskError::NotAccepted { .. })), "{refused:?}");
+            Ok(())
+        })?
+        .done()
+}
+
+#[test]
+fn a_job_that_fails_loses_no_tick_and_ends_no_schedule() -> Tested {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    let jobs = Jobs::new().job(NAME, move |tick| match counted.fetch_add(1, Ordering::Relaxed) {
+        0 => Err(procession::StageError::fail("not yet")),
+        1 => Err(procession::StageError::retry("not yet")),
+        _ if tick.at().0 == 60_000_000 => Ok(Noop),
+        _ => Err(procession::StageError::fail("it is another tick")),
+    });
+    // The kind of the second job is not registered.
+    let jobs = jobs.job("stranger", |_| {
+        Ok(procession::Sequence::new(["nothing"]).with_kind("a stranger"))
+    });
+    let set_up = |builder: procession::Builder| builder.register::<Noop>(()).register::<Schedule>(jobs);
+    World::new()
+        .run(FaultPlan::none(), set_up, async |run| {
+            let executor = &run.executor;
+            let id = executor.schedule(each_minute()?).await?.id();
+            let stranger = Schedule::every("stranger", MINUTE)?;
+            let stranger = executor.schedule(stranger).await?.id();
+            run.pass(Duration::from_secs(70)).await;
+            assert_eq!(calls.load(Ordering::Relaxed), 3);
+            let value = executor.value::<Schedule>(id).await?.ok_or("it lives")?;
+            assert_eq!(value.runs(), 1);
+            let status = executor.status(stranger).await?;
+            assert_eq!(status.state, ProcedureState::WaitingTimeout);
+            let history = executor.history(stranger).await?;
+            let error = history.last().and_then(|entry| entry.error.clone()).unwrap_or_default();
+            assert!(
+                error.contains("no procedure of kind \"a stranger\" is registered"),
+                "{error}"
+            );
+            Ok(())
+        })?
+        .done()
+}
