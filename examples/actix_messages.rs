@@ -8,7 +8,8 @@ use std::error::Error;
 use std::time::Duration;
 
 use procession::messages::{AwaitOutcome, Limits, Operate, Query, Submit};
-use procession::{Executor, OperatorRequest, Procedure, StageContext, StageError, Step};
+use procession::operate::OperatorRequest;
+use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]

@@ -7,7 +7,8 @@
 use std::error::Error;
 use std::time::Duration;
 
-use procession::{Executor, OperatorRequest, Procedure, StageContext, StageError, Step};
+use procession::operate::OperatorRequest;
+use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 const DAY: Duration = Duration::from_hours(24);

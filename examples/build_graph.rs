@@ -20,10 +20,10 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use procession::{
-    Child, Children, Executor, JoinPolicy, OperatorRequest, Procedure, ProcedureId, Rule, StageContext, StageError,
-    Step,
-};
+use procession::health::Rule;
+use procession::operate::OperatorRequest;
+use procession::procedure::{Child, JoinPolicy};
+use procession::{Children, Executor, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 /// What is made, and of what. A target needs only targets that are listed before it.

@@ -15,10 +15,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use procession::{
-    Executor, Handle, LockNeed, LockPath, OperatorRequest, Procedure, RetryPolicy, StageContext, StageError, Status,
-    Step, WaitReason,
-};
+use procession::limits::{LockNeed, LockPath};
+use procession::operate::OperatorRequest;
+use procession::procedure::RetryPolicy;
+use procession::status::{Status, WaitReason};
+use procession::{Executor, Handle, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 /// Keyspace of the meta table: region → server. Committed with the stages.

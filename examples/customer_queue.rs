@@ -14,7 +14,8 @@
 use std::error::Error;
 
 use procession::messages::SendSignal;
-use procession::{Executor, Hold, Procedure, ProcedureId, StageContext, StageError, Step};
+use procession::procedure::Hold;
+use procession::{Executor, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 /// Name of the event.

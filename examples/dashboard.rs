@@ -17,10 +17,11 @@ use std::time::Duration;
 
 use actix_web::{App, HttpRequest, HttpServer, web};
 use procession::dashboard::{Dashboard, Grant};
-use procession::{
-    Children, Executor, LockNeed, LockPath, OperatorRequest, PauseScope, Procedure, RetryPolicy, StageContext,
-    StageError, Step, SubmitError,
-};
+use procession::errors::SubmitError;
+use procession::limits::{LockNeed, LockPath};
+use procession::operate::{OperatorRequest, PauseScope};
+use procession::procedure::RetryPolicy;
+use procession::{Children, Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 /// What a stage does.

@@ -20,7 +20,8 @@ use actix_rt::signal::unix::{SignalKind, signal};
 use actix_web::{App, HttpResponse, HttpServer, web};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use procession::dashboard::Dashboard;
-use procession::{AskError, Executor, Procedure, ProcedureId, StageContext, StageError, Step, SubmitError};
+use procession::errors::{AskError, SubmitError};
+use procession::{Executor, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

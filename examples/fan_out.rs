@@ -9,7 +9,8 @@
 use std::error::Error;
 use std::time::Duration;
 
-use procession::{ChildPermits, Children, Executor, JoinPolicy, Procedure, StageContext, StageError, Step};
+use procession::procedure::{ChildPermits, JoinPolicy};
+use procession::{Children, Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 /// So many pictures of one album are shrunk at once.

@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use procession::{Executor, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::procedure::RetryPolicy;
+use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 use ureq::Agent;
 use ureq::http::{StatusCode, header};

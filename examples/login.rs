@@ -17,8 +17,9 @@ use actix_web_httpauth::extractors::AuthenticationError;
 use actix_web_httpauth::extractors::basic::BasicAuth;
 use actix_web_httpauth::headers::www_authenticate::basic::Basic;
 use actix_web_httpauth::middleware::HttpAuthentication;
+use procession::Executor;
 use procession::dashboard::{Dashboard, Grant};
-use procession::{Executor, Noop};
+use procession::procedure::Noop;
 
 /// Who the login found behind a request.
 #[derive(Clone)]

@@ -15,8 +15,9 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use procession::limits::{LockNeed, LockPath};
 use procession::testkit::{Check, Checked, Effects, Finding};
-use procession::{LockNeed, LockPath, Procedure, StageContext, StageError, Step};
+use procession::{Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 /// What the host gives to all stages: a directory, and a provider to call.

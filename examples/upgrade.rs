@@ -11,7 +11,9 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use procession::{Executor, Old, Procedure, StageContext, StageError, Step, UpgradeError};
+use procession::errors::UpgradeError;
+use procession::procedure::Old;
+use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 const KEY: &str = "order 1";

@@ -14,7 +14,8 @@
 //! ```
 //! use actix_web::{App, HttpServer, web};
 //! use procession::dashboard::Dashboard;
-//! use procession::{Executor, Noop};
+//! use procession::procedure::Noop;
+//! use procession::Executor;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let directory = tempfile::tempdir()?;

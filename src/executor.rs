@@ -60,7 +60,8 @@ impl Executor {
     /// Begins to set up an engine whose journal is in this directory, or in this store.
     ///
     /// ```
-    /// use procession::{Executor, Noop};
+    /// use procession::procedure::Noop;
+    /// use procession::Executor;
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let directory = tempfile::tempdir()?;
@@ -111,7 +112,9 @@ impl Executor {
     /// ```
     /// # #[actix_rt::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use procession::{Executor, Noop, SubmitError};
+    /// # use procession::errors::SubmitError;
+    /// # use procession::procedure::Noop;
+    /// # use procession::Executor;
     /// # let directory = tempfile::tempdir()?;
     /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
     /// let batch = [executor.submit(Noop).key("a"), executor.submit(Noop).key("b")];
@@ -202,7 +205,9 @@ impl Executor {
     /// ```
     /// # #[actix_rt::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use procession::{Executor, KeyedProcedure, Noop};
+    /// # use procession::procedure::Noop;
+    /// # use procession::status::KeyedProcedure;
+    /// # use procession::Executor;
     /// # let directory = tempfile::tempdir()?;
     /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
     /// executor.submit(Noop).key("order-4711").await?.await?;
@@ -498,7 +503,8 @@ impl Executor {
     /// ```
     /// # #[actix_rt::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use procession::{Executor, Noop};
+    /// # use procession::procedure::Noop;
+    /// # use procession::Executor;
     /// # let directory = tempfile::tempdir()?;
     /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
     /// executor.put("prices", "bread", &250_u32).await?;
@@ -587,7 +593,8 @@ impl Executor {
     /// is the way to start again without a new process:
     ///
     /// ```
-    /// use procession::{Executor, Noop};
+    /// use procession::procedure::Noop;
+    /// use procession::Executor;
     /// use std::time::Duration;
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

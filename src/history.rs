@@ -5,7 +5,7 @@ use procession_actors::journal::codec;
 use procession_kernel::HistoryEntry;
 use serde::de::DeserializeOwned;
 
-/// Returns what the code of a stage or an undo noted with [`CallContext::note`](crate::CallContext::note), or `None`
+/// Returns what the code of a stage or an undo noted with [`CallContext::note`](crate::procedure::CallContext::note), or `None`
 /// if it noted nothing.
 ///
 /// ```
@@ -33,7 +33,7 @@ use serde::de::DeserializeOwned;
 /// let id = handle.id();
 /// handle.await?;
 /// let page = executor.history_page(id, None, 10).await?;
-/// let noted: Option<String> = procession::note(&page.entries[0])?;
+/// let noted: Option<String> = procession::status::note(&page.entries[0])?;
 /// assert_eq!(noted.as_deref(), Some("7 rows"));
 /// # Ok(())
 /// # }
@@ -50,7 +50,9 @@ pub fn note<T: DeserializeOwned>(entry: &HistoryEntry) -> Result<Option<T>, Code
 /// Decodes the stage of a history entry, which is kept as it was encoded.
 ///
 /// ```
-/// use procession::{DecodeStage, Executor, Noop, Procedure};
+/// use procession::procedure::Noop;
+/// use procession::status::DecodeStage;
+/// use procession::{Executor, Procedure};
 ///
 /// # #[actix_rt::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -78,7 +80,7 @@ pub trait DecodeStage {
     fn stage_as<T: DeserializeOwned>(&self) -> Result<T, CodecError>;
 
     /// Returns the stage as text, whatever its type: the name of its variant, its number, or `()`. This is what
-    /// [`Status::stage`](crate::Status::stage) and the dashboard show.
+    /// [`Status::stage`](crate::status::Status::stage) and the dashboard show.
     fn stage_text(&self) -> String;
 }
 

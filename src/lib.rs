@@ -58,6 +58,38 @@
 //! # }
 //! ```
 //!
+//! # What is where
+//!
+//! At the top level stands what every program names:
+//!
+//! | type | is |
+//! |---|---|
+//! | [`Procedure`] | the trait of a kind: its stages, their undos, what it needs |
+//! | [`StageContext`], [`Step`] | what a stage is given, and what it returns |
+//! | [`StageError`], [`OrStageError`] | how it fails: for good, or to be tried again |
+//! | [`Children`] | procedures that it waits for |
+//! | [`Executor`], [`Builder`] | the running engine, and how it is set up |
+//! | [`Handle`], [`ProcedureId`] | one procedure, to await and to ask for |
+//!
+//! The rest is in modules:
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`procedure`] | what a kind declares: retries, joins, hooks, signals that it takes |
+//! | [`sequence`] | named steps as a procedure, from closures |
+//! | [`submit`] | submissions and signals before they are sent |
+//! | [`limits`] | locks and limits |
+//! | [`errors`] | every error, one type for each moment |
+//! | [`status`] | how procedures and the engine stand; changes as they are committed |
+//! | [`health`] | why something does not move, and from where on it is told |
+//! | [`operate`] | verbs of operators: pause, abort, bypass and more, with an audit |
+//! | [`offline`] | a journal without its engine: verify, export, import |
+//! | [`store`], [`provider`] | where the journal is; stores and clocks of your own |
+//! | [`messages`] | every actix message of the supervisor |
+//! | `dashboard`, `views`, `filter` | pages and an API for operators (feature `dashboard`) |
+//! | `schedule` | nightly batches and the like, by a cron expression or an interval (feature `schedule`) |
+//! | `testkit` | checks of your own procedures (feature `testkit`) |
+//!
 //! # Features
 //!
 //! By default there is no feature, and a build takes fewer than 90 packages. Features only add.
@@ -65,10 +97,22 @@
 //! | feature | adds |
 //! |---|---|
 //! | `dashboard` | `dashboard`, pages and an API for operators as a scope of your actix-web application; `views`, what is shown of procedures as JSON; `filter`, the language of filters |
-//! | `schedule` | `schedule`, procedures that are submitted again and again, at the times of a cron expression in a time zone or of an interval |
+//! | `schedule` | `schedule`, procedures that are submitted again and again, by a cron expression or an interval |
 //! | `testkit` | `testkit`, a simulated clock, a store with crash points, and checks that crash, repeat and fail every stage of your procedures; for `[dev-dependencies]` |
 //!
 //! The command line is a package of its own, `procession-cli`, and so are its demo and its benchmark.
+//!
+//! # Where next
+//!
+//! The package brings its guides and examples along, in `docs/` and `examples/`:
+//!
+//! - `examples/hello.rs` is the smallest program; `examples/book_trip.rs` a saga, `examples/approval.rs` a question to
+//!   a person, `examples/embed.rs` a service with actix-web and its dashboard.
+//! - `examples/testkit.rs` crashes a procedure at every commit; `docs/how-to/test-your-procedures.md` lists all properties.
+//! - `docs/reference/semantics.md` says what the engine promises, `docs/reference/lifecycle.md` which states there are.
+//! - `docs/reference/operations.md` says what to watch, `docs/reference/dashboard.md` how to mount the pages, `docs/reference/metrics.md` what is
+//!   measured.
+//! - `docs/reference/policy.md` says what a version number promises.
 //!
 //! # Allocator
 //!
@@ -79,53 +123,37 @@
 mod bulk;
 #[cfg(feature = "dashboard")]
 pub mod dashboard;
+pub mod errors;
 mod executor;
 #[cfg(feature = "dashboard")]
 pub mod filter;
 mod handle;
+pub mod health;
 mod history;
+pub mod limits;
 mod noop;
+pub mod offline;
+pub mod operate;
+pub mod procedure;
 pub mod provider;
 #[cfg(feature = "schedule")]
 pub mod schedule;
-mod sequence;
+pub mod sequence;
+pub mod status;
+pub mod store;
+pub mod submit;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 #[cfg(feature = "dashboard")]
 pub mod views;
 
-pub use bulk::{Bulk, BulkEngine, BulkOutcome, BulkReport, BulkStage, BulkVerb};
-pub use executor::{Builder, Executor, JournalPlace, OutgoingSignal, Submission};
-pub use handle::{Handle, ProcedureError};
-pub use history::{DecodeStage, note};
-pub use noop::Noop;
-pub use procession_actors::journal::SyncMode;
-pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_store_rate};
-pub use procession_actors::offline::{Imported, Importer, Offline, OfflineState, Verified};
-pub use procession_actors::view::{
-    ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, ChangeFeed, DrainReport, Explanation, FamilyScope,
-    HistoryPage, KeyedProcedure, KindUse, LatestFeed, LatestRows, ListFilter, LockView, LockWaiter, Mailbox, Mailboxes,
-    MemberPage, Outcome, Page, Particulars, QueuePosition, Recovered, Rule, ShutdownReport, Sizes, Snapshot, StageUse,
-    Status, UserCall, Values, Verdict, WorkerStatus,
-};
-pub use procession_actors::{
-    Accepts, AskError, CallContext, Child, ChildOutcome, Children, CodecError, Elapsed, ExportedEntry,
-    ExportedProcedure, ExportedStage, FamilyExport, Fence, Finished, GLOBAL_LIMIT, Hooks, ImportError, JoinVerdict,
-    KindSettings, KindThresholds, Old, OrStageError, Procedure, ReadError, Signal, SignalOffer, StageContext,
-    StageError, StartError, Step, StoreError, SubmitBound, SubmitError, Submitted, Supervisor, Thresholds, Token,
-    Transient, UpgradeError,
-};
-pub use procession_kernel::{
-    AbortAnswer, Act, AuditEntry, BypassAs, BypassScope, Cause, CauseKind, Changed, ChildPermits, Deadlock, Ending,
-    Epoch, HistoryDetail, HistoryEntry, Hold, JoinPolicy, Key, Kind, LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX,
-    Label, LabelError, Labels, Limit, LimitKey, LimitUse, Link, LockMode, LockNeed, LockPath, MAX_OVERTAKES, Mark,
-    NotNow, NotUndone, OnFailure, OnTimeout, Operated, OperatorRequest, ParseTraceParentError, PauseScope, Plan,
-    ProcedureId, ProcedureState, Rate, RateUse, RetryPolicy, RevealScope, Seq, StateSnapshot, Timestamp, TraceParent,
-    UnknownVerb, Verb, VerbName, WaitReason, WaitingFor, WakeSource, fingerprint,
-};
-pub use sequence::{Sequence, SequenceStage, StepContext, Steps, UnknownSteps};
+pub use executor::{Builder, Executor};
+pub use handle::Handle;
+pub use procession_actors::{Children, OrStageError, Procedure, StageContext, StageError, Step};
+pub use procession_kernel::ProcedureId;
 
 /// Every message that the supervisor takes.
 pub mod messages {
+    pub use procession_actors::Supervisor;
     pub use procession_actors::messages::*;
 }

@@ -11,7 +11,8 @@
 //! use procession::provider::{
 //!     AppendError, Batch, Entries, Epoch, Head, JournalStore, Key, Receipt, Scan, Space, StoreBounds, StoreError,
 //! };
-//! use procession::{Executor, Noop};
+//! use procession::procedure::Noop;
+//! use procession::Executor;
 //!
 //! type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 //!

@@ -6,7 +6,8 @@
 //!
 //! ```
 //! use procession::schedule::{Jobs, Schedule};
-//! use procession::{Executor, OperatorRequest, Procedure, StageContext, StageError, Step};
+//! use procession::operate::OperatorRequest;
+//! use procession::{Executor, Procedure, StageContext, StageError, Step};
 //! use serde::{Deserialize, Serialize};
 //!
 //! #[derive(Serialize, Deserialize)]

@@ -21,7 +21,8 @@ use serde::{Deserialize, Serialize};
 /// once, and its writes through the context happen exactly once.
 ///
 /// ```
-/// use procession::{Executor, Sequence, Steps};
+/// use procession::sequence::{Sequence, Steps};
+/// use procession::Executor;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let directory = tempfile::tempdir()?;
@@ -54,7 +55,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// A step that this process does not know:
 /// - [`Executor::submit`](crate::Executor::submit) refuses such a sequence with
-///   [`SubmitError::Unsupported`](crate::SubmitError::Unsupported); where one is submitted by
+///   [`SubmitError::Unsupported`](crate::errors::SubmitError::Unsupported); where one is submitted by
 ///   message, or as a child, [`Steps::sequence`] refuses to make it;
 /// - one that is stored, and whose step is gone since, is set aside with the names that
 ///   are missing, alone, and goes on where it was when a start knows them again.
@@ -83,7 +84,9 @@ impl Sequence {
     /// own.
     ///
     /// ```
-    /// use procession::{Executor, KindSettings, Sequence, Steps};
+    /// use procession::procedure::KindSettings;
+    /// use procession::sequence::{Sequence, Steps};
+    /// use procession::Executor;
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let directory = tempfile::tempdir()?;
@@ -254,7 +257,7 @@ impl Steps {
 
     /// Limits how long one call of a step may take. When the time is up by the engine's clock, the call is dropped, and
     /// the step is tried again with a cause that begins with `timed out after 3 s`; see
-    /// [`Procedure::stage_timeout`](crate::Procedure::stage_timeout).
+    /// [`Procedure::stage_timeout`].
     #[must_use]
     pub fn timeout(mut self, name: &str, time: Duration) -> Self {
         Arc::make_mut(&mut self.timeouts).insert(name.to_owned(), time);

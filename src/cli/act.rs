@@ -6,7 +6,7 @@ mod outcome;
 pub(super) mod target;
 
 use clap::{Args, Subcommand};
-use procession::VerbName;
+use procession::operate::VerbName;
 use serde_json::{Value, json};
 
 use super::document::Document;

@@ -24,7 +24,7 @@ mod taken;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use procession::{AskError, CodecError, ProbeError, ProcedureError, StartError, SubmitError};
+use procession::errors::{AskError, CodecError, ProbeError, ProcedureError, StartError, SubmitError};
 
 /// How long the engine may take to stop.
 const STOP_TIME: Duration = Duration::from_secs(30);

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use procession::{AskError, ReadError, StartError, StoreError};
+use procession::errors::{AskError, ReadError, StartError, StoreError};
 
 /// What the exit code says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,11 @@ mod told;
 use std::path::PathBuf;
 
 use clap::Args;
-use procession::{FamilyExport, ImportError, StartError, StoreError};
-use procession::{Imported, Importer};
-use procession::{OperatorRequest, ProcedureId};
+use procession::ProcedureId;
+use procession::errors::{ImportError, StartError, StoreError};
+use procession::offline::FamilyExport;
+use procession::offline::{Imported, Importer};
+use procession::operate::OperatorRequest;
 
 use super::act::ask;
 use super::act::target::Target;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use procession::Offline;
+use procession::offline::Offline;
 
 use super::exit::Failure;
 use super::site::Site;

@@ -13,8 +13,8 @@ mod tests;
 pub(super) use export::Sink;
 pub(super) use journal::Journal;
 
-use procession::FamilyScope;
 use procession::ProcedureId;
+use procession::status::FamilyScope;
 
 use super::document::Document;
 use super::exit::Failure;

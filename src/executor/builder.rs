@@ -59,7 +59,8 @@ impl Builder {
     /// each with its own limit, pause, metrics and policies. At most 1,000 kinds may be registered.
     ///
     /// ```
-    /// # use procession::{Executor, Kind, KindSettings, Procedure, RetryPolicy, StageContext, StageError, Step};
+    /// # use procession::procedure::{Kind, KindSettings, RetryPolicy};
+    /// # use procession::{Executor, Procedure, StageContext, StageError, Step};
     /// # use serde::{Deserialize, Serialize};
     /// # #[derive(Serialize, Deserialize)]
     /// # struct Export { tenant: String }
@@ -107,7 +108,8 @@ impl Builder {
     /// too. A period of less than 1 ms refuses to start.
     ///
     /// ```
-    /// # use procession::{Executor, Limit};
+    /// # use procession::limits::Limit;
+    /// # use procession::Executor;
     /// # use std::time::Duration;
     /// # fn set_up(builder: procession::Builder) -> procession::Builder {
     /// builder
@@ -392,7 +394,8 @@ impl Builder {
     /// exported. It is held until the value is dropped.
     ///
     /// ```
-    /// use procession::{OperatorRequest, Executor, PauseScope};
+    /// use procession::operate::{OperatorRequest, PauseScope};
+    /// use procession::Executor;
     /// # use procession::{Procedure, StageContext, StageError, Step};
     /// # use serde::{Deserialize, Serialize};
     /// # use std::time::Duration;

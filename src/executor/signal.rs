@@ -12,7 +12,8 @@ use super::Executor;
 /// A signal that is not sent yet; await it for the signal's number. Its future is `Send`.
 ///
 /// ```
-/// # use procession::{Executor, Noop, ProcedureId};
+/// # use procession::procedure::Noop;
+/// # use procession::{Executor, ProcedureId};
 /// # #[actix_rt::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let directory = tempfile::tempdir()?;

@@ -20,7 +20,8 @@ use crate::handle::Handle;
 /// waits for the answer holds bytes.
 ///
 /// ```
-/// # use procession::{Executor, Noop};
+/// # use procession::procedure::Noop;
+/// # use procession::Executor;
 /// # #[actix_rt::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let directory = tempfile::tempdir()?;
@@ -73,7 +74,8 @@ impl<P: Procedure> Submission<P> {
     /// ```
     /// # #[actix_rt::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use procession::{Executor, Noop};
+    /// # use procession::procedure::Noop;
+    /// # use procession::Executor;
     /// # let directory = tempfile::tempdir()?;
     /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
     /// let header = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -94,7 +96,8 @@ impl<P: Procedure> Submission<P> {
     /// ```
     /// # #[actix_rt::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use procession::{Executor, Noop};
+    /// # use procession::procedure::Noop;
+    /// # use procession::Executor;
     /// # let directory = tempfile::tempdir()?;
     /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
     /// let handle = executor.submit(Noop).named("nightly import").await?;
@@ -120,7 +123,11 @@ impl<P: Procedure> Submission<P> {
     /// ```
     /// # #[actix_rt::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use procession::{Executor, Label, ListFilter, Noop, SubmitError};
+    /// # use procession::errors::SubmitError;
+    /// # use procession::procedure::Noop;
+    /// # use procession::status::ListFilter;
+    /// # use procession::submit::Label;
+    /// # use procession::Executor;
     /// # let directory = tempfile::tempdir()?;
     /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
     /// let handle = executor.submit(Noop).label("customer", "4711").label("region", "eu").await?;
@@ -148,7 +155,8 @@ impl<P: Procedure> Submission<P> {
     /// ```
     /// # #[actix_rt::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use procession::{Child, Children, Executor, Noop};
+    /// # use procession::procedure::{Child, Noop};
+    /// # use procession::{Children, Executor};
     /// # let directory = tempfile::tempdir()?;
     /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
     /// let steps = Children::new()
@@ -181,7 +189,8 @@ impl<P: Procedure> Submission<P> {
     /// ```
     /// # #[actix_rt::main]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use procession::{Executor, Noop};
+    /// # use procession::procedure::Noop;
+    /// # use procession::Executor;
     /// # let directory = tempfile::tempdir()?;
     /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
     /// let message = executor.submit(Noop).key("a").into_message().await?;

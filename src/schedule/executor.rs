@@ -23,7 +23,8 @@ impl Executor {
     ///
     /// ```
     /// use procession::schedule::{Jobs, Overlap, Schedule};
-    /// use procession::{Executor, Noop};
+    /// use procession::procedure::Noop;
+    /// use procession::Executor;
     /// use std::time::Duration;
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

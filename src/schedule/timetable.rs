@@ -183,7 +183,8 @@ impl Ticks {
                 let Some(civil) = civil.and_then(|civil| civil.checked_add(FOLD_MAX).ok()) else {
                     return Vec::new();
                 };
-                let ticks = cron.iter_before(civil).filter_map(|civil| tick_of(civil, zone));
+                // The first that is before 1970 ends it: all others are, too.
+                let ticks = cron.iter_before(civil).map_while(|civil| tick_of(civil, zone));
                 let ticks = ticks.skip_while(|tick| *tick > upto).take_while(|tick| *tick > after);
                 distinct(ticks, most)
             }

@@ -79,7 +79,7 @@ type Noted<S> = Box<dyn Fn(&S) -> Effects>;
 /// check of your own.
 ///
 /// **What works in here.** All runs on the current thread. Work in
-/// [`CallContext::blocking`](crate::CallContext::blocking) is done there as well, so
+/// [`CallContext::blocking`](crate::procedure::CallContext::blocking) is done there as well, so
 /// that files are read and written in the same order each time. A stage that awaits
 /// tokio's input and output works, too: time stands still until it has its answer, but
 /// the order of what happens meanwhile is the machine's. A stage that sleeps by itself
@@ -116,7 +116,7 @@ impl Check<()> {
     /// and which is submitted.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// Check::new(|builder| builder.register::<Noop>(()), || Noop).succeeds()?;
@@ -186,7 +186,7 @@ impl<S: 'static> Check<S> {
     /// survive, so it submits with a key.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let check = Check::submitting(
@@ -247,7 +247,7 @@ impl<S: 'static> Check<S> {
     /// have run, user data that must be there.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
@@ -269,7 +269,7 @@ impl<S: 'static> Check<S> {
     /// takes longer than the procedure.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
@@ -293,13 +293,13 @@ impl<S: 'static> Check<S> {
     /// is known; so it sends with keys, and does not mind that the procedure has ended.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
     /// let check = check.client(async |(), run, id| {
     ///     // It is too late or not; both are well.
-    ///     run.executor.abort(id, procession::OperatorRequest::new("ann", "a mistake")).await.ok();
+    ///     run.executor.abort(id, procession::operate::OperatorRequest::new("ann", "a mistake")).await.ok();
     ///     Ok(())
     /// });
     /// check.crash_at_every_commit()?;
@@ -315,7 +315,7 @@ impl<S: 'static> Check<S> {
     /// the procedure ended. What it begins itself it awaits directly.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
@@ -391,7 +391,7 @@ impl<S: 'static> Check<S> {
     /// first served. One seed gives one run.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// for seed in 1..=3 {
@@ -410,7 +410,7 @@ impl<S: 'static> Check<S> {
     /// hold. Default: the environment variable `PROCESSION_CASE`, if it is set.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);

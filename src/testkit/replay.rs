@@ -42,7 +42,7 @@ use crate::executor::Builder;
 /// #     run.settle().await;
 /// #     Ok(run.executor.export(handle.id()).await?.to_bytes()?)
 /// # })?.done()?;
-/// let export = procession::FamilyExport::from_bytes(&export)?;
+/// let export = procession::offline::FamilyExport::from_bytes(&export)?;
 /// let outcome = testkit::replay(&export, |builder| builder.register::<Greet>(()))?;
 /// assert_eq!(outcome.output::<String>()?.as_deref(), Some("hello, ann"));
 /// # Ok(()) }
@@ -100,7 +100,7 @@ impl World {
     ///
     /// # Errors
     ///
-    /// [`CodecError`](crate::CodecError) if it cannot be encoded.
+    /// [`CodecError`](crate::errors::CodecError) if it cannot be encoded.
     pub fn put<T: Serialize>(&self, space: &str, key: impl AsRef<[u8]>, value: &T) -> Result<(), Trouble> {
         let value = codec::encode_user(value)?;
         let entry = (Space::User(Key::from(space)), key.as_ref(), value.as_slice());

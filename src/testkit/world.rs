@@ -14,7 +14,7 @@ use procession_actors::testkit::TestClock;
 use procession_kernel::Timestamp;
 
 use crate::executor::{Builder, Executor};
-use crate::{Mailboxes, Snapshot};
+use crate::status::{Mailboxes, Snapshot};
 
 /// Anything that goes wrong in a scenario.
 pub type Trouble = Box<dyn std::error::Error>;
@@ -37,7 +37,7 @@ const TURNS_MAX: usize = 20_000_000;
 /// What survives a crash: disk and clock.
 ///
 /// Work that a stage does on other threads, as in
-/// [`CallContext::blocking`](crate::CallContext::blocking), is outside the simulation:
+/// [`CallContext::blocking`](crate::procedure::CallContext::blocking), is outside the simulation:
 /// [`Run::wait`] does not know that it is under way, and lets time pass. A
 /// [`Check`](super::Check) knows.
 #[derive(Clone, Default)]
@@ -247,7 +247,7 @@ impl Run {
     ///
     /// ```
     /// use procession::testkit::{Fault, FaultPlan, World};
-    /// use procession::Noop;
+    /// use procession::procedure::Noop;
     /// use std::{future::IntoFuture, pin::pin};
     ///
     /// # fn main() -> Result<(), procession::testkit::Trouble> {

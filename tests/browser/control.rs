@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use procession::errors::SubmitError;
 use procession::testkit::{Run, Trouble};
-use procession::{Handle, Procedure, SubmitError};
+use procession::{Handle, Procedure};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use procession::{
-    Builder, Child, Children, LockNeed, LockPath, Procedure, RetryPolicy, StageContext, StageError, Step,
-};
+use procession::limits::{LockNeed, LockPath};
+use procession::procedure::{Child, RetryPolicy};
+use procession::{Builder, Children, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 /// What undos of [`Act::Stuck`] trip over was repaired.

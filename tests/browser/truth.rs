@@ -3,9 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use procession::health::Verdict;
+use procession::operate::{Bulk, BulkReport};
+use procession::procedure::Timestamp;
 use procession::provider::Clock;
+use procession::status::ListFilter;
 use procession::testkit::{Run, Trouble};
-use procession::{Bulk, BulkReport, Executor, ListFilter, Procedure, ProcedureId, Timestamp, Verdict};
+use procession::{Executor, Procedure, ProcedureId};
 use serde_json::{Value, json};
 
 /// How many statuses are read at once.

@@ -90,7 +90,7 @@ fn a_schedule_is_asked_for_a_run_and_nothing_else_is() -> Outcome {
     );
     let job = site.submit(waits(), "a")?;
     let listed = site.run("ls kind:job")?.out;
-    assert_eq!(listed.matches("WaitingTimeout").count(), 2, "{listed}");
+    assert_eq!(listed.matches("waiting · event").count(), 2, "{listed}");
     let refused = site.run(&format!("run-now {job} --yes"))?;
     assert!(
         refused.code == Some(2) && refused.err.contains("no schedule"),

@@ -202,7 +202,7 @@ fn an_export_shows_values_only_if_asked_for() -> Outcome {
     for line in whole.out.lines() {
         let document: Value = serde_json::from_str(line)?;
         if document.get("type").is_some_and(|kind| kind == "family") {
-            let export: procession::FamilyExport = serde_json::from_value(document)?;
+            let export: procession::offline::FamilyExport = serde_json::from_value(document)?;
             assert!(export.whole && export.unreadable.is_empty());
             families += 1;
         }

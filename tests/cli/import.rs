@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use procession::OperatorRequest;
+use procession::operate::OperatorRequest;
 use procession_actors::testkit::TestClock;
 use serde_json::Value;
 
@@ -109,7 +109,10 @@ fn what_was_imported_is_paused_and_goes_on_when_it_is_resumed() -> Outcome {
             "{audit:?}"
         );
         let by = OperatorRequest::new("bob", "looked at it");
-        running.executor.resume(procession::PauseScope::One(id), by).await?;
+        running
+            .executor
+            .resume(procession::operate::PauseScope::One(id), by)
+            .await?;
         let outcome = running.executor.outcome(id).await?;
         assert_eq!(outcome.output::<String>()?.as_deref(), Some("done"));
         running.leave().await

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use procession::limits::{LockNeed, LockPath};
 use procession::messages::SendSignal;
-use procession::{
-    Child, Children, Executor, LockNeed, LockPath, Procedure, ProcedureId, RetryPolicy, StageContext, StageError,
-    Status, Step, Timestamp,
-};
+use procession::procedure::{Child, RetryPolicy, Timestamp};
+use procession::status::Status;
+use procession::{Children, Executor, Procedure, ProcedureId, StageContext, StageError, Step};
 use procession_actors::testkit::TestClock;
 use serde::{Deserialize, Serialize};
 

@@ -131,7 +131,7 @@ fn payloads_of_an_engine_that_runs_are_disclosed_for_a_reason() -> Outcome {
     let said = site.run("export 5.0 --payload --reason report")?;
     assert_eq!(said.code, Some(0), "{}", said.err);
     let last = said.out.lines().last().ok_or("nothing was said")?;
-    let export: procession::FamilyExport = serde_json::from_str(last)?;
+    let export: procession::offline::FamilyExport = serde_json::from_str(last)?;
     assert!(export.whole && export.family == 5 && export.unreadable.is_empty());
     drop(site);
     let site = Site::open(&place.journal, Time::Still, crate::site::look)?;

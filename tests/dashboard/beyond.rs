@@ -4,8 +4,9 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::operate::{OperatorRequest, PauseScope};
 use procession::testkit::{Trouble, World};
-use procession::{OperatorRequest, PauseScope, Procedure, StageContext, StageError, Step};
+use procession::{Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -4,8 +4,9 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use procession::dashboard::{Grant, Part, Redact};
+use procession::procedure::RetryPolicy;
 use procession::testkit::World;
-use procession::{Children, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::{Children, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

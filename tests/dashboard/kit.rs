@@ -8,11 +8,10 @@ use actix_web::http::header::HeaderMap;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use actix_web::{App, web};
 use procession::dashboard::{Dashboard, DashboardBuilder, Grant, NoAccess};
+use procession::limits::{LockNeed, LockPath};
+use procession::procedure::{Accepts, Child, RetryPolicy};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{
-    Accepts, Builder, Child, Children, LockNeed, LockPath, Procedure, ProcedureId, RetryPolicy, StageContext,
-    StageError, Step,
-};
+use procession::{Builder, Children, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

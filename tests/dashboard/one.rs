@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use procession::ProcedureId;
 use procession::dashboard::{Grant, Part, Redact};
 use procession::messages::SendSignal;
+use procession::operate::OperatorRequest;
 use procession::testkit::{Trouble, World};
-use procession::{OperatorRequest, ProcedureId};
 use serde_json::{Value, json};
 
 use crate::kit::{Job, Tested, everybody, ids, site, site_in, text};

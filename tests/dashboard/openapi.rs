@@ -183,7 +183,9 @@ fn every_path_that_is_served_is_in_it() -> Tested {
     for path in reads {
         assert!(known.contains(path), "GET {path} is not in the document");
     }
-    let verbs: BTreeSet<&str> = procession::VerbName::ALL.map(procession::VerbName::as_str).into();
+    let verbs: BTreeSet<&str> = procession::operate::VerbName::ALL
+        .map(procession::operate::VerbName::as_str)
+        .into();
     site(async |site| {
         for path in &writes {
             let all = if path.contains("{verb}") {

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use procession::OperatorRequest;
+use procession::operate::OperatorRequest;
 use procession::testkit::{Trouble, World};
 use serde_json::Value;
 

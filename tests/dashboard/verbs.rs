@@ -1,8 +1,11 @@
 //! Verbs beyond those that move one procedure: what is shown in full, results that operators
 //! give, signals, and the end of the engine. A dry run of each leaves everything as it was.
 
+use procession::limits::LockNeed;
+use procession::operate::OperatorRequest;
+use procession::procedure::Kind;
 use procession::testkit::{FaultPlan, World};
-use procession::{Kind, LockNeed, OperatorRequest, Procedure, StageContext, StageError, Step};
+use procession::{Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -278,12 +281,15 @@ fn the_engine_drains_when_its_plan_was_seen() -> Tested {
         let listed = site
             .run
             .executor
-            .list(procession::ListFilter::default(), None, 9)
+            .list(procession::status::ListFilter::default(), None, 9)
             .await?;
         assert_eq!(listed.items[0].kind, Kind::from("job"), "it goes on");
         site.run
             .executor
-            .pause(procession::PauseScope::All, OperatorRequest::new("ann", "look"))
+            .pause(
+                procession::operate::PauseScope::All,
+                OperatorRequest::new("ann", "look"),
+            )
             .await?;
         Ok(())
     })

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use procession::operate::{OperatorRequest, PauseScope};
 use procession::provider::SyncTimes;
 use procession::testkit::{Trouble, World};
-use procession::{OperatorRequest, PauseScope};
 use serde_json::json;
 
 use crate::act::post;

@@ -1,7 +1,8 @@
 //! E-121: limits hold, and of two procedures on one tablet the second waits, looks
 //! again, and ends cleanly.
 
-use procession::{AskError, ProcedureState};
+use procession::errors::AskError;
+use procession::status::ProcedureState;
 use procession_cli::demo::faults::Lot;
 use procession_cli::demo::master::LIMITS;
 use procession_cli::demo::procedures::{

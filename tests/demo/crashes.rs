@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use procession::ProcedureState;
+use procession::status::ProcedureState;
 use procession::testkit::{Fault, FaultPlan};
 use procession_cli::demo::faults::{Fault as Meant, Lot, Moment};
 use procession_cli::demo::input::Share;

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use procession::{Executor, LockNeed, Procedure, StageContext, StageError, Step};
+use procession::limits::LockNeed;
+use procession::{Executor, Procedure, StageContext, StageError, Step};
 use procession_cli::demo::input::Input;
 use procession_cli::demo::master::Master;
 use procession_cli::demo::meta::{self, TableRow};

@@ -7,9 +7,10 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use procession::Builder;
 use procession::provider::{Space, SystemClock};
+use procession::status::{ListFilter, Outcome as End, ProcedureState, Status, WaitReason};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, World as Disk};
-use procession::{Builder, ListFilter, Outcome as End, ProcedureState, Status, WaitReason};
 use procession_actors::journal::codec;
 use procession_cli::demo::master::Master;
 use procession_cli::demo::workload::{Action, Expected};

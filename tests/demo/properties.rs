@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 
+use procession::status::{Outcome as End, ProcedureState, Status};
 use procession::testkit::{Check, Checked, Run, Trouble};
-use procession::{Outcome as End, ProcedureState, Status};
 use procession_cli::demo::faults::Lot;
 use procession_cli::demo::master::Master;
 use procession_cli::demo::verify;

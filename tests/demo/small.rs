@@ -2,8 +2,9 @@
 //! few tablets, a whole workload from a seed, and worlds that the verification must refuse.
 
 use futures::future::join_all;
+use procession::Builder;
+use procession::status::{Outcome as End, ProcedureState};
 use procession::testkit::{Ended, Fault, FaultPlan};
-use procession::{Builder, Outcome as End, ProcedureState};
 use procession_cli::demo::faults::Lot;
 use procession_cli::demo::master::LIMITS;
 use procession_cli::demo::procedures::{LoadTablet, MergeTablet, SplitTablet, Target};

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use procession::{Executor, Outcome as Ended, ProcedureState};
+use procession::Executor;
+use procession::status::{Outcome as Ended, ProcedureState};
 use procession_cli::demo::faults::Lot;
 use procession_cli::demo::input::{Input, Share};
 use procession_cli::demo::master::Master;

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::try_join_all;
+use procession::errors::AskError;
+use procession::status::ProcedureState;
 use procession::testkit::{Fault, FaultPlan, MemoryDisk, MemoryStore};
-use procession::{AskError, Builder, Executor, ProcedureState};
+use procession::{Builder, Executor};
 
 use crate::Outcome;
 use crate::census::{Census, alone, in_system};

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{join, join_all};
+use procession::errors::{AskError, StartError, StoreError, SubmitError};
+use procession::status::DrainReport;
 use procession::testkit::{Fault, FaultPlan, MemoryDisk, MemoryStore};
-use procession::{AskError, DrainReport, Executor, ProcedureId, StartError, StoreError, SubmitError};
+use procession::{Executor, ProcedureId};
 
 use crate::Outcome;
 use crate::census::{Census, alone, in_system};

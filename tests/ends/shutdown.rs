@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use procession::errors::{AskError, SubmitError};
 use procession::provider::Clock;
-use procession::{AskError, Builder, Executor, SubmitError};
+use procession::{Builder, Executor};
 
 use crate::Outcome;
 use crate::census::{Census, alone, in_system};
@@ -54,7 +55,9 @@ fn a_running_engine_is_shut_down_and_everybody_is_answered() -> Outcome {
         let gate = Gate::shut();
         gate.open();
         let executor = builder(&path, &gate).start().await?;
-        let all = executor.list(procession::ListFilter::default(), None, 100).await?;
+        let all = executor
+            .list(procession::status::ListFilter::default(), None, 100)
+            .await?;
         assert_eq!(all.items.len(), 10, "all that was acknowledged is there");
         assert!(executor.shutdown().await.is_clean());
         before.is_all_there_is().await

@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use futures::future::{join_all, try_join_all};
+use procession::errors::{AskError, SubmitError};
+use procession::status::{DrainReport, Epoch};
 use procession::testkit::{FaultPlan, MemoryDisk, MemoryStore};
-use procession::{AskError, DrainReport, Epoch, Executor, ProcedureId, SubmitError};
+use procession::{Executor, ProcedureId};
 
 use crate::Outcome;
 use crate::census::{Census, alone, in_system};

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use procession::Executor;
+use procession::errors::{StartError, StoreError};
+use procession::procedure::Noop;
 use procession::provider::{Clock, JournalStore, SystemClock};
 use procession::testkit::{Fault, FaultPlan, MemoryDisk, MemoryStore};
-use procession::{Executor, Noop, StartError, StoreError};
 
 use crate::Outcome;
 use crate::census::{Census, alone, in_system};

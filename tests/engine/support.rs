@@ -17,8 +17,9 @@ pub(crate) use store::{InterceptedStore, StoreCalls};
 use std::future::IntoFuture;
 use std::sync::{Mutex, PoisonError};
 
+use procession::errors::ProcedureError;
 use procession::testkit::{Enumeration, FaultPlan, Run, Trouble, World, enumerate};
-use procession::{Builder, Handle, Procedure, ProcedureError};
+use procession::{Builder, Handle, Procedure};
 
 /// What a test gives.
 pub(crate) type Tested = Result<(), Trouble>;

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use procession::{Executor, ListFilter, OperatorRequest, ProcedureId, WaitReason};
+use procession::operate::OperatorRequest;
+use procession::status::{ListFilter, WaitReason};
+use procession::{Executor, ProcedureId};
 
 use crate::Outcome;
 use crate::place::Ground;

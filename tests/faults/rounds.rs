@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures::future::join;
-use procession::{AskError, Executor, Handle, ProcedureError, StartError, StoreError, SubmitError};
+use procession::errors::{AskError, ProcedureError, StartError, StoreError, SubmitError};
+use procession::{Executor, Handle};
 
 use crate::Outcome;
 use crate::census::{Census, alone, in_system};

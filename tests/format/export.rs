@@ -1,7 +1,8 @@
 //! An export of format 1: it can be read for ever, and holds what the store held.
 
+use procession::ProcedureId;
+use procession::offline::FamilyExport;
 use procession::testkit::FaultPlan;
-use procession::{FamilyExport, ProcedureId};
 
 use crate::store::stored;
 use crate::{Line, Tested, golden};

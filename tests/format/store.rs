@@ -4,12 +4,12 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use futures::executor::block_on;
+use procession::operate::OperatorRequest;
+use procession::procedure::{RetryPolicy, Timestamp};
 use procession::provider::{Batch, JournalStore, Space};
+use procession::status::{Key, ProcedureState, WaitReason};
 use procession::testkit::{FaultPlan, MemoryStore, Run, World};
-use procession::{
-    Builder, Children, Key, OperatorRequest, Procedure, ProcedureId, ProcedureState, RetryPolicy, StageContext,
-    StageError, Step, Timestamp, WaitReason,
-};
+use procession::{Builder, Children, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::{Line, Tested, golden};
@@ -82,7 +82,7 @@ impl Procedure for Frozen {
         }
     }
 
-    fn limit(&self) -> Option<procession::LimitKey> {
+    fn limit(&self) -> Option<procession::limits::LimitKey> {
         Some("gate".into())
     }
 

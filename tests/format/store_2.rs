@@ -4,11 +4,12 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::limits::LockNeed;
+use procession::operate::{AbortAnswer, BypassAs, BypassScope, OperatorRequest, PauseScope};
+use procession::procedure::{Kind, OnTimeout, Timestamp};
+use procession::status::{Mark, ProcedureState, WaitReason};
 use procession::testkit::{FaultPlan, Run, World};
-use procession::{
-    AbortAnswer, Builder, BypassAs, BypassScope, Handle, Kind, LockNeed, Mark, OnTimeout, OperatorRequest, PauseScope,
-    Procedure, ProcedureId, ProcedureState, StageContext, StageError, Step, Timestamp, WaitReason,
-};
+use procession::{Builder, Handle, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::store::{install, spaces};

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use futures::executor::block_on;
 use procession::provider::{Batch, JournalStore, Space};
+use procession::status::ProcedureState;
+use procession::store::SyncMode;
 use procession::testkit::TestClock;
-use procession::{Executor, ProcedureId, ProcedureState, SyncMode};
+use procession::{Executor, ProcedureId};
 use procession_actors::journal::EmbeddedStore;
 
 use crate::store::{set_up, spaces};
@@ -57,8 +59,8 @@ fn a_store_of_version_1_runs_on_and_is_of_version_4_afterwards() -> Tested {
         let outcome = executor.outcome(ProcedureId::root(2)).await?;
         assert_eq!(outcome.state, ProcedureState::Success);
         // What came with version 2 has its place.
-        let by = procession::OperatorRequest::new("ann", "a test");
-        executor.pause(procession::PauseScope::All, by).await?;
+        let by = procession::operate::OperatorRequest::new("ann", "a test");
+        executor.pause(procession::operate::PauseScope::All, by).await?;
         assert_eq!(executor.audit(None, 10).await?.len(), 1);
         executor.drain(Duration::from_secs(10)).await?;
         Ok::<_, Trouble>(())

@@ -61,7 +61,7 @@ fn write(place: &Path, owner: u8) -> Tested {
     Ok(())
 }
 
-fn read(store: &EmbeddedStore) -> Result<Content, procession::StoreError> {
+fn read(store: &EmbeddedStore) -> Result<Content, procession::errors::StoreError> {
     let spaces = Space::ENGINE.into_iter().chain([Space::User("rows".into())]);
     let of = |space: Space| {
         let scan = Scan {

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use procession::ProcedureId;
+use procession::errors::StartError;
 use procession::provider::Space;
+use procession::status::ProcedureState;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{ProcedureId, ProcedureState, StartError};
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
 use procession_kernel::{InFlight, JoinPolicy, NAMED_MAX, NUMBER_MAX, Record, Round, Row, Seq, Timestamp, Wake};

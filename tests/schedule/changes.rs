@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use procession::errors::{AskError, SubmitError};
+use procession::operate::PauseScope;
+use procession::procedure::Noop;
 use procession::schedule::{Jobs, Overlap, Schedule, ScheduleError};
+use procession::status::ProcedureState;
 use procession::testkit::{FaultPlan, World};
-use procession::{AskError, Noop, PauseScope, ProcedureState, SubmitError};
 
 use crate::work::{MINUTE, NAME, Tested, by, each_minute, runs, seconds, taking, ticks};
 
@@ -14,7 +17,7 @@ fn the_next_tick_is_shown_where_people_ask_why_it_does_not_move() -> Tested {
         .run(FaultPlan::none(), taking(Duration::ZERO), async |run| {
             let id = run.executor.schedule(each_minute()?).await?.id();
             run.pass(Duration::from_secs(70)).await;
-            let next = "stage Tick runs when request arrives, at the latest at 1970-01-01T00:02:00Z";
+            let next = "stage Tick runs once request arrives, at the latest at 1970-01-01T00:02:00Z";
             assert_eq!(run.executor.status(id).await?.next, next);
             assert_eq!(run.executor.explain(id).await?.next, next);
             let value = run.executor.value::<Schedule>(id).await?.ok_or("it lives")?;
@@ -116,7 +119,7 @@ fn a_schedule_that_was_aborted_is_made_anew() -> Tested {
             let first = executor.schedule(each_minute()?).await?.id();
             run.pass(Duration::from_secs(70)).await;
             executor
-                .abort(first, procession::OperatorRequest::new("ann", "a test"))
+                .abort(first, procession::operate::OperatorRequest::new("ann", "a test"))
                 .await?;
             run.pass(Duration::from_secs(120)).await;
             assert_eq!(executor.status(first).await?.state, ProcedureState::Failed);
@@ -174,7 +177,7 @@ fn a_job_that_fails_loses_no_tick_and_ends_no_schedule() -> Tested {
     });
     // The kind of the second job is not registered.
     let jobs = jobs.job("stranger", |_| {
-        Ok(procession::Sequence::new(["nothing"]).with_kind("a stranger"))
+        Ok(procession::sequence::Sequence::new(["nothing"]).with_kind("a stranger"))
     });
     let set_up = |builder: procession::Builder| builder.register::<Noop>(()).register::<Schedule>(jobs);
     World::new()

@@ -18,7 +18,7 @@ async fn drive(run: &Run, schedule: &Schedule) -> Result<(), Trouble> {
 }
 
 fn two_minutes() -> Result<Schedule, Trouble> {
-    let two = procession::Timestamp(0).after(2 * MINUTE);
+    let two = procession::procedure::Timestamp(0).after(2 * MINUTE);
     Ok(each_minute()?.until(two).catch_up(CatchUp::All(10)))
 }
 
@@ -82,7 +82,7 @@ fn a_change_is_durable_whatever_crashes() -> Tested {
         |(), builder| taking(Duration::ZERO)(builder),
         async |(), run| {
             let executor = &run.executor;
-            let until = procession::Timestamp(0).after(4 * MINUTE);
+            let until = procession::procedure::Timestamp(0).after(4 * MINUTE);
             let hourly = Schedule::every(crate::work::NAME, 60 * MINUTE)?;
             let id = executor.submit(hourly).key("schedule work").await?.id();
             if executor

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use procession::operate::OperatorRequest;
 use procession::schedule::{Jobs, Schedule};
 use procession::testkit::{Run, Trouble};
-use procession::{Builder, Executor, OperatorRequest, Procedure, StageContext, StageError, Step};
+use procession::{Builder, Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 pub(crate) type Tested = Result<(), Trouble>;

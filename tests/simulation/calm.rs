@@ -1,10 +1,12 @@
 //! The calm after the storm: no faults, a helpful operator, and everything must
 //! come to its end and leave nothing.
 
+use procession::ProcedureId;
+use procession::health::{Rule, WakeSource};
+use procession::operate::{BypassAs, BypassScope, OperatorRequest, PauseScope};
+use procession::procedure::JoinPolicy;
+use procession::status::WaitReason;
 use procession::testkit::{Run, Trouble};
-use procession::{
-    BypassAs, BypassScope, JoinPolicy, OperatorRequest, PauseScope, ProcedureId, Rule, WaitReason, WakeSource,
-};
 use procession_actors::journal::Space;
 use procession_kernel::{Deadlock, Kernel, Row};
 
@@ -146,7 +148,7 @@ impl Story {
             return Err(format!("all have ended, and the engine shows {snapshot:?}").into());
         }
         let locks = run.executor.locks().await?;
-        let busy = |limit: &procession::LimitUse| limit.used > 0 || limit.waiting > 0;
+        let busy = |limit: &procession::limits::LimitUse| limit.used > 0 || limit.waiting > 0;
         let limits = run.executor.limits().await?;
         if !locks.is_empty() || limits.iter().any(busy) {
             return Err(format!("all have ended, and these are left: {locks:?} {limits:?}").into());

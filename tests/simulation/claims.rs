@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use procession::ProcedureId;
+use procession::limits::{LimitUse, LockView};
 use procession::testkit::{Run, Trouble};
-use procession::{LimitUse, LockView, ProcedureId};
 use procession_kernel::{Kernel, LimitKey, LockMode, LockPath, Row, WaitReason};
 
 use super::story::Story;

@@ -5,9 +5,13 @@ use std::fmt::Debug;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
+use procession::errors::{AskError, SubmitError};
+use procession::health::Verdict;
 use procession::messages::{Submit, SubmitBatch};
+use procession::operate::{Operated, OperatorRequest};
+use procession::status::Outcome;
 use procession::testkit::Run;
-use procession::{AskError, Handle, Operated, OperatorRequest, Outcome, Procedure, ProcedureId, SubmitError, Verdict};
+use procession::{Handle, Procedure, ProcedureId};
 
 use super::draw::Draw;
 use super::support::{Active, Circling, Final, Holding, Jittery, Limited, Once, Patient, Plan, Planned, Tidy};

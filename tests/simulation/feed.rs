@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use actix::prelude::*;
-use procession::{ChangeFeed, Seq};
+use procession::status::{ChangeFeed, Seq};
 
 /// What one subscriber has seen.
 #[derive(Clone, Default)]

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use actix::prelude::*;
+use procession::ProcedureId;
+use procession::errors::AskError;
 use procession::messages::SendSignal;
+use procession::status::ListFilter;
 use procession::testkit::{Run, Trouble};
-use procession::{AskError, ListFilter, ProcedureId};
 
 use super::client::{CIRCLING, Requests, Told, conflict, ended, submit, submit_batch, told, verdicts};
 use super::feed::{Subscriber, Watched};

@@ -4,11 +4,12 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use procession::errors::AskError;
+use procession::operate::{BypassAs, BypassScope, Operated, OperatorRequest, PauseScope};
+use procession::procedure::Kind;
+use procession::status::{Seq, WaitReason};
 use procession::testkit::Run;
-use procession::{
-    AskError, BypassAs, BypassScope, Executor, Kind, Operated, OperatorRequest, PauseScope, ProcedureId, Seq,
-    WaitReason,
-};
+use procession::{Executor, ProcedureId};
 
 use super::client::{Requests, operated};
 use super::settings::LIMITS;

@@ -4,8 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use procession::ProcedureId;
+use procession::status::{Ending, HistoryEntry, ProcedureState};
 use procession::testkit::{Run, Trouble};
-use procession::{Ending, HistoryEntry, ProcedureId, ProcedureState};
 use procession_actors::journal::{Space, codec, keys};
 use procession_actors::testkit::format;
 use procession_kernel::Row;

@@ -5,8 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use procession::ProcedureId;
+use procession::health::Rule;
 use procession::testkit::{Run, Trouble};
-use procession::{ProcedureId, Rule};
 use procession_actors::journal::store::{JournalStore, Scan};
 use procession_actors::journal::{Space, keys};
 use procession_actors::testkit::{Reveal, format, reload};

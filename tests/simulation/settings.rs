@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use procession::{Builder, Thresholds};
+use procession::Builder;
+use procession::health::Thresholds;
 
 use super::draw::Draw;
 use super::support::{Active, Circling, Final, Holding, Jittery, Lab, Limited, Once, Patient, Planned, Tidy};
@@ -10,7 +11,7 @@ use super::support::{Active, Circling, Final, Holding, Jittery, Lab, Limited, On
 /// A limit that procedures of all kinds name.
 pub(crate) const ROOM: &str = "room";
 /// Every limit that the builder may set; the last is that of everything.
-pub(crate) const LIMITS: [&str; 4] = ["limited", "once", ROOM, procession::GLOBAL_LIMIT];
+pub(crate) const LIMITS: [&str; 4] = ["limited", "once", ROOM, procession::limits::GLOBAL_LIMIT];
 /// Longer than any history.
 const LONG: Duration = Duration::from_secs(3_600 * 24 * 365 * 20);
 

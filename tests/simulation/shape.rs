@@ -1,7 +1,8 @@
 //! Random trees of procedures. Each procedure has a name of its own, and a
 //! child is named after its parent, so that the log tells them apart.
 
-use procession::{ChildPermits, JoinPolicy, LockNeed};
+use procession::limits::LockNeed;
+use procession::procedure::{ChildPermits, JoinPolicy};
 
 use super::draw::Draw;
 use super::settings::ROOM;

@@ -3,9 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use procession::ProcedureId;
+use procession::errors::StartError;
+use procession::operate::OperatorRequest;
 use procession::provider::Space;
+use procession::status::{Cause, Outcome, ProcedureState, WaitReason};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
-use procession::{Cause, OperatorRequest, Outcome, ProcedureId, ProcedureState, StartError, WaitReason};
 use procession_actors::testkit::labels::index_agrees;
 
 use super::client::{Known, Told};

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use procession::Token;
+use procession::procedure::Token;
 use procession::testkit::{Effects, Trouble};
 use tempfile::TempDir;
 

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use procession::procedure::{Noop, Timestamp};
 use procession::provider::Clock;
 use procession::testkit::{FaultPlan, MemoryDisk, MemoryStore, TestClock, World};
-use procession::{Builder, Executor, Noop, Timestamp};
+use procession::{Builder, Executor};
 
 use crate::Tested;
 

@@ -3,8 +3,9 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 
+use procession::limits::{LockNeed, LockPath};
 use procession::testkit::Check;
-use procession::{LockNeed, LockPath, Procedure, StageContext, StageError, Step};
+use procession::{Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::outside::{Outside, remove};

@@ -1,7 +1,8 @@
 //! A family that was exported elsewhere goes on in a world of its own.
 
+use procession::offline::FamilyExport;
+use procession::status::ProcedureState;
 use procession::testkit::{self, Check, Fault as Kill, FaultPlan, Run, World};
-use procession::{FamilyExport, ProcedureState};
 
 use crate::Tested;
 use crate::outside::Outside;
@@ -24,7 +25,7 @@ fn exported(fault: Fault, commit: u64) -> Result<FamilyExport, Box<dyn std::erro
     let export = world.run(
         FaultPlan::none(),
         // Its kind is unknown here, so that it stands still.
-        |builder| builder.register::<procession::Noop>(()),
+        |builder| builder.register::<procession::procedure::Noop>(()),
         async |run: &Run| Ok(run.executor.export(procession::ProcedureId::root(1)).await?),
     );
     let bytes = export?.done()?.to_bytes()?;
@@ -59,7 +60,7 @@ fn a_family_that_has_ended_stands_where_it_stood() -> Tested {
 #[test]
 fn one_whose_kind_is_not_known_is_named() -> Tested {
     let export = exported(Fault::None, 3)?;
-    let refused = testkit::replay(&export, |builder| builder.register::<procession::Noop>(()));
+    let refused = testkit::replay(&export, |builder| builder.register::<procession::procedure::Noop>(()));
     let text = refused.err().map(|error| error.to_string()).unwrap_or_default();
     assert!(text.contains("no procedure of kind \"provision\""), "{text}");
     Ok(())
@@ -97,11 +98,11 @@ fn user_data_are_put_into_a_world() -> Tested {
     world.put("volumes", "v9", &"there")?;
     let read = world.run(
         FaultPlan::none(),
-        |builder| builder.register::<procession::Noop>(()),
+        |builder| builder.register::<procession::procedure::Noop>(()),
         async |run: &Run| {
             let read = run.executor.get::<String>("volumes", "v9").await?;
             // One that is born here gets another number than the one that came.
-            let born = run.executor.submit(procession::Noop).await?;
+            let born = run.executor.submit(procession::procedure::Noop).await?;
             assert!(born.id().family > 1, "{}", born.id());
             Ok(read)
         },

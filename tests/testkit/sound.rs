@@ -144,7 +144,7 @@ fn a_family_with_a_child_whose_result_is_kept() -> Tested {
     let check = sound(Sort::Keeps).afterwards(async |outside, run, outcome| {
         // The child's volume is there if it came to its end, and not otherwise.
         let child = run.executor.tree(outcome.id).await?.into_iter().nth(1);
-        let there = child.is_some_and(|child| child.state == procession::ProcedureState::Success);
+        let there = child.is_some_and(|child| child.state == procession::status::ProcedureState::Success);
         let file = outside.path().join("v1-1").exists();
         if file == there {
             Ok(())
@@ -167,7 +167,7 @@ fn one_that_sleeps_for_a_day_and_waits_for_a_signal() -> Tested {
     let check = sound(Sort::Patient).client(async |_, run, id| {
         match run.executor.signal(id, "go", &()).key("once").await {
             // It may have ended before a crash.
-            Ok(_) | Err(procession::AskError::Finished { .. }) => Ok(()),
+            Ok(_) | Err(procession::errors::AskError::Finished { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     });

@@ -91,6 +91,17 @@ pub(crate) const SUPERVISOR: &[&[&str]] = &[
 pub(crate) const FACADE: &[&[&str]] = &[
     &["handle", "executor", "bulk", "history", "provider"],
     &["noop", "schedule", "sequence", "definition"],
+    &[
+        "errors",
+        "health",
+        "limits",
+        "offline",
+        "operate",
+        "procedure",
+        "status",
+        "store",
+        "submit",
+    ],
     &["views"],
     &["filter"],
     &["dashboard", "testkit"],

@@ -158,9 +158,11 @@ fn a_begin_is_recorded_with_the_grant_and_only_if_the_limit_is_a_rate() {
         let records = windows(&shell, NOW, Event::Submitted(RequestId(1), both));
         let counts: Vec<u32> = records
             .iter()
-            .filter_map(|record| match record {
-                Record::RateWindow(key, window) if key.as_str() == "cards" => Some(window.begun()),
-                _ => None,
+            .filter_map(|record| {
+                let Record::RateWindow(key, window) = record else {
+                    return None;
+                };
+                (key.as_str() == "cards").then(|| window.begun())
             })
             .collect();
         assert_eq!(counts, begun.into_iter().collect::<Vec<_>>(), "{limit}");

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use procession::{Children, Executor, Procedure, ProcedureError, StageContext, StageError, Step};
+use procession::errors::ProcedureError;
+use procession::{Children, Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::Failed;

@@ -1,6 +1,6 @@
 //! What an act would do, or has done, in words.
 
-use procession::VerbName;
+use procession::operate::VerbName;
 use serde::Deserialize;
 
 use super::super::print;

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
+use procession::Executor;
 use procession::provider::{Clock, SystemClock};
-use procession::{Executor, Snapshot};
+use procession::status::Snapshot;
 
 use super::BenchError;
 use super::taken::now;

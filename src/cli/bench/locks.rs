@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use procession::{Executor, LockNeed, Procedure, StageContext, StageError, Step};
+use procession::limits::LockNeed;
+use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::BenchError;
@@ -47,7 +48,7 @@ impl Procedure for Locked {
     fn locks(&self, (): &()) -> Vec<LockNeed> {
         let paths = self.locks.iter().map(|lock| format!("bench/{}/{lock}", lock % 16));
         paths
-            .map(procession::LockPath::parse)
+            .map(procession::limits::LockPath::parse)
             .map(LockNeed::exclusive)
             .collect()
     }

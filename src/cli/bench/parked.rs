@@ -13,8 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
+use procession::operate::OperatorRequest;
+use procession::procedure::Timestamp;
 use procession::provider::Clock;
-use procession::{Executor, ListFilter, OperatorRequest, Procedure, StageContext, StageError, Step, Timestamp};
+use procession::status::ListFilter;
+use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use clock::ForwardClock;

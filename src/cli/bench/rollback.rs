@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use futures::TryStreamExt;
-use procession::{Executor, Procedure, ProcedureError, StageContext, StageError, Step};
+use procession::errors::ProcedureError;
+use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::common::{Common, at_once, payload, queue};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use procession::{RawLoad, RawRate, raw_store_rate};
+use procession::store::{RawLoad, RawRate, raw_store_rate};
 
 use super::BenchError;
 use super::common::remove;

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use hdrhistogram::Histogram;
-use procession::{Executor, LABELS_MAX, Procedure, StageContext, StageError, Step};
+use procession::submit::LABELS_MAX;
+use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::common::{Common, at_once, payload, queue};

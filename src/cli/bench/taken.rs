@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use procession::{Executor, Snapshot};
+use procession::Executor;
+use procession::status::Snapshot;
 
 use super::BenchError;
 use super::machine;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use procession::{AskError, ReadError, StartError, SubmitError};
+use procession::errors::{AskError, ReadError, StartError, SubmitError};
 
 /// Why the demo did not end well.
 #[derive(Debug, thiserror::Error)]

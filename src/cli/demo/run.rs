@@ -19,7 +19,10 @@ use super::report::Report;
 use super::site::{Door, Figures, Site};
 use super::verify;
 use super::workload::{self, Plan, Sizes};
-use procession::{AskError, Executor, ListFilter, OperatorRequest, PauseScope, Snapshot, WaitReason};
+use procession::Executor;
+use procession::errors::AskError;
+use procession::operate::{OperatorRequest, PauseScope};
+use procession::status::{ListFilter, Snapshot, WaitReason};
 
 /// How long results are kept: a restart asks for those of all earlier operations,
 /// and may come after a long pause.
@@ -190,7 +193,7 @@ async fn to_the_end(
         rolled_back += page
             .items
             .iter()
-            .filter(|status| status.state == procession::ProcedureState::RolledBack)
+            .filter(|status| status.state == procession::status::ProcedureState::RolledBack)
             .count();
         cursor = page.next;
         if cursor.is_none() {

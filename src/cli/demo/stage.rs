@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::master::Master;
 use super::meta::{self, TableRow, TableState, TabletRow};
-use procession::{CallContext, Children, LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::limits::LockNeed;
+use procession::procedure::{CallContext, RetryPolicy};
+use procession::{Children, Procedure, StageContext, StageError, Step};
 
 /// Which tablet is meant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,12 +46,12 @@ impl Target {
 
 /// Names the lock of a table with all that is in it.
 pub(crate) fn table_lock(table: &str) -> LockNeed {
-    LockNeed::exclusive(procession::LockPath::of(["table", table]))
+    LockNeed::exclusive(procession::limits::LockPath::of(["table", table]))
 }
 
 /// Names the lock of a tablet; it shares the table with those of the others.
 pub(crate) fn tablet_lock(table: &str, id: &str) -> LockNeed {
-    LockNeed::exclusive(procession::LockPath::of(["table", table, id]))
+    LockNeed::exclusive(procession::limits::LockPath::of(["table", table, id]))
 }
 
 /// How stages of the demo are tried: a few times in quick succession, since only

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use procession::FamilyExport;
+use procession::offline::FamilyExport;
 use serde::Deserialize;
 
 use super::super::exit::Failure;

@@ -1,6 +1,6 @@
 //! What an import would put into a journal, or has put, for people and for programs.
 
-use procession::Imported;
+use procession::offline::Imported;
 use serde::Serialize;
 
 use super::super::print;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use procession::Kind;
-use procession::Verified;
+use procession::offline::Verified;
+use procession::procedure::Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

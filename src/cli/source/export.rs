@@ -1,8 +1,8 @@
 //! Families as JSON lines, of either source: rows, history, signals, and of values their size.
 
-use procession::FamilyExport;
-use procession::FamilyScope;
 use procession::ProcedureId;
+use procession::offline::FamilyExport;
+use procession::status::FamilyScope;
 use serde::Serialize;
 use serde_json::{Value, json};
 

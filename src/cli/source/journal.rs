@@ -1,9 +1,9 @@
 //! A closed journal, whose rows are told as a running engine would tell them.
 
 use procession::ProcedureId;
+use procession::offline::{Offline, OfflineState};
 use procession::provider::{Clock, SystemClock};
-use procession::{FamilyScope, Status};
-use procession::{Offline, OfflineState};
+use procession::status::{FamilyScope, Status};
 use serde::Serialize;
 use serde_json::{Value, json};
 

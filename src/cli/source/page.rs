@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use procession::OfflineState;
 use procession::ProcedureId;
+use procession::health::Rule;
+use procession::offline::OfflineState;
 use procession::provider::{Clock, SystemClock};
-use procession::{Page, Rule, Status};
+use procession::status::{Page, Status};
 use serde_json::Value;
 
 use super::super::document::Document;

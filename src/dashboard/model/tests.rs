@@ -7,8 +7,11 @@ use procession_actors::view::Status;
 use procession_kernel::{Epoch, ProcedureState, Seq, Timestamp, WaitReason};
 
 use super::{Filling, Missed, Model, Moment, Ring, Tally, Update};
+use crate::Executor;
 use crate::filter::{Filter, FilterContext};
-use crate::{Executor, ListFilter, Noop, OperatorRequest, PauseScope};
+use crate::operate::{OperatorRequest, PauseScope};
+use crate::procedure::Noop;
+use crate::status::ListFilter;
 
 fn moment(seq: u64) -> Moment {
     Moment {

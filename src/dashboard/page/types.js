@@ -96,7 +96,7 @@
  * @property {string} next
  * @property {{place: number, of: number}|null} place
  * @property {{path: string, mode: string, holders: string[]}|null} lock
- * @property {{key: string, limit: number|null, used: number, rate?: Rate}|null} permit
+ * @property {{key: string, limit: number|null, used: number, rate?: LimitRate}|null} permit
  * @property {{done: number, total: number}|null} children
  * @property {Link[]} links
  * @property {{id: string, until: string, since: string}[]} ends
@@ -107,8 +107,8 @@
  * @typedef {{submitted: number, retries: number, panics: number, stages: {stage: string, runs: number, mean_ms: number, longest_ms: number}[]}} SinceStart
  *
  * @typedef {{path: string, holders: {id: string, mode: string, since: string|null}[], waiting: string[], waiters: {id: string, mode: string, since: string|null}[]}} LockUse
- * @typedef {{begins: number, per_ms: number, begun: number, free_at: string|null}} Rate
- * @typedef {{key: string, limit: number|null, used: number, rate?: Rate, waiting: number, had_to_wait: number}} Limit
+ * @typedef {{begins: number, per_ms: number, begun: number, free_at: string|null}} LimitRate
+ * @typedef {{key: string, limit: number|null, used: number, rate?: LimitRate, waiting: number, had_to_wait: number}} Limit
  * @typedef {{window_ms: number, started: number, ended: number, failed: number}} Rate
  * @typedef {{kind: string, registered: boolean, states: Record<string, number>, versions?: Record<string, number>, paused?: boolean, since_start?: SinceStart|null, last_minute?: Rate}} KindUse
  *

@@ -1,7 +1,5 @@
 //! Rules of `timetable`: days on which clocks change, and a comparison with jiff, minute by minute.
 
-#![expect(clippy::expect_used, reason = "a test names what it expects")]
-
 use std::collections::BTreeSet;
 
 use jiff::ToSpan;
@@ -193,7 +191,7 @@ fn looked_at(minutes: Field, hours: Field, zone: &TimeZone, from: Timestamp, upt
                 }
                 found.insert(instant_of(&zoned).expect("after 1970"));
             }
-            civil = civil + 1.minute();
+            civil += 1.minute();
         }
     }
     found.retain(|at| *at > from && *at <= upto);

@@ -35,7 +35,7 @@ impl<S: 'static> Check<S> {
     /// Runs it once, undisturbed, and returns its outcome, whichever that is.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Finding> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
@@ -53,7 +53,7 @@ impl<S: 'static> Check<S> {
     /// Undisturbed it succeeds, and nothing is held when it has.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Finding> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
@@ -80,7 +80,7 @@ impl<S: 'static> Check<S> {
     /// ends as without a crash. It is what shows that a stage may be cut off anywhere.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Finding> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
@@ -103,7 +103,7 @@ impl<S: 'static> Check<S> {
     /// as the square of the commits.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Finding> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
@@ -136,7 +136,7 @@ impl<S: 'static> Check<S> {
     /// commit once. It is what shows that stages bear repetition.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Finding> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
@@ -160,7 +160,7 @@ impl<S: 'static> Check<S> {
     /// A stage beyond its point of no return fails twice, and then goes on.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Finding> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
@@ -186,7 +186,7 @@ impl<S: 'static> Check<S> {
     /// that it does, and is tried again: it must bear that it was done before.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Finding> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
@@ -217,7 +217,7 @@ impl<S: 'static> Check<S> {
     /// crashes before each commit once.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Finding> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
@@ -239,7 +239,7 @@ impl<S: 'static> Check<S> {
     /// The engine crashes at every commit of a run that rolls back, before it and after it.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Finding> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
@@ -265,7 +265,7 @@ impl<S: 'static> Check<S> {
     /// Locks, permits and actors are looked at by every property, when all has ended.
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Finding> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
@@ -289,7 +289,7 @@ impl<S: 'static> Check<S> {
     /// All properties but [`crash_again_in_recovery`](Self::crash_again_in_recovery).
     ///
     /// ```
-    /// # use procession::Noop;
+    /// # use procession::procedure::Noop;
     /// # use procession::testkit::{Check, Finding};
     /// # fn main() -> Result<(), Finding> {
     /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);

@@ -1,10 +1,12 @@
 //! What a kind says of signals is asked before they are kept, whoever sends them.
 
+use procession::errors::AskError;
 use procession::messages::SendSignal;
+use procession::operate::OperatorRequest;
+use procession::procedure::Accepts;
+use procession::status::{Ending, ProcedureState};
 use procession::testkit::{FaultPlan, Run, World};
-use procession::{
-    Accepts, AskError, Ending, OperatorRequest, Procedure, ProcedureId, ProcedureState, StageContext, StageError, Step,
-};
+use procession::{Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::lifecycle::kit::submit;

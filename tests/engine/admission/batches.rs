@@ -1,6 +1,6 @@
 //! Batches by message, and their keys.
 
-use procession::SubmitError;
+use procession::errors::SubmitError;
 use procession::messages::{Submit, SubmitBatch};
 use procession::testkit::Run;
 
@@ -11,7 +11,7 @@ async fn send(run: &Run, submits: Vec<Submit>) -> Result<usize, SubmitError> {
     sent.map_err(|_| SubmitError::Stopped)?.map(|ids| ids.len())
 }
 
-fn keyed(name: &str, key: &str) -> Result<Submit, procession::CodecError> {
+fn keyed(name: &str, key: &str) -> Result<Submit, procession::errors::CodecError> {
     Ok(Submit::new(&Planned(chain(name, 1)))?.key(key))
 }
 

@@ -2,11 +2,12 @@
 
 use std::future::IntoFuture;
 
+use procession::errors::SubmitError;
+use procession::procedure::Child;
+use procession::status::{ListFilter, ProcedureState, WaitReason};
+use procession::submit::Submission;
 use procession::testkit::{Run, Trouble};
-use procession::{
-    Child, Children, ListFilter, ProcedureId, ProcedureState, StageContext, StageError, Step, Submission, SubmitError,
-    WaitReason,
-};
+use procession::{Children, ProcedureId, StageContext, StageError, Step};
 use procession::{Handle, Procedure};
 use serde::{Deserialize, Serialize};
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use procession::procedure::Timestamp;
+use procession::status::{ProcedureState, WaitReason};
 use procession::testkit::{Run, TestClock, Trouble, World};
-use procession::{ProcedureState, Timestamp, WaitReason};
 
 use crate::lifecycle::kit::{at_rest, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, UndoAct, live_in, plan};

@@ -1,10 +1,10 @@
 //! A permit comes back exactly once, however its holder ends.
 
+use procession::errors::AskError;
+use procession::operate::{AbortAnswer, BypassAs, BypassScope, OperatorRequest};
+use procession::status::{ProcedureState, WaitReason};
 use procession::testkit::{Run, Trouble, World, enumerate};
-use procession::{
-    AbortAnswer, AskError, BypassAs, BypassScope, Handle, OperatorRequest, Procedure, ProcedureId, ProcedureState,
-    WaitReason,
-};
+use procession::{Handle, Procedure, ProcedureId};
 
 use super::limits::{begun, held, is_first_life, limited, live_in, submit, usage};
 use crate::support::{Act, Final, Lab, Plan, Planned, Tested, chain, failing, plan};

@@ -2,11 +2,11 @@
 
 use std::future::IntoFuture;
 
+use procession::errors::{ProcedureError, SubmitError};
 use procession::messages::{Submit, SubmitBatch};
+use procession::status::ListFilter;
 use procession::testkit::{Run, Trouble, World, enumerate};
-use procession::{
-    Handle, ListFilter, Procedure, ProcedureError, ProcedureId, StageContext, StageError, Step, SubmitError,
-};
+use procession::{Handle, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, failing, kinds, live, live_in, plan};

@@ -3,13 +3,14 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::errors::SubmitError;
 use procession::messages::Submit;
+use procession::procedure::{Child, Noop, Timestamp};
 use procession::provider::Space;
+use procession::status::{KeyedProcedure, ListFilter};
+use procession::submit::{Label, LabelError};
 use procession::testkit::{Run, Trouble, enumerate};
-use procession::{
-    Builder, Child, Children, Handle, KeyedProcedure, Label, LabelError, ListFilter, Noop, Procedure, ProcedureId,
-    StageContext, StageError, Step, SubmitError, Timestamp,
-};
+use procession::{Builder, Children, Handle, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::support::{Act, Lab, Planned, Tested, chain, kinds, live, plan};

@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use futures::future::join_all;
-use procession::OperatorRequest;
+use procession::operate::OperatorRequest;
 use procession::testkit::{Fault, FaultPlan, Run, World};
 
 use super::limits::{submit, usage};

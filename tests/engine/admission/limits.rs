@@ -2,8 +2,11 @@
 
 use std::future::IntoFuture;
 
+use procession::limits::LimitUse;
+use procession::operate::OperatorRequest;
+use procession::status::{Epoch, ProcedureState, WaitReason};
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
-use procession::{Builder, Epoch, Handle, LimitUse, OperatorRequest, Procedure, ProcedureState, WaitReason};
+use procession::{Builder, Handle, Procedure};
 
 use crate::support::{Act, Lab, Limited, Patient, Plan, Planned, Tested, chain, kinds, plan, spawn};
 

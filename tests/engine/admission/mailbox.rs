@@ -3,12 +3,14 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::errors::{AskError, NotNow};
+use procession::health::Rule;
 use procession::messages::SendSignal;
+use procession::operate::{OperatorRequest, PauseScope};
+use procession::procedure::{HistoryDetail, RetryPolicy};
+use procession::status::ProcedureState;
 use procession::testkit::{Check, FaultPlan, Run, Trouble, World, enumerate};
-use procession::{
-    AskError, Builder, Executor, HistoryDetail, NotNow, OperatorRequest, PauseScope, Procedure, ProcedureId,
-    ProcedureState, RetryPolicy, Rule, StageContext, StageError, Step,
-};
+use procession::{Builder, Executor, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::rollback::helper::{commits, rolled_back, submit};

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use procession::health::Particulars;
+use procession::limits::{LockMode, LockWaiter};
+use procession::operate::OperatorRequest;
+use procession::status::WaitReason;
 use procession::testkit::World;
-use procession::{LockMode, LockWaiter, OperatorRequest, Particulars, WaitReason};
 
 use super::limits::{held, live_in, submit, usage};
 use crate::support::{Lab, Limited, Planned, Tested};

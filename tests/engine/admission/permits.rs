@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use procession::procedure::ChildPermits;
+use procession::status::{Epoch, WaitReason};
 use procession::testkit::{Enumeration, Run, Trouble};
-use procession::{Builder, ChildPermits, Epoch, Procedure, WaitReason};
+use procession::{Builder, Procedure};
 
 use super::limits::{begun, held, is_first_life, limited, submit, usage};
 use crate::lifecycle::kit::enumerate_in;

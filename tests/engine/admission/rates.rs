@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use procession::errors::StartError;
+use procession::limits::{Limit, LimitKey, RateUse};
+use procession::operate::OperatorRequest;
+use procession::procedure::Timestamp;
 use procession::provider::Clock;
+use procession::status::{ProcedureState, WaitReason};
 use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
-use procession::{
-    Builder, Executor, Limit, LimitKey, OperatorRequest, ProcedureState, RateUse, StartError, Timestamp, WaitReason,
-};
+use procession::{Builder, Executor};
 
 use super::limits::{submit, usage};
 use crate::lifecycle::kit::{crash, enumerate_in};

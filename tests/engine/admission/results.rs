@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use procession::errors::{AskError, ProcedureError};
+use procession::procedure::Timestamp;
 use procession::testkit::{FaultPlan, Run, World, enumerate};
-use procession::{AskError, Builder, ProcedureError, ProcedureId, Timestamp};
+use procession::{Builder, ProcedureId};
 
 use super::limits::submit;
 use crate::support::{Act, Lab, Planned, Tested, chain, kinds, live_in, plan};

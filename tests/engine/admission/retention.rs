@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::future::try_join_all;
+use procession::errors::AskError;
 use procession::messages::{Submit, SubmitBatch};
+use procession::procedure::Timestamp;
 use procession::provider::Space;
+use procession::status::ListFilter;
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World, enumerate};
-use procession::{AskError, Builder, ListFilter, ProcedureId, Timestamp};
+use procession::{Builder, ProcedureId};
 
 use super::limits::submit;
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, kinds, live_in, plan, spawn};

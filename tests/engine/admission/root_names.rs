@@ -2,7 +2,7 @@
 
 use std::future::IntoFuture;
 
-use procession::SubmitError;
+use procession::errors::SubmitError;
 use procession::messages::Submit;
 use procession::testkit::Run;
 

@@ -1,8 +1,10 @@
 //! A sender's key stands for one signal, and what was consumed takes no room from what waits.
 
+use procession::errors::AskError;
 use procession::messages::{Broadcast, SendSignal};
+use procession::operate::{OperatorRequest, PauseScope};
 use procession::testkit::{Run, World};
-use procession::{AskError, OperatorRequest, PauseScope, Procedure, StageContext, StageError, Step};
+use procession::{Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::rollback::helper::{commits, submit};

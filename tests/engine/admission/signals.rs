@@ -3,8 +3,10 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::errors::AskError;
+use procession::status::{ProcedureState, WaitReason};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World, enumerate};
-use procession::{AskError, Handle, Procedure, ProcedureId, ProcedureState, WaitReason};
+use procession::{Handle, Procedure, ProcedureId};
 
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, enumerate_later, kinds, live, live_in, plan};
 
@@ -67,7 +69,7 @@ async fn meet(lab: &Lab, run: &Run, first: First, turns: usize) -> Result<Proced
         for _ in 0..turns {
             tokio::task::yield_now().await;
         }
-        clock.advance_to(procession::Timestamp(10_000_000));
+        clock.advance_to(procession::procedure::Timestamp(10_000_000));
         signal.await
     };
     assert_eq!(moved.await?, 1);

@@ -3,8 +3,11 @@
 
 use std::time::Duration;
 
+use procession::health::Particulars;
+use procession::operate::{OperatorRequest, PauseScope};
+use procession::status::{ProcedureState, WaitReason};
 use procession::testkit::{Enumeration, Run, Trouble};
-use procession::{Builder, Handle, OperatorRequest, Particulars, PauseScope, ProcedureState, WaitReason};
+use procession::{Builder, Handle};
 
 use super::limits::{is_first_life, limited, live_in, submit, usage};
 use crate::lifecycle::kit::enumerate_in;

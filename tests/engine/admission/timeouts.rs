@@ -3,8 +3,11 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::Handle;
+use procession::errors::ProcedureError;
+use procession::procedure::Timestamp;
+use procession::status::CauseKind;
 use procession::testkit::{Run, Trouble, World, enumerate};
-use procession::{CauseKind, Handle, ProcedureError, Timestamp};
 
 use crate::support::{Act, Lab, Plan, Planned, Tested, kinds, live_in, plan};
 

@@ -3,11 +3,11 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::errors::ProcedureError;
+use procession::procedure::Timestamp;
+use procession::status::{CauseKind, ProcedureState};
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
-use procession::{
-    Builder, CauseKind, Executor, Handle, Procedure, ProcedureError, ProcedureState, StageContext, StageError, Step,
-    Timestamp,
-};
+use procession::{Builder, Executor, Handle, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::support::{Act, Lab, Planned, Tested, kinds, live_in, plan};

@@ -3,11 +3,13 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::errors::AskError;
+use procession::health::{Particulars, QueuePosition, WaitingFor, WakeSource};
+use procession::limits::{LockNeed, LockPath};
+use procession::procedure::Timestamp;
+use procession::status::{ListFilter, ProcedureState, WaitReason};
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
-use procession::{
-    AskError, Children, ListFilter, LockNeed, LockPath, Particulars, Procedure, ProcedureId, ProcedureState,
-    QueuePosition, StageContext, StageError, Step, Timestamp, WaitReason, WaitingFor, WakeSource,
-};
+use procession::{Children, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::{Slow, at, links, live_in, set_up, the_verdict};
@@ -194,7 +196,7 @@ fn e_105_explain_says_for_which_stage_a_failing_family_waits() -> Tested {
         let verdict = the_verdict(run).await?;
         assert_eq!(
             (verdict.rule, verdict.procedure),
-            (procession::Rule::Overrun, Some(member(1)))
+            (procession::health::Rule::Overrun, Some(member(1)))
         );
         assert_eq!(verdict.since, at(0), "since the stage was set going");
         assert_eq!(
@@ -257,7 +259,7 @@ fn e_075_explain_knows_every_sort_of_wait() -> Tested {
         let wide = plan(
             "r",
             [
-                Act::Spawn(children.to_vec(), procession::JoinPolicy::AllSucceeded, 1),
+                Act::Spawn(children.to_vec(), procession::procedure::JoinPolicy::AllSucceeded, 1),
                 Act::Done(1),
             ],
         );
@@ -299,7 +301,7 @@ fn e_075_a_quarantined_holder_is_named() -> Tested {
         let verdict = the_verdict(run).await?;
         assert_eq!(
             (verdict.rule, verdict.procedure),
-            (procession::Rule::Quarantined, Some(held))
+            (procession::health::Rule::Quarantined, Some(held))
         );
         assert!(verdict.fact("why").is_some_and(|why| why.contains("holding")));
         assert_eq!(run.executor.list(ListFilter::default(), None, 9).await?.items.len(), 2);

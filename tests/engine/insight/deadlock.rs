@@ -1,9 +1,11 @@
 //! Two families that wait for each other: found, told the same from every side,
 //! and left for the operator to resolve.
 
+use procession::ProcedureId;
+use procession::health::{Deadlock, Rule, WaitingFor};
 use procession::messages::{Submit, SubmitBatch};
+use procession::status::ProcedureState;
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
-use procession::{Deadlock, ProcedureId, ProcedureState, Rule, WaitingFor};
 
 use super::kit::{at, live_in, set_up, the_verdict};
 use crate::support::{Act, Holding, Lab, Plan, Tested, plan, spawn};
@@ -83,7 +85,7 @@ fn e_076_aborting_the_victim_lets_the_other_succeed() -> Tested {
             run.executor
                 .abort(
                     deadlock.victim,
-                    procession::OperatorRequest::new("the test", "a deadlock"),
+                    procession::operate::OperatorRequest::new("the test", "a deadlock"),
                 )
                 .await?;
         }

@@ -3,8 +3,12 @@
 
 use std::time::Duration;
 
+use procession::ProcedureId;
+use procession::health::Rule;
+use procession::limits::{LockNeed, LockPath};
+use procession::procedure::JoinPolicy;
+use procession::status::ProcedureState;
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
-use procession::{JoinPolicy, LockNeed, LockPath, ProcedureId, ProcedureState, Rule};
 
 use super::kit::{live_in, set_up, the_verdict};
 use crate::support::{Act, Holding, Lab, Plan, Planned, Tested, chain, plan};
@@ -34,7 +38,7 @@ fn e_076_aborting_the_victim_of_a_deadlock_between_stages_lets_the_other_succeed
         for verdict in run.executor.verdicts().await? {
             assert_eq!((verdict.rule, verdict.procedure), (Rule::Deadlock, Some(b)));
             run.executor
-                .abort(b, procession::OperatorRequest::new("the test", "a deadlock"))
+                .abort(b, procession::operate::OperatorRequest::new("the test", "a deadlock"))
                 .await?;
         }
         for id in [b, a] {
@@ -72,7 +76,10 @@ fn e_076_the_victim_of_a_deadlock_is_one_that_has_not_ended() -> Tested {
             assert_eq!((verdict.rule, verdict.procedure), (Rule::Deadlock, Some(left)));
             assert!(verdict.text.contains(&format!("aborting {left} resolves it")));
             run.executor
-                .abort(left, procession::OperatorRequest::new("the test", "a deadlock"))
+                .abort(
+                    left,
+                    procession::operate::OperatorRequest::new("the test", "a deadlock"),
+                )
                 .await?;
         }
         run.wait(run.executor.outcome(b)).await??;
@@ -101,7 +108,7 @@ fn e_076_the_victim_of_a_deadlock_is_one_that_can_be_aborted() -> Tested {
         let verdict = the_verdict(run).await?;
         assert_eq!((verdict.rule, verdict.procedure), (Rule::Deadlock, Some(a)));
         run.executor
-            .abort(a, procession::OperatorRequest::new("the test", "a deadlock"))
+            .abort(a, procession::operate::OperatorRequest::new("the test", "a deadlock"))
             .await?;
         assert_eq!(run.wait(run.executor.outcome(b)).await??.state, ProcedureState::Success);
         assert_eq!(

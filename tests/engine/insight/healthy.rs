@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use procession::health::Thresholds;
+use procession::limits::{LockNeed, LockPath};
 use procession::provider::SystemClock;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{Builder, Executor, Handle, LockNeed, LockPath, Thresholds};
+use procession::{Builder, Executor, Handle};
 
 use super::kit::set_up;
 use crate::support::{

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use procession::health::{Explanation, Rule, Thresholds, Verdict, WaitingFor};
+use procession::procedure::Timestamp;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{
-    Builder, Explanation, Procedure, ProcedureId, Rule, StageContext, StageError, Step, Thresholds, Timestamp, Verdict,
-    WaitingFor,
-};
+use procession::{Builder, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::support::{Lab, kinds};

@@ -5,11 +5,10 @@ use std::future::IntoFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use procession::health::{Rule, Verdict};
+use procession::operate::{BypassAs, BypassScope, OperatorRequest, PauseScope};
 use procession::testkit::{Ended, FaultPlan, MemoryStore, Run, Trouble, World};
-use procession::{
-    Builder, BypassAs, BypassScope, OperatorRequest, PauseScope, Procedure, ProcedureId, Rule, StageContext,
-    StageError, Step, Verdict,
-};
+use procession::{Builder, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::{Slow, at, live_in, set_up, the_verdict};

@@ -4,11 +4,11 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::health::Rule;
+use procession::operate::{BypassAs, BypassScope, OperatorRequest, PauseScope};
+use procession::status::{Ending, Status, WaitReason};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World, enumerate};
-use procession::{
-    Builder, BypassAs, BypassScope, Ending, Handle, OperatorRequest, PauseScope, Procedure, ProcedureId, Rule, Status,
-    WaitReason,
-};
+use procession::{Builder, Handle, Procedure, ProcedureId};
 
 use super::kit::{Slow, set_up, told};
 use super::stuck::{Deadly, Process};

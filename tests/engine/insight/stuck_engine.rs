@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use procession::Builder;
+use procession::health::Rule;
 use procession::testkit::{Fault, FaultPlan, Run, World};
-use procession::{Builder, Rule};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 

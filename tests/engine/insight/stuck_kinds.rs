@@ -3,10 +3,10 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::health::{KindThresholds, Rule, Thresholds};
+use procession::procedure::RetryPolicy;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{
-    KindThresholds, Procedure, ProcedureId, RetryPolicy, Rule, StageContext, StageError, Step, Thresholds,
-};
+use procession::{Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::told;

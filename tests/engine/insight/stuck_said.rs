@@ -3,11 +3,11 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::health::{Rule, Verdict};
+use procession::procedure::{JoinPolicy, RetryPolicy};
+use procession::status::{Status, WaitReason};
 use procession::testkit::{FaultPlan, Run, World};
-use procession::{
-    Builder, Children, Handle, JoinPolicy, Procedure, ProcedureId, RetryPolicy, Rule, StageContext, StageError, Status,
-    Step, Verdict, WaitReason,
-};
+use procession::{Builder, Children, Handle, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::{at, set_up, the_verdict, told};
@@ -221,7 +221,7 @@ fn e_115_a_rollback_that_a_larger_one_took_over_is_no_storm_of_its_own() -> Test
             assert_eq!(told(run).await?, [(Rule::RetryStorm, Some(child))]);
             assert_eq!(the_verdict(run).await?.fact("error_kind"), None);
             run.executor
-                .abort(root, procession::OperatorRequest::new("the test", "enough"))
+                .abort(root, procession::operate::OperatorRequest::new("the test", "enough"))
                 .await?;
             run.settle().await;
             assert_eq!(

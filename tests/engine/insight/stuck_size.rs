@@ -5,9 +5,10 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use procession::health::{Rule, Thresholds};
 use procession::provider::DiskRoom;
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
-use procession::{Builder, Children, Handle, Procedure, ProcedureId, Rule, StageContext, StageError, Step, Thresholds};
+use procession::{Builder, Children, Handle, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::{at, the_verdict, told};
@@ -169,8 +170,8 @@ fn e_115_a_payload_that_was_large_from_the_beginning() -> Tested {
     live(Thresholds::default(), async |run, lab| {
         run.executor
             .pause(
-                procession::PauseScope::All,
-                procession::OperatorRequest::new("the test", "to look at it"),
+                procession::operate::PauseScope::All,
+                procession::operate::OperatorRequest::new("the test", "to look at it"),
             )
             .await?;
         let bulky = submit(run, Bulky::new(1_500, &[])).await?;

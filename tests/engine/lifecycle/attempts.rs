@@ -4,13 +4,14 @@ use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use procession::errors::ProcedureError;
 use procession::messages::{Submit, SubmitBatch};
+use procession::procedure::{RetryPolicy, Timestamp};
 use procession::provider::Clock;
+use procession::sequence::{Sequence, Steps};
+use procession::status::{CauseKind, Ending, WaitReason};
 use procession::testkit::{FaultPlan, Run, TestClock, Trouble, World};
-use procession::{
-    Builder, CauseKind, Ending, Procedure, ProcedureError, ProcedureId, RetryPolicy, Sequence, StageContext,
-    StageError, Step, Steps, Timestamp, WaitReason,
-};
+use procession::{Builder, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::{crash, enumerate_client, submit};

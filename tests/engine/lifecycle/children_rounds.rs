@@ -4,7 +4,8 @@ use procession::testkit::{Fault, FaultPlan, World};
 
 use super::kit::{at_rest, crash, each_ran_twice, enumerate_client, stepped, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, enumerate_plan, kinds, live_in, plan, spawn};
-use procession::{JoinPolicy, ProcedureId};
+use procession::ProcedureId;
+use procession::procedure::JoinPolicy;
 
 fn two_in_turn() -> Plan {
     let children = vec![chain("a", 1), chain("b", 1)];

@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
+use procession::health::{Rule, WakeSource};
+use procession::operate::OperatorRequest;
+use procession::procedure::{Child, ChildOutcome, JoinPolicy, JoinVerdict};
+use procession::status::{CauseKind, ProcedureState, WaitReason};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, World};
-use procession::{
-    Builder, CauseKind, Child, ChildOutcome, Children, JoinPolicy, JoinVerdict, OperatorRequest, Procedure,
-    ProcedureId, ProcedureState, Rule, StageContext, StageError, Step, WaitReason, WakeSource,
-};
+use procession::{Builder, Children, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::join_custom::Spying;

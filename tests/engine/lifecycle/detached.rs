@@ -1,6 +1,7 @@
 //! A child that is a family of its own.
 
-use procession::{ProcedureId, ProcedureState};
+use procession::ProcedureId;
+use procession::status::ProcedureState;
 
 use super::kit::{Changes, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, enumerate_plan, live, plan, spawn};

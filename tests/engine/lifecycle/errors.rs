@@ -4,11 +4,11 @@ use std::fmt;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use procession::errors::ProcedureError;
+use procession::procedure::{RetryPolicy, Timestamp, Transient};
+use procession::status::CauseKind;
 use procession::testkit::{FaultPlan, Run, World};
-use procession::{
-    CauseKind, OrStageError, Procedure, ProcedureError, RetryPolicy, StageContext, StageError, Step, Timestamp,
-    Transient,
-};
+use procession::{OrStageError, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::submit;
@@ -140,7 +140,7 @@ impl Procedure for Failing {
     }
 }
 
-async fn cause(run: &Run, failing: Failing) -> Result<procession::Cause, procession::testkit::Trouble> {
+async fn cause(run: &Run, failing: Failing) -> Result<procession::status::Cause, procession::testkit::Trouble> {
     let handle = submit(run, failing, "p").await?;
     match run.wait(handle.outcome()).await? {
         Err(ProcedureError::RolledBack { cause, .. }) => Ok(cause),

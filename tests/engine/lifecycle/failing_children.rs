@@ -1,6 +1,6 @@
 //! Many children that fail: each costs the same, however many the others are.
 
-use procession::JoinPolicy;
+use procession::procedure::JoinPolicy;
 
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, end, failing, live, plan};
 

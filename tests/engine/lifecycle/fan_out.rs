@@ -1,7 +1,8 @@
 //! Many children under one parent, few of them at once.
 
+use procession::ProcedureId;
+use procession::procedure::JoinPolicy;
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
-use procession::{JoinPolicy, ProcedureId};
 
 use super::kit::{Changes, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, enumerate_plan, kinds, live_in, plan};

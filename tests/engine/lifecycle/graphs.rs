@@ -1,11 +1,13 @@
 //! Graphs of children: gates that open, that can no longer open, and that an operator opens; vital children; what a
 //! list may not say.
 
+use procession::ProcedureId;
+use procession::errors::{AskError, ProcedureError};
+use procession::health::{Rule, WaitingFor, WakeSource};
+use procession::operate::{BypassAs, BypassScope, OperatorRequest};
+use procession::procedure::{ChildPermits, JoinPolicy};
+use procession::status::{CauseKind, ProcedureState, Status, WaitReason};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
-use procession::{
-    AskError, BypassAs, BypassScope, CauseKind, ChildPermits, JoinPolicy, OperatorRequest, ProcedureError, ProcedureId,
-    ProcedureState, Rule, Status, WaitReason, WaitingFor, WakeSource,
-};
 
 use super::kit::{at_rest, enumerate_client, enumerate_in, submit};
 use crate::support::{
@@ -69,7 +71,7 @@ fn f_001_a_graph_of_children() -> Tested {
         assert!(is_at_gate(&waits), "{waits:?}");
         assert_eq!(waits.revision, born, "written with the list, and never since");
         assert_eq!(waits.before, [member(2), member(3)]);
-        assert!(waits.next.contains("siblings"), "{}", waits.next);
+        assert!(waits.next.contains("gate"), "{}", waits.next);
         let tree = run.executor.tree(handle.id()).await?;
         let names: Vec<_> = tree.iter().map(|row| row.name.as_deref()).collect();
         assert_eq!(names, [None, Some("a"), Some("b"), Some("c"), Some("d")]);

@@ -5,10 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
+use procession::procedure::{ChildOutcome, JoinPolicy, JoinVerdict, Timestamp};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, World};
-use procession::{
-    Builder, ChildOutcome, Children, JoinPolicy, JoinVerdict, Procedure, StageContext, StageError, Step, Timestamp,
-};
+use procession::{Builder, Children, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::{enumerate_in, submit};

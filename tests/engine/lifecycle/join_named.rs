@@ -1,8 +1,11 @@
 //! Places of a named set: counted over the whole list, each once, and checked when the stage reports.
 
+use procession::ProcedureId;
+use procession::errors::ProcedureError;
+use procession::procedure::JoinPolicy;
 use procession::provider::Space;
+use procession::status::{Cause, CauseKind, ProcedureState};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{Cause, CauseKind, JoinPolicy, ProcedureError, ProcedureId, ProcedureState};
 use procession_actors::testkit::format;
 use procession_kernel::Record;
 

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use procession::ProcedureId;
+use procession::errors::ProcedureError;
+use procession::procedure::JoinPolicy;
+use procession::status::{Cause, ProcedureState};
 use procession::testkit::{Fault, Run, Trouble};
-use procession::{Cause, JoinPolicy, ProcedureError, ProcedureId, ProcedureState};
 
 use super::kit::{Changes, at_rest, each_ran_twice, enumerate_client, state_in, stepped, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, enumerate_plan, failing, live, plan};

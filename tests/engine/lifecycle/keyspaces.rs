@@ -1,7 +1,8 @@
 //! A store has so many keyspaces of user data: a stage that would make one more fails, and the engine goes on.
 
+use procession::errors::ProcedureError;
 use procession::testkit::{FaultPlan, Run, World};
-use procession::{Builder, Procedure, ProcedureError, StageContext, StageError, Step};
+use procession::{Builder, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::submit;

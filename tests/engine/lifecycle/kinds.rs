@@ -5,13 +5,14 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use procession::errors::{AskError, StartError, SubmitError};
 use procession::messages::Submit;
+use procession::operate::{OperatorRequest, PauseScope};
+use procession::procedure::{Hooks, JoinPolicy, Kind, KindSettings, Noop, RetryPolicy};
+use procession::sequence::{Sequence, Steps};
+use procession::status::{ListFilter, ProcedureState, WaitReason};
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
-use procession::{
-    AskError, Builder, Children, Executor, Hooks, JoinPolicy, Kind, KindSettings, ListFilter, Noop, OperatorRequest,
-    PauseScope, Procedure, ProcedureId, ProcedureState, RetryPolicy, Sequence, StageContext, StageError, StartError,
-    Step, Steps, SubmitError, WaitReason,
-};
+use procession::{Builder, Children, Executor, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::submit;

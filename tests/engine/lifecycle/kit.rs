@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use actix::prelude::*;
 use procession::messages::Subscribe;
+use procession::status::{Change, ChangeFeed, ProcedureState, Status};
 use procession::testkit::{Ended, Enumeration, Fault, FaultPlan, Run, Trouble, World, enumerate};
-use procession::{Builder, Change, ChangeFeed, Handle, Procedure, ProcedureId, ProcedureState, Status};
+use procession::{Builder, Handle, Procedure, ProcedureId};
 
 use crate::support::{Lab, Plan, Planned, Tested, kinds};
 

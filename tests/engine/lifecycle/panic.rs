@@ -1,7 +1,8 @@
 //! A stage that panics: one failed attempt, and no trace of it.
 
+use procession::status::Ending;
 use procession::testkit::Run;
-use procession::{Ending, Procedure, StageContext, StageError, Step};
+use procession::{Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::{enumerate_in, submit};

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use procession::errors::ProcedureError;
+use procession::procedure::Timestamp;
+use procession::status::CauseKind;
 use procession::testkit::{FaultPlan, World};
-use procession::{CauseKind, ProcedureError, Timestamp};
 
 use super::kit::{crash, enumerate_client, submit};
 use crate::support::{Act, Lab, Patient, Plan, Planned, Tested, end, enumerate_plan, kinds, live_in, plan};

@@ -4,7 +4,8 @@ use std::future::IntoFuture;
 use std::rc::Rc;
 use std::time::Duration;
 
-use procession::{Builder, Executor, Handle, Procedure, StageContext, StageError, Step, Submission};
+use procession::submit::Submission;
+use procession::{Builder, Executor, Handle, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::support::{Lab, Planned, Tested, chain, end, live};

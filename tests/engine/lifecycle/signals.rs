@@ -1,6 +1,6 @@
 //! A signal that comes before its wait, and one that comes after.
 
-use procession::ProcedureState;
+use procession::status::ProcedureState;
 use procession::testkit::Run;
 
 use super::kit::{Changes, at_rest, enumerate_client, submit};

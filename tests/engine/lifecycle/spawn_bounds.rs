@@ -1,7 +1,9 @@
 //! Spawns that are refused, and the one that spawns nothing.
 
+use procession::errors::ProcedureError;
+use procession::status::{Cause, CauseKind, ProcedureState, Status};
 use procession::testkit::{Run, Trouble};
-use procession::{Builder, Cause, CauseKind, ProcedureError, ProcedureId, ProcedureState, Status};
+use procession::{Builder, ProcedureId};
 
 use super::kit::{Changes, enumerate_in, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, enumerate_plan, kinds, live, plan, spawn};

@@ -2,7 +2,7 @@
 
 use std::future::IntoFuture;
 
-use procession::ProcedureState;
+use procession::status::ProcedureState;
 
 use crate::support::{Act, Lab, Planned, Tested, chain, end, enumerate_plan, live, plan};
 

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use procession::ProcedureId;
 use procession::messages::{Submit, SubmitBatch};
+use procession::procedure::Timestamp;
+use procession::status::ProcedureState;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{ProcedureId, ProcedureState, Timestamp};
 
 use super::kit::{at_rest, crash, enumerate_client, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, enumerate_plan, kinds, live, live_in, plan};

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use procession::errors::{ProcedureError, ReadError, UpgradeError};
+use procession::procedure::{JoinPolicy, Noop, Old, RetryPolicy};
 use procession::testkit::{FaultPlan, Run, World, enumerate};
-use procession::{
-    Builder, Children, JoinPolicy, Noop, Old, Procedure, ProcedureError, ProcedureId, ReadError, RetryPolicy,
-    StageContext, StageError, Step, UpgradeError,
-};
+use procession::{Builder, Children, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::submit;

@@ -1,11 +1,11 @@
 //! Kinds that keep only the newest entries of their history, and reading a history backwards.
 
 use procession::messages::SendSignal;
+use procession::procedure::{HistoryDetail, RetryPolicy};
 use procession::provider::Space;
+use procession::status::{HistoryEntry, note};
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
-use procession::{
-    Builder, HistoryDetail, HistoryEntry, Procedure, ProcedureId, RetryPolicy, StageContext, StageError, Step, note,
-};
+use procession::{Builder, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::submit;

@@ -3,8 +3,10 @@
 use std::future::IntoFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use procession::errors::SubmitError;
+use procession::status::{ListFilter, ProcedureState};
 use procession::testkit::{Fault, FaultPlan, Run, World};
-use procession::{Builder, Executor, ListFilter, Procedure, ProcedureId, ProcedureState, SubmitError};
+use procession::{Builder, Executor, Procedure, ProcedureId};
 
 use super::kit::{Changes, at_rest, enumerate_in, submit};
 use crate::support::{Act, Holding, Lab, Limited, Plan, Tested, chain, kinds, plan, spawn};
@@ -147,7 +149,7 @@ fn questions(executor: &Executor, answered: &Seen) -> Vec<tokio::task::JoinHandl
         ask!("unknown", |executor| executor.status(ProcedureId::root(99))),
         ask!("abort", |executor| executor.abort(
             ProcedureId::root(99),
-            procession::OperatorRequest::new("me", "a test")
+            procession::operate::OperatorRequest::new("me", "a test")
         )),
     ]
 }

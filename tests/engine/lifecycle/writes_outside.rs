@@ -4,9 +4,11 @@ use std::future::IntoFuture;
 use std::pin::pin;
 use std::time::Duration;
 
+use procession::errors::{AskError, NotNow};
 use procession::messages::WriteUserData;
+use procession::procedure::Noop;
 use procession::testkit::{Fault, FaultPlan, Run, World};
-use procession::{AskError, Builder, Noop, NotNow, Procedure, StageContext, StageError, Step};
+use procession::{Builder, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::{enumerate_in, submit};

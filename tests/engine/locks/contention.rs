@@ -3,9 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use procession::limits::{LockMode, LockNeed, LockPath, MAX_OVERTAKES};
 use procession::messages::{Submit, SubmitBatch};
+use procession::status::ProcedureState;
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
-use procession::{Builder, LockMode, LockNeed, LockPath, MAX_OVERTAKES, Procedure, ProcedureState};
+use procession::{Builder, Procedure};
 
 use super::kit::nothing_is_left;
 use crate::rollback::helper::Order;
@@ -59,7 +61,7 @@ impl Contention {
     }
 
     /// Says how one is submitted: one that sleeps holds its locks for life.
-    fn submit(&self, number: usize, plan: &Plan) -> Result<Submit, procession::CodecError> {
+    fn submit(&self, number: usize, plan: &Plan) -> Result<Submit, procession::errors::CodecError> {
         match (plan.acts.len() > 1, self.permits.is_some() && number.is_multiple_of(3)) {
             (true, _) => Submit::new(&Holding(plan.clone())),
             (false, true) => Submit::new(&Limited(plan.clone())),

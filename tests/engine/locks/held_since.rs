@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use procession::ProcedureId;
+use procession::procedure::Timestamp;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{ProcedureId, Timestamp};
 
 use super::kit::{held, nothing_is_left, submit};
 use crate::lifecycle::kit::enumerate_client;

@@ -2,8 +2,9 @@
 
 use std::future::IntoFuture;
 
+use procession::status::{Epoch, Status, WaitReason};
 use procession::testkit::{Run, Trouble};
-use procession::{Epoch, Handle, Procedure, ProcedureId, Status, WaitReason};
+use procession::{Handle, Procedure, ProcedureId};
 
 use crate::support::{Act, Lab, Plan, Tested};
 
@@ -45,7 +46,7 @@ pub(crate) async fn waiters(run: &Run, path: &str) -> Result<Vec<ProcedureId>, T
 
 /// The reason of one that waits for this path.
 pub(crate) fn for_lock(path: &str) -> Option<WaitReason> {
-    Some(WaitReason::Lock(procession::LockPath::parse(path)))
+    Some(WaitReason::Lock(procession::limits::LockPath::parse(path)))
 }
 
 /// Nothing is held, nobody waits, nothing was lost on the way.

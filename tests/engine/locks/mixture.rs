@@ -9,8 +9,8 @@
 
 use std::collections::BTreeMap;
 
+use procession::limits::{LockNeed, LockPath};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, World};
-use procession::{LockNeed, LockPath};
 
 use super::kit::{nothing_is_left, submit};
 use crate::rollback::helper::{Order, under_so_many_seeds};

@@ -1,7 +1,9 @@
 //! Who comes first, how long it is held, and that everything is granted at once or nothing.
 
+use procession::Builder;
+use procession::health::WaitingFor;
+use procession::limits::LockNeed;
 use procession::testkit::{Enumeration, Run, Trouble};
-use procession::{Builder, LockNeed, WaitingFor};
 
 use super::kit::{at_rest, for_lock, held, holder, is_after, is_first_life, nothing_is_left, owners, submit, waiters};
 use crate::lifecycle::kit::enumerate_in;

@@ -1,8 +1,10 @@
 //! Those who are parked for a lock when their family fails or is aborted: they
 //! leave the queue, and the lock goes to the next.
 
+use procession::ProcedureId;
+use procession::operate::AbortAnswer;
+use procession::status::CauseKind;
 use procession::testkit::Run;
-use procession::{AbortAnswer, CauseKind, ProcedureId};
 
 use super::kit::{at_rest, for_lock, held, holder, nothing_is_left, submit, waiters};
 use crate::lifecycle::kit::enumerate_client;
@@ -68,7 +70,7 @@ fn e_051_abort_of_one_parked_for_a_lock() -> Tested {
             let answer = run
                 .wait(
                     run.executor
-                        .abort(a.id(), procession::OperatorRequest::new("ann", "not now")),
+                        .abort(a.id(), procession::operate::OperatorRequest::new("ann", "not now")),
                 )
                 .await??;
             assert_eq!(answer.abort, Some(AbortAnswer::WillRollBack));

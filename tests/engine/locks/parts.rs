@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use procession::errors::{ProcedureError, SubmitError};
+use procession::limits::{LockNeed, LockPath};
+use procession::status::{CauseKind, ProcedureState};
 use procession::testkit::{FaultPlan, Run, World};
-use procession::{
-    CauseKind, LockNeed, LockPath, Procedure, ProcedureError, ProcedureId, ProcedureState, StageContext, StageError,
-    Step, SubmitError,
-};
+use procession::{Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::lifecycle::kit::submit;
@@ -69,7 +69,7 @@ fn run(drive: impl AsyncFnOnce(&Run) -> Tested) -> Tested {
         .done()
 }
 
-async fn is_parked(run: &Run, id: ProcedureId) -> Result<bool, procession::AskError> {
+async fn is_parked(run: &Run, id: ProcedureId) -> Result<bool, procession::errors::AskError> {
     run.settle().await;
     Ok(run.executor.status(id).await?.state == ProcedureState::WaitingTimeout)
 }

@@ -1,7 +1,8 @@
 //! Which paths exclude which, asked through the engine.
 
+use procession::limits::{LockNeed, LockPath};
+use procession::status::ProcedureState;
 use procession::testkit::Run;
-use procession::{LockNeed, LockPath, ProcedureState};
 
 use super::kit::{at_rest, for_lock, holder, nothing_is_left, submit};
 use crate::lifecycle::kit::enumerate_client;

@@ -1,8 +1,9 @@
 //! The locks of an undo: taken again where they were given back, and shared by
 //! a part of a family that rolls back, of which one undo runs at a time.
 
+use procession::limits::LockNeed;
+use procession::procedure::JoinPolicy;
 use procession::testkit::Run;
-use procession::{JoinPolicy, LockNeed};
 
 use super::kit::{at_rest, held, is_after, is_first_life, nothing_is_left, owners, submit, waiters};
 use crate::lifecycle::kit::enumerate_client;
@@ -152,10 +153,10 @@ fn an_undo_waits_for_none_of_the_locks_of_the_stage_to_come() -> Tested {
         run.settle().await;
         let family = submit(run, Planned(moving.clone()), "a").await?;
         run.settle().await;
-        run.wait(
-            run.executor
-                .abort(family.id(), procession::OperatorRequest::new("ann", "it hangs")),
-        )
+        run.wait(run.executor.abort(
+            family.id(),
+            procession::operate::OperatorRequest::new("ann", "it hangs"),
+        ))
         .await?
         .ok();
         if !is_first_life(run).await? {

@@ -1,6 +1,6 @@
 //! A row that cannot be read names no locks: whoever asks why its family is quarantined is told.
 
-use procession::Rule;
+use procession::health::Rule;
 use procession::provider::Space;
 use procession::testkit::{Run, World};
 

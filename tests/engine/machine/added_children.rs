@@ -1,7 +1,9 @@
 //! Children that a stage adds one by one: born in its commit, waited for by the next.
 
+use procession::procedure::JoinPolicy;
+use procession::status::{CauseKind, ProcedureState as State};
 use procession::testkit::{Run, World, enumerate};
-use procession::{CauseKind, JoinPolicy, Procedure, ProcedureState as State, StageContext, StageError, Step};
+use procession::{Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::recovery::crash::{Expected, check};

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use procession::errors::AskError;
+use procession::operate::{OperatorRequest, PauseScope};
+use procession::procedure::Timestamp;
+use procession::status::{CauseKind, ProcedureState as State, Seq, WaitReason};
 use procession::testkit::{Run, Trouble, World};
-use procession::{
-    AskError, CauseKind, OperatorRequest, PauseScope, ProcedureState as State, Seq, Timestamp, WaitReason,
-};
 
 use crate::rollback::helper::{at_rest, commits, enumerate_client, rolled_back, submit};
 use crate::support::{Act, Circling, Lab, Plan, Planned, Tested, chain, live, live_in, plan};

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use procession::errors::AskError;
+use procession::status::ProcedureState as State;
 use procession::testkit::{Ended, Fault, FaultPlan, Run, World};
-use procession::{AskError, ProcedureState as State};
 
 use crate::rollback::helper::{commits, enumerate_client, rolled_back, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, Tidy, chain, failing, kinds, live, live_in, plan};
@@ -99,10 +100,13 @@ fn one_that_cleans_up_has_ended() -> Tested {
         let handle = submit(run, Tidy(late(chain("a", 1))), "a").await?;
         run.wait(handle.outcome()).await??;
         let before = commits(run).await?;
-        let by = || procession::OperatorRequest::new("ann", "no need");
+        let by = || procession::operate::OperatorRequest::new("ann", "no need");
         let abort = run.executor.abort(handle.id(), by()).await;
         assert!(matches!(abort, Err(AskError::Finished { .. })), "{abort:?}");
-        let pause = run.executor.pause(procession::PauseScope::One(handle.id()), by()).await;
+        let pause = run
+            .executor
+            .pause(procession::operate::PauseScope::One(handle.id()), by())
+            .await;
         assert!(matches!(pause, Err(AskError::Finished { .. })), "{pause:?}");
         assert_eq!(commits(run).await?, before);
         lab.open("a~");
@@ -183,8 +187,8 @@ impl procession::Procedure for Clumsy {
         Ok(())
     }
 
-    fn hooks() -> procession::Hooks<Self> {
-        procession::Hooks::<Self>::new().completion_cleanup(async |_, calls| {
+    fn hooks() -> procession::procedure::Hooks<Self> {
+        procession::procedure::Hooks::<Self>::new().completion_cleanup(async |_, calls| {
             calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             panic!("clumsy");
         })

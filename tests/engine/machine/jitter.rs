@@ -1,6 +1,6 @@
 //! Backoffs are lengthened by a part that is drawn from the engine's seed.
 
-use procession::Timestamp;
+use procession::procedure::Timestamp;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 
 use crate::rollback::helper::submit;

@@ -1,9 +1,12 @@
 //! Past its point of no return a procedure fails no more, and an abort comes too late.
 
+use procession::ProcedureId;
+use procession::errors::AskError;
+use procession::health::Rule;
+use procession::operate::{AbortAnswer, OperatorRequest};
+use procession::procedure::Timestamp;
+use procession::status::{ProcedureState as State, WaitReason};
 use procession::testkit::{Run, Trouble};
-use procession::{
-    AbortAnswer, AskError, OperatorRequest, ProcedureId, ProcedureState as State, Rule, Timestamp, WaitReason,
-};
 
 use crate::rollback::helper::{at_rest, commits, enumerate_client, rolled_back, submit};
 use crate::support::{Act, Final, Lab, Patient, Plan, Planned, Tested, chain, failing, live, plan, spawn};

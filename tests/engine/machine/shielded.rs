@@ -1,8 +1,9 @@
 //! A member past its point of no return in a family that fails: it is let end
 //! first, with all below it, and its stages are listed as not undone.
 
+use procession::procedure::JoinPolicy;
+use procession::status::ProcedureState as State;
 use procession::testkit::Run;
-use procession::{JoinPolicy, ProcedureState as State};
 
 use crate::rollback::helper::{enumerate_client, rolled_back, states, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, failing, live, plan};
@@ -45,7 +46,7 @@ fn an_abort_of_the_family_waits_for_it() -> Tested {
     let (done, lab) = enumerate_client(async |lab, run| {
         let handle = submit(run, Planned(root.clone()), "r").await?;
         run.settle().await;
-        let by = procession::OperatorRequest::new("ann", "no need").key("abort");
+        let by = procession::operate::OperatorRequest::new("ann", "no need").key("abort");
         run.wait(run.executor.abort(handle.id(), by)).await??;
         run.settle().await;
         if !lab.is_open("signalled") {
@@ -55,7 +56,7 @@ fn an_abort_of_the_family_waits_for_it() -> Tested {
         lab.open("signalled");
         let id = procession::ProcedureId::new(handle.id().family, 1);
         match run.wait(run.executor.signal(id, "go", &1_i64).key("go")).await? {
-            Ok(_) | Err(procession::AskError::Finished { .. }) => {}
+            Ok(_) | Err(procession::errors::AskError::Finished { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         let (_, not_undone) = rolled_back(run.wait(handle.outcome()).await?)?;

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use procession::Handle;
+use procession::procedure::Timestamp;
+use procession::status::ProcedureState as State;
 use procession::testkit::{Run, Trouble};
-use procession::{Handle, ProcedureState as State, Timestamp};
 
 use crate::rollback::helper::{commits, enumerate_client, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, live, live_in, plan, spawn};

@@ -1,7 +1,9 @@
 //! The audit: in the verb's own commit, newest first, paged, bounded, durable.
 
+use procession::ProcedureId;
+use procession::errors::AskError;
+use procession::operate::{AuditEntry, OperatorRequest, PauseScope};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, World};
-use procession::{AskError, AuditEntry, OperatorRequest, PauseScope, ProcedureId};
 
 use crate::rollback::helper::{commits, enumerate_client, submit};
 use crate::support::{Act, Lab, Planned, Tested, kinds, live, live_in, plan, spawn};
@@ -121,10 +123,10 @@ fn an_entry_names_a_hundred_changes_and_counts_all() -> Tested {
         let handle = submit(run, Planned(plan("r", [spawn(children), Act::Done(1)])), "r").await?;
         run.settle().await;
         let by = OperatorRequest::new("ann", "it hangs");
-        let bypassed = procession::BypassAs::Success;
+        let bypassed = procession::operate::BypassAs::Success;
         let done = run
             .executor
-            .bypass(handle.id(), procession::BypassScope::Descendants, bypassed, by)
+            .bypass(handle.id(), procession::operate::BypassScope::Descendants, bypassed, by)
             .await?;
         assert_eq!((done.changes.len(), done.changed), (100, 151));
         let entry = run.executor.audit(None, 1).await?.remove(0);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use procession::messages::Broadcast;
+use procession::status::{ProcedureState as State, WaitReason};
 use procession::testkit::{FaultPlan, Run, World, enumerate};
-use procession::{ProcedureState as State, WaitReason};
 
 use crate::rollback::helper::{commits, enumerate_client, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, kinds, live, plan};

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::future::IntoFuture;
 
+use procession::ProcedureId;
+use procession::operate::{Bulk, BulkReport, BulkVerb};
+use procession::status::ProcedureState as State;
 use procession::testkit::{Run, Trouble};
-use procession::{Bulk, BulkReport, BulkVerb, ProcedureId, ProcedureState as State};
 
 use crate::rollback::helper::submit;
 use crate::support::{Act, Lab, Planned, Tested, each_crash, kinds, live, plan};
@@ -87,9 +89,12 @@ fn an_abort_of_it_stops_it_between_stages() -> Tested {
     let lab = Lab::default();
     live(&lab, async |run| {
         let ids = [waiting(run, "a").await?, waiting(run, "b").await?];
-        let by = procession::OperatorRequest::new("ann", WHY);
+        let by = procession::operate::OperatorRequest::new("ann", WHY);
         run.executor
-            .pause(procession::PauseScope::Kind("procession.bulk".into()), by.clone())
+            .pause(
+                procession::operate::PauseScope::Kind("procession.bulk".into()),
+                by.clone(),
+            )
             .await?;
         let bulk = Bulk::new(BulkVerb::Pause, ids, "ann", WHY);
         let handle = run.wait(run.executor.submit(bulk).into_future()).await??;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use procession::ProcedureId;
+use procession::errors::{AskError, ProcedureError};
+use procession::operate::{BypassAs, BypassScope, Operated, OperatorRequest};
+use procession::status::{CauseKind, Mark, ProcedureState as State, WaitReason};
 use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
-use procession::{
-    AskError, BypassAs, BypassScope, CauseKind, Mark, Operated, OperatorRequest, ProcedureError, ProcedureId,
-    ProcedureState as State, WaitReason,
-};
 
 use crate::rollback::helper::{commits, enumerate_client, is_parked, submit};
 use crate::support::{Act, Lab, Limited, Plan, Planned, Tested, Tidy, UndoAct, failing, kinds, live, plan};

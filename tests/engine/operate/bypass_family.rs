@@ -1,10 +1,11 @@
 //! Bypass of a family that rolls back: what is left of the rollback never runs.
 
+use procession::ProcedureId;
+use procession::errors::{AskError, NotNow, ProcedureError};
+use procession::operate::{BypassAs, BypassScope, OperatorRequest};
+use procession::procedure::JoinPolicy;
+use procession::status::{Mark, ProcedureState as State};
 use procession::testkit::Run;
-use procession::{
-    AskError, BypassAs, BypassScope, JoinPolicy, Mark, NotNow, OperatorRequest, ProcedureError, ProcedureId,
-    ProcedureState as State,
-};
 
 use super::bypass::{bypass, bypass_as};
 use crate::rollback::helper::{commits, enumerate_client, states, submit};

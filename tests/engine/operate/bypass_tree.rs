@@ -1,10 +1,11 @@
 //! Bypass in a tree: with whom a procedure ends, and how its parent goes on.
 
+use procession::errors::{AskError, NotNow, ProcedureError};
+use procession::operate::{BypassAs, BypassScope};
+use procession::procedure::JoinPolicy;
+use procession::status::{Mark, ProcedureState as State, Status};
 use procession::testkit::{Run, Trouble};
-use procession::{
-    AskError, BypassAs, BypassScope, Handle, JoinPolicy, Mark, NotNow, ProcedureError, ProcedureId,
-    ProcedureState as State, Status,
-};
+use procession::{Handle, ProcedureId};
 
 use super::bypass::{bypass, bypass_as};
 use crate::rollback::helper::{commits, enumerate_client, rolled_back, states, submit};
@@ -34,7 +35,7 @@ fn e_056_alone_is_refused_and_names_the_live_child() -> Tested {
     live(&lab, async |run| {
         let handle = submit(run, Planned(line()), "r").await?;
         let before = commits(run).await?;
-        let by = procession::OperatorRequest::new("ann", "it hangs");
+        let by = procession::operate::OperatorRequest::new("ann", "it hangs");
         let (s, t) = (member(&handle, 1), member(&handle, 2));
         let refused = run.executor.bypass(s, BypassScope::Alone, BypassAs::Success, by).await;
         let Err(AskError::NotNow {
@@ -113,7 +114,7 @@ fn with_its_ancestors_is_refused_while_another_child_lives() -> Tested {
         run.settle().await;
         let (a, b) = (member(&handle, 1), member(&handle, 2));
         if handle.status().await?.ended.is_none() {
-            let by = procession::OperatorRequest::new("ann", "it hangs");
+            let by = procession::operate::OperatorRequest::new("ann", "it hangs");
             let refused = run
                 .executor
                 .bypass(a, BypassScope::Ancestors, BypassAs::Success, by)
@@ -186,7 +187,7 @@ fn an_output_is_seen_by_the_parent() -> Tested {
     live(&lab, async |run| {
         let handle = submit(run, Planned(with_policy(JoinPolicy::AllSucceeded)), "r").await?;
         run.settle().await;
-        let by = procession::OperatorRequest::new("ann", "it hangs");
+        let by = procession::operate::OperatorRequest::new("ann", "it hangs");
         run.executor
             .bypass_with_output(member(&handle, 1), BypassScope::Alone, &9_i64, by)
             .await?;

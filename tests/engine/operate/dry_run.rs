@@ -2,11 +2,12 @@
 
 use std::future::Future;
 
+use procession::ProcedureId;
+use procession::errors::AskError;
+use procession::operate::{AbortAnswer, BypassAs, BypassScope, Operated, OperatorRequest, PauseScope};
+use procession::procedure::Kind;
+use procession::status::{ProcedureState as State, Status};
 use procession::testkit::{Run, Trouble};
-use procession::{
-    AbortAnswer, AskError, BypassAs, BypassScope, Kind, Operated, OperatorRequest, PauseScope, ProcedureId,
-    ProcedureState as State, Status,
-};
 
 use crate::rollback::helper::{commits, submit};
 use crate::support::{Act, Lab, Limited, Plan, Planned, Tested, UndoAct, chain, failing, live, plan, spawn};
@@ -15,7 +16,7 @@ async fn everything(run: &Run) -> Result<(u64, Vec<Status>, usize), Trouble> {
     let commits = commits(run).await?;
     let page = run
         .executor
-        .list(procession::ListFilter::default(), None, 1_000)
+        .list(procession::status::ListFilter::default(), None, 1_000)
         .await?;
     Ok((commits, page.items, run.executor.audit(None, 1_000).await?.len()))
 }

@@ -1,8 +1,10 @@
 //! The same request with the same key takes effect once; a row that has changed is left alone.
 
+use procession::errors::{AskError, NotNow};
 use procession::messages::Broadcast;
+use procession::operate::{AbortAnswer, BypassAs, BypassScope, OperatorRequest, PauseScope};
+use procession::status::Seq;
 use procession::testkit::World;
-use procession::{AbortAnswer, AskError, BypassAs, BypassScope, NotNow, OperatorRequest, PauseScope, Seq};
 
 use crate::rollback::helper::{commits, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, live, live_in, plan};
@@ -145,7 +147,7 @@ fn e_058_an_older_revision_is_refused_with_the_newer() -> Tested {
         let status = handle.status().await?;
         let now = status.revision;
         let before = commits(run).await?;
-        let is_revised = |answer: Result<procession::Operated, AskError>| {
+        let is_revised = |answer: Result<procession::operate::Operated, AskError>| {
             let fits = matches!(answer, Err(AskError::Revised { expected, found, state })
                 if expected == seen && found == now && state == status.state);
             assert!(fits, "{answer:?}");
@@ -195,7 +197,7 @@ fn a_revision_of_an_earlier_life_is_still_known() -> Tested {
 #[test]
 fn a_broadcast_with_a_key_is_repeated() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
-    let send = || Ok::<_, procession::CodecError>(Broadcast::new("go", &7_i64)?.key("all"));
+    let send = || Ok::<_, procession::errors::CodecError>(Broadcast::new("go", &7_i64)?.key("all"));
     live_in(&world, &lab, async |run| {
         submit(run, Planned(waiting("a")), "a").await?;
         submit(run, Planned(waiting("b")), "b").await?;

@@ -4,9 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use procession::ProcedureId;
+use procession::health::{Rule, Verdict};
 use procession::messages::{Submit, SubmitBatch};
+use procession::operate::OperatorRequest;
+use procession::procedure::Timestamp;
+use procession::status::{ListFilter, Status};
 use procession::testkit::{Run, Trouble, World};
-use procession::{ListFilter, OperatorRequest, ProcedureId, Rule, Status, Timestamp, Verdict};
 
 use crate::support::{Act, Lab, Planned, Tested, live_in, plan};
 

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use procession::ProcedureId;
+use procession::errors::{AskError, NotNow, ProcedureError};
+use procession::operate::{BypassScope, OperatorRequest};
+use procession::status::Mark;
 use procession::testkit::{Run, World};
-use procession::{AskError, BypassScope, Mark, NotNow, OperatorRequest, ProcedureError, ProcedureId};
 
 use super::bypass::bypass;
 use super::pause::by;

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use procession::ProcedureId;
+use procession::errors::{AskError, NotNow};
+use procession::operate::{Operated, OperatorRequest, PauseScope};
+use procession::procedure::Kind;
+use procession::status::{ProcedureState as State, WaitReason};
 use procession::testkit::{Run, Trouble};
-use procession::{
-    AskError, Kind, NotNow, Operated, OperatorRequest, PauseScope, ProcedureId, ProcedureState as State, WaitReason,
-};
 
 use crate::rollback::helper::{commits, enumerate_client, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, live, live_in, plan, spawn};

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use procession::errors::AskError;
+use procession::operate::{OperatorRequest, PauseScope};
+use procession::status::{ProcedureState as State, WaitReason};
 use procession::testkit::{FaultPlan, Run, World};
-use procession::{AskError, OperatorRequest, PauseScope, ProcedureState as State, WaitReason};
 
 use super::pause::{by, pause, paused, resume};
 use crate::rollback::helper::{enumerate_client, rolled_back, submit};
@@ -48,7 +50,7 @@ fn a_signal_is_kept_and_seen_after_the_resume() -> Tested {
 fn a_parent_whose_children_end_meanwhile_goes_on_at_the_resume() -> Tested {
     let child = plan("c", [Act::Sleep(1_000), Act::Done(1)]);
     let root = plan("r", [spawn([child]), Act::See(Box::new(Act::Done(1)))]);
-    let kind = PauseScope::Kind(procession::Kind::from("patient"));
+    let kind = PauseScope::Kind(procession::procedure::Kind::from("patient"));
     let (done, lab) = enumerate_client(async |lab, run| {
         let handle = submit(run, crate::support::Patient(root.clone()), "r").await?;
         run.settle().await;
@@ -128,7 +130,7 @@ fn one_that_waits_for_a_permit() -> Tested {
 fn at_the_resume_of_a_limited_kind_the_limit_still_holds() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
     let set_up = |builder| kinds(&lab, builder).limit("limited", 1);
-    let kind = PauseScope::Kind(procession::Kind::from("limited"));
+    let kind = PauseScope::Kind(procession::procedure::Kind::from("limited"));
     world
         .run(FaultPlan::none(), set_up, async |run: &Run| {
             pause(run, &kind).await?;

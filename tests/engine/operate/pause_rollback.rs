@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use procession::operate::PauseScope;
+use procession::procedure::Kind;
+use procession::status::{ProcedureState as State, WaitReason};
 use procession::testkit::Run;
-use procession::{Kind, PauseScope, ProcedureState as State, WaitReason};
 
 use super::pause::{pause, paused, resume};
 use crate::rollback::helper::{enumerate_client, rolled_back, submit};
@@ -73,7 +75,7 @@ fn several_families_go_on_side_by_side() -> Tested {
 #[test]
 fn a_member_of_a_paused_kind_holds_its_familys_rollback_up() -> Tested {
     let child = failing("c", 1).undo(1, UndoAct::Held("gate".to_owned()));
-    let join = procession::JoinPolicy::AllSucceeded;
+    let join = procession::procedure::JoinPolicy::AllSucceeded;
     let root = plan(
         "r",
         [Act::Next, Act::Spawn(vec![chain("b", 2), child], join, 1), Act::Done(1)],

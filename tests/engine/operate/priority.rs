@@ -1,7 +1,9 @@
 //! A priority that is set later moves a waiter in its queue, also over a restart.
 
+use procession::errors::AskError;
+use procession::operate::OperatorRequest;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{AskError, Handle, OperatorRequest, ProcedureId};
+use procession::{Handle, ProcedureId};
 
 use crate::rollback::helper::{commits, submit};
 use crate::support::{Act, Lab, Limited, Tested, chain, kinds, plan};

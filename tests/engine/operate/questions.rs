@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use procession::ProcedureId;
+use procession::errors::{AskError, NotNow};
+use procession::health::{Rule, Verdict};
+use procession::operate::{BypassAs, BypassScope, OperatorRequest};
+use procession::procedure::Timestamp;
+use procession::status::{Ending, ListFilter, ProcedureState, WaitReason};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{
-    AskError, BypassAs, BypassScope, Ending, ListFilter, NotNow, OperatorRequest, ProcedureId, ProcedureState, Rule,
-    Timestamp, Verdict, WaitReason,
-};
 
 use crate::rollback::helper::{at_rest, enumerate_client, rolled_back, submit};
 use crate::support::{Act, Active, Lab, Plan, Planned, Tested, kinds, live, plan, spawn};
@@ -211,7 +213,7 @@ fn f_010_a_question_within_a_family() -> Tested {
         let root = plan(
             "r",
             [
-                Act::Spawn(family().into(), procession::JoinPolicy::AllSucceeded, 1),
+                Act::Spawn(family().into(), procession::procedure::JoinPolicy::AllSucceeded, 1),
                 Act::Done(3),
             ],
         );
@@ -238,7 +240,7 @@ fn f_010_an_abort_leaves_no_question() -> Tested {
         let root = plan(
             "r",
             [
-                Act::Spawn(family().into(), procession::JoinPolicy::AllSucceeded, 1),
+                Act::Spawn(family().into(), procession::procedure::JoinPolicy::AllSucceeded, 1),
                 Act::Done(3),
             ],
         );
@@ -264,7 +266,7 @@ fn f_010_those_at_gates_behind_one_that_asks_are_counted() -> Tested {
         let asker = plan("a", [Act::Ask("which?".to_owned(), None), Act::DoneAnswer]);
         let done = |name| child(name, Act::Done(1));
         let children = vec![asker, done("b").after([0]), done("c").after([1]), done("d")];
-        let spawn = Act::Spawn(children, procession::JoinPolicy::AllFinished, 0);
+        let spawn = Act::Spawn(children, procession::procedure::JoinPolicy::AllFinished, 0);
         let handle = submit(run, Planned(plan("r", [spawn, Act::Done(3)])), "r").await?;
         run.settle().await;
         let member = |number| ProcedureId::new(handle.id().family, number);
@@ -310,7 +312,7 @@ fn f_010_whatever_crash_comes_the_answer_is_taken_once() -> Tested {
         let root = plan(
             "r",
             [
-                Act::Spawn(family().into(), procession::JoinPolicy::AllSucceeded, 1),
+                Act::Spawn(family().into(), procession::procedure::JoinPolicy::AllSucceeded, 1),
                 Act::Done(3),
             ],
         );
@@ -331,7 +333,7 @@ fn g_072_who_asks_keeps_its_place() -> Tested {
         [vec![asker("a"), asker("b")], rest.to_vec()].concat()
     };
     let keeping = Act::SpawnKeeping(children(), 2);
-    let giving = Act::Spawn(children(), procession::JoinPolicy::AllSucceeded, 2);
+    let giving = Act::Spawn(children(), procession::procedure::JoinPolicy::AllSucceeded, 2);
     for (act, begun) in [(keeping, "r1 a1 b1"), (giving, "r1 a1 b1 c1 d1 e1")] {
         let (world, lab) = (World::new(), Lab::default());
         for _ in 0..2 {

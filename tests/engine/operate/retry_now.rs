@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use procession::errors::{AskError, NotNow};
+use procession::operate::OperatorRequest;
+use procession::procedure::Timestamp;
+use procession::status::{CauseKind, Ending, ProcedureState as State, WaitReason};
 use procession::testkit::Run;
-use procession::{
-    AskError, CauseKind, Ending, NotNow, OperatorRequest, ProcedureState as State, Timestamp, WaitReason,
-};
 
 use super::pause::by;
 use crate::rollback::helper::{commits, enumerate_client, rolled_back, submit};

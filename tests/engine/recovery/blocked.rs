@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use procession::health::{Rule, UserCall, Verdict};
+use procession::procedure::Timestamp;
 use procession::provider::{Clock, SystemClock};
+use procession::status::Snapshot;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{
-    Builder, Handle, Procedure, ProcedureId, Rule, Snapshot, StageContext, StageError, Step, Timestamp, UserCall,
-    Verdict,
-};
+use procession::{Builder, Handle, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::lifecycle::join_custom::Ruled;

@@ -39,7 +39,10 @@ async fn drive(run: &Run, lab: &Lab, grip: &Grip) -> Result<u64, Trouble> {
     })
     .await?;
     until_told(run, &BTreeSet::new()).await?;
-    let all = run.executor.list(procession::ListFilter::default(), None, 10).await?;
+    let all = run
+        .executor
+        .list(procession::status::ListFilter::default(), None, 10)
+        .await?;
     assert!(all.items.iter().all(|status| status.ended.is_some()), "{:?}", all.items);
     Ok(run.store.commits())
 }

@@ -1,8 +1,10 @@
 //! Crashes at every commit, and again at every commit of the recovery: the
 //! world is always the one without crashes, and each run is counted.
 
+use procession::Procedure;
+use procession::errors::AskError;
+use procession::status::ProcedureState;
 use procession::testkit::{Ended, Enumeration, Fault, FaultPlan, Run, World, enumerate};
-use procession::{AskError, Procedure, ProcedureState};
 
 use crate::support::{
     Act, Lab, Patient, Plan, Planned, Tested, UndoAct, chain, end, failing, kinds, live_in, plan, spawn,
@@ -96,7 +98,7 @@ pub(crate) fn compensated() -> Plan {
     plan(
         "r",
         [
-            Act::Spawn(children, procession::JoinPolicy::AllSucceeded, 1),
+            Act::Spawn(children, procession::procedure::JoinPolicy::AllSucceeded, 1),
             Act::Fail("boom".to_owned()),
         ],
     )
@@ -139,10 +141,10 @@ fn e_092_e_093_crashes_around_an_abort() -> Tested {
             run.until("stage 2 has begun", || lab.has("a2")).await?;
             let status = handle.status().await?;
             if status.cause.is_none() && status.state != ProcedureState::Success {
-                run.wait(
-                    run.executor
-                        .abort(handle.id(), procession::OperatorRequest::new("somebody", "no need")),
-                )
+                run.wait(run.executor.abort(
+                    handle.id(),
+                    procession::operate::OperatorRequest::new("somebody", "no need"),
+                ))
                 .await??;
             }
             lab.open("go on");

@@ -6,9 +6,11 @@ use std::future::IntoFuture;
 use std::path::Path;
 
 use futures::executor::block_on;
+use procession::errors::{StartError, StoreError};
 use procession::provider::{Batch, JournalStore, Space};
+use procession::status::{ProcedureState, WaitReason};
 use procession::testkit::{FaultPlan, MemoryStore, Run, Trouble, World};
-use procession::{Executor, ProcedureId, ProcedureState, StartError, StoreError, WaitReason};
+use procession::{Executor, ProcedureId};
 use procession_actors::journal::keys;
 use tempfile::TempDir;
 

@@ -4,8 +4,10 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::errors::{AskError, SubmitError};
+use procession::status::{DrainReport, ProcedureState};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
-use procession::{AskError, Builder, DrainReport, ProcedureId, ProcedureState, SubmitError};
+use procession::{Builder, ProcedureId};
 
 use crate::support::{Act, Lab, Once, Plan, Tested, chain, enumerate_later, kinds, plan};
 

@@ -4,8 +4,9 @@
 use std::future::IntoFuture;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
+use procession::status::ProcedureState;
 use procession::testkit::{FaultPlan, Run, World};
-use procession::{Procedure, ProcedureState, StageContext, StageError, Step};
+use procession::{Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::lifecycle::kit::{enumerate_client, submit};

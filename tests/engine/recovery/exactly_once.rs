@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use procession::procedure::{Fence, Token};
+use procession::status::ListFilter;
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World, enumerate};
-use procession::{Builder, Fence, ListFilter, Procedure, StageContext, StageError, Step, Token};
+use procession::{Builder, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::support::{Lab, Limited, Tested, chain, end, kinds};

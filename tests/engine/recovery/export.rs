@@ -3,11 +3,12 @@
 use std::future::IntoFuture;
 
 use futures::executor::block_on;
+use procession::errors::{AskError, ReadError, StartError};
+use procession::offline::FamilyExport;
 use procession::provider::{Batch, JournalStore, Space};
+use procession::status::{Ending, ProcedureState};
 use procession::testkit::{FaultPlan, MemoryStore, Run, Trouble, World};
-use procession::{
-    AskError, Ending, Executor, FamilyExport, Handle, ProcedureId, ProcedureState, ReadError, StartError,
-};
+use procession::{Executor, Handle, ProcedureId};
 
 use crate::support::{Act, Lab, Patient, Planned, Tested, UndoAct, failing, kinds, live_in, plan, spawn};
 

@@ -4,8 +4,9 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use futures::future::join;
+use procession::errors::AskError;
+use procession::status::DrainReport;
 use procession::testkit::{Ended, Fault, FaultPlan, Run, World};
-use procession::{AskError, DrainReport};
 
 use crate::support::{Act, Lab, Planned, Tested, kinds, plan};
 

@@ -2,8 +2,9 @@
 
 use std::future::IntoFuture;
 
+use procession::errors::{AskError, StartError, StoreError, SubmitError};
 use procession::testkit::{Fault, FaultPlan, Run, World};
-use procession::{AskError, Executor, ProcedureId, StartError, StoreError, SubmitError};
+use procession::{Executor, ProcedureId};
 use tempfile::TempDir;
 
 use super::helper::{Other, work};

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::future::IntoFuture;
 
+use procession::procedure::Hooks;
+use procession::status::{ProcedureState, WaitReason};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{
-    Builder, Children, Hooks, Procedure, ProcedureId, ProcedureState, StageContext, StageError, Step, WaitReason,
-};
+use procession::{Builder, Children, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::support::{Act, Lab, Patient, Tested, enumerate_later, plan};

@@ -13,12 +13,13 @@ use std::sync::Arc;
 
 use futures::executor::block_on;
 use futures::future::{Either, select};
+use procession::errors::ImportError;
+use procession::offline::{FamilyExport, Imported};
+use procession::operate::{OperatorRequest, PauseScope};
 use procession::provider::{Clock, Space};
+use procession::status::{ProcedureState, Seq, WaitReason};
 use procession::testkit::{Ended, FaultPlan, MemoryStore, Run, Trouble, World};
-use procession::{
-    Executor, FamilyExport, Handle, ImportError, Imported, OperatorRequest, PauseScope, ProcedureId, ProcedureState,
-    Seq, WaitReason,
-};
+use procession::{Executor, Handle, ProcedureId};
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
 use procession_actors::testkit::labels::index_agrees;

@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use actix::prelude::*;
 use futures::future::{Either, FutureExt, join_all, select};
+use procession::errors::{AskError, ProcedureError, SubmitError};
+use procession::status::{ChangeFeed, Seq};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
-use procession::{AskError, Builder, ChangeFeed, Handle, Procedure, ProcedureError, ProcedureId, Seq, SubmitError};
+use procession::{Builder, Handle, Procedure, ProcedureId};
 
 use crate::lifecycle::withheld;
 use crate::support::{Act, Lab, Limited, Planned, Tested, chain, enumerate_later, kinds, plan, spawn};

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use std::future::IntoFuture;
 
 use futures::executor::block_on;
+use procession::ProcedureId;
+use procession::procedure::{Kind, Noop};
 use procession::provider::{Batch, JournalStore, Scan, Space};
+use procession::status::{Ending, HistoryEntry, ListFilter, ProcedureState, Status, WaitReason};
 use procession::testkit::{FaultPlan, MemoryStore, Run, Trouble, World};
-use procession::{Ending, HistoryEntry, Kind, ListFilter, Noop, ProcedureId, ProcedureState, Status, WaitReason};
 
 use super::crash::failing_undo;
 use crate::support::{Act, Lab, Patient, Planned, Tested, chain, end, kinds, live, plan};

@@ -10,9 +10,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use actix_rt::Arbiter;
+use procession::health::Rule;
+use procession::procedure::RetryPolicy;
 use procession::provider::SystemClock;
+use procession::status::{Ending, WaitReason};
 use procession::testkit::{FaultPlan, Run, World};
-use procession::{Builder, Ending, Procedure, RetryPolicy, Rule, StageContext, StageError, Step, WaitReason};
+use procession::{Builder, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::blocked::{until, until_told};

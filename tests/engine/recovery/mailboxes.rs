@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::join_all;
+use procession::Builder;
+use procession::health::UserCall;
 use procession::provider::SystemClock;
+use procession::status::Mailboxes;
 use procession::testkit::{FaultPlan, Run, World};
-use procession::{Builder, Mailboxes, UserCall};
 
 use super::blocked::{FreeAll, Grip, Holding, holding, until};
 use super::metrics::limited;
@@ -74,7 +76,8 @@ fn what_has_a_worker_is_told_before_it_counts_as_blocked() -> Tested {
         })
         .await?;
         assert_eq!(run.executor.mailboxes().workers, 2);
-        let time = |snapshot: &procession::Snapshot| snapshot.workers.first()?.busy.as_ref().map(|busy| busy.time);
+        let time =
+            |snapshot: &procession::status::Snapshot| snapshot.workers.first()?.busy.as_ref().map(|busy| busy.time);
         assert!(time(&later) > time(&snapshot), "nothing else had it meanwhile");
 
         grip.free("a");
@@ -83,7 +86,7 @@ fn what_has_a_worker_is_told_before_it_counts_as_blocked() -> Tested {
             assert_eq!(other.outcome().await?, 7);
         }
         until(run, "nothing has the worker", |snapshot| {
-            let rests = |worker: &procession::WorkerStatus| worker.busy.is_none() && worker.waiting == 0;
+            let rests = |worker: &procession::status::WorkerStatus| worker.busy.is_none() && worker.waiting == 0;
             snapshot.workers.iter().all(rests)
         })
         .await?;

@@ -5,10 +5,10 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use procession::procedure::{Finished, Hooks, Submitted};
+use procession::status::ProcedureState;
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
-use procession::{
-    Builder, Executor, Finished, Hooks, Procedure, ProcedureState, StageContext, StageError, Step, Submitted,
-};
+use procession::{Builder, Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::support::{Act, Lab, Limited, Plan, Planned, Tested, chain, end, failing, kinds, plan, spawn};

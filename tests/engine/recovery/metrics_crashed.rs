@@ -1,8 +1,8 @@
 //! Counters across crashes: what was told is counted once, and what nobody survived to tell is not.
 
 use metrics_util::debugging::DebuggingRecorder;
+use procession::status::{ListFilter, ProcedureState};
 use procession::testkit::{Fault, Run};
-use procession::{ListFilter, ProcedureState};
 
 use super::metrics::{Read, assert_three, limited, run_these};
 use crate::support::{Act, Lab, Plan, Tested, at_every_commit, chain, failing, live_through, plan};

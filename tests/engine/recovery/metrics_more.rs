@@ -4,11 +4,12 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use metrics_util::debugging::DebuggingRecorder;
+use procession::errors::SubmitError;
+use procession::limits::LockNeed;
+use procession::operate::{BypassAs, BypassScope, OperatorRequest};
+use procession::procedure::RetryPolicy;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{
-    Builder, BypassAs, BypassScope, LockNeed, OperatorRequest, Procedure, ProcedureId, RetryPolicy, StageContext,
-    StageError, Step, SubmitError,
-};
+use procession::{Builder, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::metrics::Read;

@@ -5,12 +5,13 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use futures::future::join_all;
+use procession::errors::{AskError, SubmitBound, SubmitError};
 use procession::messages::Submit;
+use procession::operate::{OperatorRequest, PauseScope};
+use procession::procedure::Noop;
+use procession::status::{ListFilter, ProcedureState};
 use procession::testkit::{Fault, FaultPlan, Run, World};
-use procession::{
-    AskError, Builder, ListFilter, Noop, OperatorRequest, PauseScope, ProcedureId, ProcedureState, SubmitBound,
-    SubmitError,
-};
+use procession::{Builder, ProcedureId};
 
 use crate::lifecycle::kit::enumerate_in;
 use crate::support::{Act, Lab, Planned, Tested, chain, kinds, live, plan};

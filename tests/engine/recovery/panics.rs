@@ -3,12 +3,13 @@
 use std::future::IntoFuture;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use procession::errors::AskError;
+use procession::limits::LockNeed;
 use procession::messages::{Submit, SubmitBatch};
+use procession::procedure::{ChildOutcome, JoinPolicy, JoinVerdict};
+use procession::status::{CauseKind, ProcedureState, WaitReason};
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
-use procession::{
-    AskError, CauseKind, ChildOutcome, Children, JoinPolicy, JoinVerdict, LockNeed, Procedure, ProcedureId,
-    ProcedureState, StageContext, StageError, Step, WaitReason,
-};
+use procession::{Children, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::de::Deserializer;
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};

@@ -4,12 +4,11 @@ use std::future::IntoFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use procession::messages::{Submit, SubmitBatch};
+use procession::operate::{OperatorRequest, PauseScope};
 use procession::provider::Space;
+use procession::status::{ProcedureState, WaitReason};
 use procession::testkit::{Ended, FaultPlan, MemoryStore, Run, Trouble, World};
-use procession::{
-    Builder, OperatorRequest, PauseScope, Procedure, ProcedureId, ProcedureState, StageContext, StageError, Step,
-    WaitReason,
-};
+use procession::{Builder, Procedure, ProcedureId, StageContext, StageError, Step};
 use procession_actors::journal::keys;
 use serde::{Deserialize, Serialize};
 
@@ -131,7 +130,7 @@ fn poison_at(place: usize) -> Tested {
                 assert_eq!((status.stage.as_str(), status.attempt), ("Explode", 0));
                 let all = run
                     .executor
-                    .list(procession::ListFilter::default(), None, 100)
+                    .list(procession::status::ListFilter::default(), None, 100)
                     .await?
                     .items;
                 let ended = all
@@ -238,7 +237,7 @@ fn e_106_it_is_paused_however_that_start_crashes() -> Tested {
         assert_eq!(run.executor.status(id).await?.wait, Some(WaitReason::Poison));
         let all = run
             .executor
-            .list(procession::ListFilter::default(), None, 100)
+            .list(procession::status::ListFilter::default(), None, 100)
             .await?
             .items;
         let ended = all.iter().filter(|status| status.state == ProcedureState::Success);

@@ -2,12 +2,13 @@
 
 use std::future::IntoFuture;
 
+use procession::errors::{AskError, NotNow, StartError};
+use procession::health::{WaitingFor, WakeSource};
+use procession::operate::OperatorRequest;
 use procession::provider::Space;
+use procession::status::WaitReason;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{
-    AskError, Builder, NotNow, OperatorRequest, Procedure, ProcedureId, StageContext, StageError, StartError, Step,
-    WaitReason, WaitingFor, WakeSource,
-};
+use procession::{Builder, Procedure, ProcedureId, StageContext, StageError, Step};
 use procession_actors::journal::keys;
 use serde::{Deserialize, Serialize};
 

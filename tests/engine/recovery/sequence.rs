@@ -3,10 +3,14 @@
 use std::future::IntoFuture;
 use std::sync::{Mutex, PoisonError};
 
+use procession::errors::SubmitError;
 use procession::messages::SubmitBatch;
+use procession::procedure::Noop;
 use procession::provider::Space;
+use procession::sequence::{Sequence, Steps};
+use procession::status::{ProcedureState, WaitReason};
 use procession::testkit::{FaultPlan, ReadFault, Run, Trouble, World, enumerate};
-use procession::{Builder, Noop, ProcedureState, Sequence, StageError, Steps, SubmitError, WaitReason};
+use procession::{Builder, StageError};
 
 use crate::support::{Lab, Planned, Tested, chain, end, kinds};
 

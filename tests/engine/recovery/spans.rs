@@ -4,7 +4,7 @@ use std::fmt::{Debug, Write as _};
 use std::future::IntoFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use procession::JoinPolicy;
+use procession::procedure::JoinPolicy;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};

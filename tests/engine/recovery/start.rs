@@ -3,10 +3,12 @@
 
 use std::future::IntoFuture;
 
+use procession::ProcedureId;
 use procession::messages::{Submit, SubmitBatch};
+use procession::procedure::Noop;
 use procession::provider::Clock;
+use procession::status::{HistoryEntry, Status};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
-use procession::{HistoryEntry, Noop, ProcedureId, Status};
 
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, end, enumerate_later, kinds, live_in, plan};
 

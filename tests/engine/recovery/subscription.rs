@@ -7,8 +7,8 @@ use std::future::IntoFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use actix::prelude::*;
+use procession::status::{Change, ChangeFeed, ListFilter, ProcedureState, Seq};
 use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
-use procession::{Change, ChangeFeed, ListFilter, ProcedureState, Seq};
 
 use super::crash::compensated;
 use crate::support::{

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::BoxFuture;
+use procession::Executor;
+use procession::errors::{AskError, ProcedureError, SubmitError};
+use procession::health::Rule;
+use procession::procedure::Timestamp;
 use procession::provider::{AppendError, Batch, Clock, JournalStore, Receipt};
 use procession::testkit::{FaultPlan, MemoryDisk, MemoryStore, Run, TestClock, World};
-use procession::{AskError, Executor, ProcedureError, Rule, SubmitError, Timestamp};
 
 use crate::support::{Act, InterceptedStore, Lab, Planned, StoreCalls, Tested, chain, kinds, live_in, plan};
 
@@ -85,7 +88,10 @@ fn a_panic_in_a_handler_stops_the_engine_which_says_why() -> Tested {
         .done()?;
     // What was acknowledged goes on at the next start.
     live_in(&world, &lab, async |run| {
-        let all = run.executor.list(procession::ListFilter::default(), None, 10).await?;
+        let all = run
+            .executor
+            .list(procession::status::ListFilter::default(), None, 10)
+            .await?;
         for status in all.items {
             run.wait(run.executor.outcome(status.id)).await??;
         }

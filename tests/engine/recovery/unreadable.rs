@@ -4,9 +4,11 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::errors::{AskError, ReadError, StartError, StoreError, SubmitError};
 use procession::provider::Space;
+use procession::status::ProcedureState;
 use procession::testkit::{Ended, FaultPlan, ReadFault, Run, Trouble, World};
-use procession::{AskError, Handle, ProcedureId, ProcedureState, ReadError, StartError, StoreError, SubmitError};
+use procession::{Handle, ProcedureId};
 
 use crate::support::{Act, Lab, Patient, Plan, Planned, Tested, kinds, live, plan, spawn};
 

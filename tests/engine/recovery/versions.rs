@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 use std::future::IntoFuture;
 
+use procession::errors::{AskError, StartError, UpgradeError};
 use procession::messages::{Submit, SubmitBatch};
+use procession::operate::AbortAnswer;
+use procession::procedure::Old;
+use procession::status::{ProcedureState, WaitReason};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{
-    AbortAnswer, AskError, Builder, Old, Procedure, ProcedureId, ProcedureState, StageContext, StageError, StartError,
-    Step, UpgradeError, WaitReason,
-};
+use procession::{Builder, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::support::{Lab, Patient, Planned, Tested, chain, enumerate_later, kinds};
@@ -180,7 +181,7 @@ fn e_097_an_undo_upgrades_once_as_well() -> Tested {
     life::<Third, _>(&world, &lab, async |run| {
         let answer = run
             .executor
-            .abort(first, procession::OperatorRequest::new("the test", "to undo"))
+            .abort(first, procession::operate::OperatorRequest::new("the test", "to undo"))
             .await?;
         assert_eq!(answer.abort, Some(AbortAnswer::WillRollBack));
         run.settle().await;

@@ -3,8 +3,10 @@
 
 use std::future::IntoFuture;
 
+use procession::procedure::RetryPolicy;
+use procession::status::{Ending, HistoryEntry, ProcedureState};
 use procession::testkit::{FaultPlan, World};
-use procession::{Ending, HistoryEntry, Procedure, ProcedureState, RetryPolicy, StageContext, StageError, Step};
+use procession::{Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::support::{Act, Lab, Patient, Planned, Tested, live, plan};

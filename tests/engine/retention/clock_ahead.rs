@@ -3,9 +3,12 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::ProcedureId;
+use procession::errors::AskError;
+use procession::health::{Rule, Verdict};
+use procession::procedure::Timestamp;
 use procession::provider::Clock;
 use procession::testkit::{Run, TestClock, Trouble, World, enumerate};
-use procession::{AskError, ProcedureId, Rule, Timestamp, Verdict};
 
 use crate::support::{Lab, Planned, Tested, chain, kinds, live_in};
 

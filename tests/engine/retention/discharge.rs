@@ -3,9 +3,12 @@
 
 use std::future::IntoFuture;
 
+use procession::errors::{AskError, NotNow, ProcedureError};
+use procession::operate::OperatorRequest;
 use procession::provider::Space;
+use procession::status::WaitReason;
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
-use procession::{AskError, Handle, NotNow, OperatorRequest, Procedure, ProcedureError, ProcedureId, WaitReason};
+use procession::{Handle, Procedure, ProcedureId};
 
 use super::kinds::{Brittle, all};
 use crate::support::{Lab, Tested};
@@ -158,7 +161,12 @@ async fn refused(run: &Run, stranger: ProcedureId) -> Tested {
     Ok(())
 }
 
-async fn is_archived(run: &Run, spoilt: ProcedureId, export: &procession::FamilyExport, number: Option<u64>) -> Tested {
+async fn is_archived(
+    run: &Run,
+    spoilt: ProcedureId,
+    export: &procession::offline::FamilyExport,
+    number: Option<u64>,
+) -> Tested {
     assert!(run.executor.status(spoilt).await.is_err());
     let snapshot = run.executor.snapshot().await?;
     assert!(

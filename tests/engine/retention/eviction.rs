@@ -4,9 +4,11 @@
 use std::collections::BTreeSet;
 
 use futures::future::try_join_all;
+use procession::procedure::Timestamp;
 use procession::provider::Space;
+use procession::status::ListFilter;
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
-use procession::{Builder, ListFilter, ProcedureId, Timestamp};
+use procession::{Builder, ProcedureId};
 
 use super::fill::Template;
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, kinds, live_in, plan, spawn};

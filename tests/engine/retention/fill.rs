@@ -1,8 +1,10 @@
 //! Stores filled cheaply: one finished family is run, and then written again under other numbers.
 
+use procession::ProcedureId;
+use procession::procedure::Timestamp;
 use procession::provider::{Batch, Space};
+use procession::status::Key;
 use procession::testkit::{Trouble, World};
-use procession::{Key, ProcedureId, Timestamp};
 use procession_actors::testkit::format;
 use procession_kernel::{KeyEntry, Record};
 

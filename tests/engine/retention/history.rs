@@ -3,8 +3,11 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::ProcedureId;
+use procession::operate::OperatorRequest;
+use procession::procedure::Timestamp;
+use procession::status::{Ending, HistoryEntry, ProcedureState, WaitReason};
 use procession::testkit::{Run, Trouble};
-use procession::{Ending, HistoryEntry, OperatorRequest, ProcedureId, ProcedureState, Timestamp, WaitReason};
 
 use crate::support::{Act, Holding, Lab, Planned, Tested, UndoAct, live, plan, spawn};
 

@@ -1,8 +1,9 @@
 //! Results that are damaged: they hold up no eviction, and cost no more than there is of them.
 
+use procession::procedure::Timestamp;
 use procession::provider::Space;
+use procession::status::ListFilter;
 use procession::testkit::{Run, World};
-use procession::{ListFilter, Timestamp};
 use procession_actors::testkit::format;
 use procession_kernel::{ProcedureId, Record};
 

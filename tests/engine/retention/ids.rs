@@ -3,9 +3,10 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::ProcedureId;
+use procession::operate::OperatorRequest;
 use procession::provider::Space;
 use procession::testkit::{Run, Trouble, World};
-use procession::{OperatorRequest, ProcedureId};
 
 use crate::support::{Lab, Planned, Tested, chain, live_in};
 

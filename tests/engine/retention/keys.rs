@@ -3,9 +3,11 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::errors::{AskError, ProcedureError};
+use procession::procedure::Timestamp;
 use procession::provider::Space;
 use procession::testkit::{Run, Trouble, enumerate};
-use procession::{AskError, Handle, ProcedureError, ProcedureId, Timestamp};
+use procession::{Handle, ProcedureId};
 
 use crate::support::{Lab, Planned, Tested, chain, kinds, live};
 

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use procession::{Builder, HistoryDetail, LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::limits::LockNeed;
+use procession::procedure::{HistoryDetail, RetryPolicy};
+use procession::{Builder, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::support::{Call, Lab, kinds};

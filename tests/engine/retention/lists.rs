@@ -3,8 +3,10 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::ProcedureId;
+use procession::operate::{OperatorRequest, PauseScope};
+use procession::status::{ListFilter, Status};
 use procession::testkit::Run;
-use procession::{ListFilter, OperatorRequest, PauseScope, ProcedureId, Status};
 
 use crate::support::{Act, Holding, Lab, Patient, Plan, Planned, Tested, UndoAct, failing, live, plan, spawn};
 

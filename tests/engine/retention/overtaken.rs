@@ -7,9 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use procession::errors::{AskError, StoreError};
+use procession::operate::OperatorRequest;
 use procession::provider::{JournalStore, Space};
+use procession::status::Mark;
 use procession::testkit::{MemoryDisk, MemoryStore, TestClock, Trouble};
-use procession::{AskError, Executor, Handle, Mark, OperatorRequest, ProcedureId, StoreError};
+use procession::{Executor, Handle, ProcedureId};
 
 use crate::support::{InterceptedStore, Lab, Planned, StoreCalls, Tested, chain, kinds};
 

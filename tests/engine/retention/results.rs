@@ -3,8 +3,10 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::errors::AskError;
+use procession::procedure::Timestamp;
 use procession::testkit::{Run, Trouble, enumerate};
-use procession::{AskError, Procedure, ProcedureId, Timestamp};
+use procession::{Procedure, ProcedureId};
 
 use super::kinds::{HOUR, Kept, all};
 use crate::support::{Lab, Planned, Tested, chain};

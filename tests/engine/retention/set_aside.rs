@@ -2,11 +2,12 @@
 
 use std::future::IntoFuture;
 
+use procession::ProcedureId;
+use procession::errors::AskError;
+use procession::operate::{BypassAs, BypassScope, OperatorRequest, PauseScope};
 use procession::provider::{Batch, Space};
+use procession::status::{ListFilter, ProcedureState, WaitReason};
 use procession::testkit::{Run, Trouble, World};
-use procession::{
-    AskError, BypassAs, BypassScope, ListFilter, OperatorRequest, PauseScope, ProcedureId, ProcedureState, WaitReason,
-};
 
 use super::world::{key, write};
 use crate::support::{Act, Holding, Lab, Planned, Tested, UndoAct, failing, live_in, plan, spawn};

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use procession::messages::{Submit, SubmitBatch};
+use procession::procedure::Noop;
 use procession::provider::{Clock, Space};
 use procession::testkit::{FaultPlan, TestClock, Trouble, World};
-use procession::{Builder, Executor, Noop};
+use procession::{Builder, Executor};
 
 use super::fill::Template;
 use crate::support::{Act, Lab, Planned, Tested, kinds, plan};
@@ -89,7 +90,9 @@ async fn round(executor: &Executor, clock: &TestClock) -> Result<u64, Trouble> {
 }
 
 async fn evicted(executor: &Executor) -> Result<bool, Trouble> {
-    let page = executor.list(procession::ListFilter::default(), None, 10).await?;
+    let page = executor
+        .list(procession::status::ListFilter::default(), None, 10)
+        .await?;
     Ok(page.items.len() == 1)
 }
 
@@ -110,7 +113,7 @@ fn e_099_the_parked_one_holds_back_no_space_of_what_was_evicted() -> Tested {
         let (early, late) = sizes.split_at(ROUNDS / 2);
         let most = |sizes: &[u64]| sizes.iter().copied().max().unwrap_or_default();
         assert!(most(late) <= most(early) * 3 / 2, "it grows: {sizes:?}");
-        assert!(clock.now() > procession::Timestamp(0));
+        assert!(clock.now() > procession::procedure::Timestamp(0));
         executor.signal(parked.id(), "go", &1_i64).await?;
         assert_eq!(parked.outcome().await?, 1);
         executor.drain(Duration::from_secs(10)).await?;

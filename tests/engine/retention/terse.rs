@@ -3,8 +3,8 @@
 
 use std::future::IntoFuture;
 
+use procession::status::{Ending, HistoryEntry, ProcedureState};
 use procession::testkit::{Run, enumerate};
-use procession::{Ending, HistoryEntry, ProcedureState};
 
 use super::kinds::{Terse, all};
 use crate::support::{Lab, Tested};

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use actix::prelude::*;
+use procession::operate::{BypassAs, BypassScope, OperatorRequest, PauseScope};
+use procession::procedure::JoinPolicy;
+use procession::status::{ChangeFeed, ProcedureState};
 use procession::testkit::{Run, Trouble};
-use procession::{
-    BypassAs, BypassScope, ChangeFeed, Handle, JoinPolicy, OperatorRequest, PauseScope, Procedure, ProcedureId,
-    ProcedureState,
-};
+use procession::{Handle, Procedure, ProcedureId};
 
 use crate::support::{Act, Final, Lab, Plan, Planned, Tested, Tidy, UndoAct, chain, failing, live, plan, spawn};
 
@@ -184,7 +184,9 @@ impl Stage<'_> {
             .submit(Planned(held("stranger", Act::Done(1)).exclusive("t")))
             .await?;
         let mut locks = plan("l", [Act::Next, Act::Done(1)]);
-        locks.locks.insert(2, vec![procession::LockNeed::exclusive("t")]);
+        locks
+            .locks
+            .insert(2, vec![procession::limits::LockNeed::exclusive("t")]);
         let parent = plan("p", [spawn([waits("pc")]), Act::Done(1)]);
         let sleeps = plan("z", [Act::Sleep(60_000), Act::Done(1)]);
         let fails = held("fails", Act::Fail("boom".to_owned()));

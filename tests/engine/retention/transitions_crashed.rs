@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::IntoFuture;
 use std::time::Duration;
 
+use procession::limits::LockNeed;
+use procession::operate::{BypassAs, BypassScope, OperatorRequest};
+use procession::procedure::JoinPolicy;
+use procession::status::{ProcedureState, Seq};
 use procession::testkit::{Fault, Run, Trouble, World};
-use procession::{
-    BypassAs, BypassScope, Handle, JoinPolicy, LockNeed, OperatorRequest, Procedure, ProcedureId, ProcedureState, Seq,
-};
+use procession::{Handle, Procedure, ProcedureId};
 
 use super::transitions::legal;
 use crate::support::{

@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use procession::ProcedureId;
+use procession::errors::{AskError, ProcedureError};
+use procession::operate::{AbortAnswer, OperatorRequest};
+use procession::status::{Cause, CauseKind, ProcedureState as State};
 use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
-use procession::{
-    AbortAnswer, AskError, Cause, CauseKind, OperatorRequest, ProcedureError, ProcedureId, ProcedureState as State,
-};
 
 use super::helper::{Order, at_rest, commits, enumerate_client, rolled_back, submit, under_seeds};
 use crate::support::{
@@ -240,7 +241,7 @@ fn e_052_abort_against_done() -> Tested {
                     .abort(handle.id(), OperatorRequest::new("ann", "wrong table"))
                     .await;
                 let answer = answer.map(|operated| operated.abort);
-                Ok::<_, procession::SubmitError>((handle, answer))
+                Ok::<_, procession::errors::SubmitError>((handle, answer))
             });
             let (handle, answer) = run.wait(aborting).await???;
             let outcome = run.wait(handle.outcome()).await?;
@@ -286,7 +287,7 @@ fn e_052_abort_against_done_however_it_crashes() -> Tested {
                     Err(AskError::Finished { .. }) => asked.note("done"),
                     other => asked.note(format!("{other:?}")),
                 }
-                Ok::<_, procession::SubmitError>(handle)
+                Ok::<_, procession::errors::SubmitError>(handle)
             });
             let handle = run.wait(aborting).await???;
             match run.wait(handle.outcome()).await? {

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use procession::operate::AbortAnswer;
+use procession::status::CauseKind;
 use procession::testkit::{Run, Trouble, enumerate};
-use procession::{AbortAnswer, Builder, CauseKind, Procedure};
+use procession::{Builder, Procedure};
 
 use super::helper::{at_rest, rolled_back, submit};
 use crate::support::{Act, Lab, Limited, Plan, Planned, Tested, chain, kinds, plan, spawn};
@@ -22,7 +24,7 @@ where
         let answer = run
             .wait(
                 run.executor
-                    .abort(handle.id(), procession::OperatorRequest::new("ann", "not now")),
+                    .abort(handle.id(), procession::operate::OperatorRequest::new("ann", "not now")),
             )
             .await??;
         assert_eq!(answer.abort, Some(AbortAnswer::WillRollBack));

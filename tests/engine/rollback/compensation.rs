@@ -1,6 +1,9 @@
 //! What becomes of children that had succeeded, and of what cannot be undone.
 
-use procession::{JoinPolicy, OperatorRequest, ProcedureError, ProcedureState as State};
+use procession::errors::ProcedureError;
+use procession::operate::OperatorRequest;
+use procession::procedure::JoinPolicy;
+use procession::status::ProcedureState as State;
 
 use super::helper::{commits, enumerate_client, enumerate_single, rolled_back, states, submit};
 use crate::support::{Act, Final, Lab, Plan, Planned, Tested, chain, enumerate_plan, live, plan, spawn};

@@ -1,6 +1,7 @@
 //! A failure that a stage decides on: what it did is part of its commit, and its undo sees it.
 
-use procession::{CauseKind, Ending, ProcedureError, ProcedureState};
+use procession::errors::ProcedureError;
+use procession::status::{CauseKind, Ending, ProcedureState};
 
 use super::helper::{at_rest, enumerate_client, rolled_back, submit};
 use crate::support::Lab;

@@ -5,10 +5,10 @@ use std::future::IntoFuture;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use procession::errors::ProcedureError;
+use procession::status::{Cause, Ending, NotUndone, ProcedureState, Status, WaitReason};
 use procession::testkit::{Ended, Enumeration, Fault, FaultPlan, Final, Run, Trouble, World, enumerate};
-use procession::{
-    Cause, Ending, Handle, NotUndone, Procedure, ProcedureError, ProcedureId, ProcedureState, Status, WaitReason,
-};
+use procession::{Handle, Procedure, ProcedureId};
 
 use crate::support::{Act, Lab, Plan, Planned, Tested, kinds};
 

@@ -1,7 +1,8 @@
 //! What a stage leaves for its undo: a note, or word that there is nothing to undo.
 
+use procession::operate::OperatorRequest;
+use procession::status::{Ending, ProcedureState, note};
 use procession::testkit::{FaultPlan, World};
-use procession::{Ending, OperatorRequest, ProcedureState, note};
 
 use super::helper::{enumerate_client, lives, rolled_back, states, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, UndoAct, chain, end, enumerate_plan, kinds, live, plan, spawn};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use procession::status::{CauseKind, ProcedureState};
 use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
-use procession::{CauseKind, ProcedureState};
 
 use super::helper::{Order, committed, enumerate_client, fails, lives, rolled_back, submit, under_seeds};
 use crate::support::{

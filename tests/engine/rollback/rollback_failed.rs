@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use procession::Handle;
+use procession::errors::AskError;
+use procession::operate::OperatorRequest;
+use procession::status::{Ending, WaitReason};
 use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
-use procession::{AskError, Ending, Handle, OperatorRequest, WaitReason};
 
 use super::helper::{at_rest, commits, enumerate_client, is_parked, lives, rolled_back, submit};
 use crate::support::{

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use procession::errors::AskError;
+use procession::procedure::JoinPolicy;
+use procession::status::ProcedureState as State;
 use procession::testkit::{Fault, FaultPlan, Run, World};
-use procession::{AskError, JoinPolicy, ProcedureState as State};
 
 use super::helper::{commits, enumerate_client, enumerate_single, rolled_back, states, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, enumerate_plan, failing, kinds, live, plan, spawn};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use procession::{
-    Child, Children, Hold, LockNeed, OnTimeout, Procedure, ProcedureId, RetryPolicy, StageContext, StageError, Step,
-};
+use procession::limits::LockNeed;
+use procession::procedure::{Child, Hold, OnTimeout, RetryPolicy};
+use procession::{Children, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::lab::{Call, Lab};
@@ -84,17 +84,17 @@ macro_rules! kind_of_plan {
                 self.0.priority
             }
 
-            fn limit(&self) -> Option<procession::LimitKey> {
-                self.0.limit.as_deref().map(procession::LimitKey::from)
+            fn limit(&self) -> Option<procession::limits::LimitKey> {
+                self.0.limit.as_deref().map(procession::limits::LimitKey::from)
             }
 
             fn locks(&self, stage: &u32) -> Vec<LockNeed> {
                 self.0.needs(*stage)
             }
 
-            fn limits(&self, stage: &u32) -> Vec<procession::LimitKey> {
+            fn limits(&self, stage: &u32) -> Vec<procession::limits::LimitKey> {
                 let named = self.0.stage_limits.get(stage).into_iter().flatten();
-                named.map(|limit| procession::LimitKey::from(limit.as_str())).collect()
+                named.map(|limit| procession::limits::LimitKey::from(limit.as_str())).collect()
             }
 
             fn timeout(&self) -> Option<Duration> {
@@ -166,8 +166,8 @@ kind_of_plan! {
     /// A plan that cleans up after its end, which the log shows as stage 0 of its name with a `~`.
     /// It waits, in its body, until the gate of that name is shut no more.
     Tidy, "tidy", rollback: true, attempts: 3, undo_attempts: 3, with: {
-        fn hooks() -> procession::Hooks<Self> {
-            procession::Hooks::<Self>::new().completion_cleanup(async |tidy, lab| {
+        fn hooks() -> procession::procedure::Hooks<Self> {
+            procession::procedure::Hooks::<Self>::new().completion_cleanup(async |tidy, lab| {
                 let (plan, name) = (&tidy.0, format!("{}~", tidy.0.name));
                 let call = Call { name: name.clone(), stage: 0, undo: false, attempt: 1, value: plan.value.clone() };
                 lab.called(procession::ProcedureId::root(0), call);
@@ -383,7 +383,7 @@ where
     P: Procedure<Stage = u32, Env = Lab, Output = i64>,
 {
     let then = stage + 1;
-    let ms = |ms: u64| procession::Timestamp(ms * 1_000);
+    let ms = |ms: u64| procession::procedure::Timestamp(ms * 1_000);
     Ok(match act {
         Act::Goto(stage) => Step::Next(stage),
         Act::Done(output) => Step::Done(output),

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use procession::limits::LockNeed;
 use procession::testkit::{Run, Trouble};
-use procession::{Executor, LockNeed, ProcedureId};
+use procession::{Executor, ProcedureId};
 
 use super::Tested;
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use procession::{ChildPermits, JoinPolicy, LockNeed, LockPath};
+use procession::limits::{LockNeed, LockPath};
+use procession::procedure::{ChildPermits, JoinPolicy};
 use serde::{Deserialize, Serialize};
 
 /// What one stage of a [`Plan`] does.

@@ -1,9 +1,10 @@
 //! A store in memory whose single calls a test can change.
 
 use futures::future::BoxFuture;
+use procession::errors::StoreError;
 use procession::provider::{AppendError, Batch, Entries, Head, JournalStore, Receipt, Scan, Space, StoreBounds};
+use procession::status::Epoch;
 use procession::testkit::{FaultPlan, MemoryDisk, MemoryStore};
-use procession::{Epoch, StoreError};
 
 /// The calls that a test may change. By default each is forwarded.
 pub(crate) trait StoreCalls: Send + Sync + 'static {

@@ -6,7 +6,9 @@ use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::time::Duration;
 
-use procession::{Executor, ListFilter, ProcedureId, Rule};
+use procession::health::Rule;
+use procession::status::ListFilter;
+use procession::{Executor, ProcedureId};
 
 use super::world::{
     COUNTS, Call, GO, ORDER, Piece, Role, Seen, UNDONE, end_of, engine, role_of, stages_of, told, undos_of,

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use procession::{Builder, Children, Executor, Procedure, ProcedureError, RetryPolicy, StageContext, StageError, Step};
+use procession::errors::ProcedureError;
+use procession::procedure::RetryPolicy;
+use procession::{Builder, Children, Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::Outcome;

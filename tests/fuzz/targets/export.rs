@@ -5,8 +5,11 @@
 use std::sync::Arc;
 
 use futures::executor::block_on;
+use procession::Executor;
+use procession::errors::ImportError;
+use procession::offline::FamilyExport;
+use procession::operate::OperatorRequest;
 use procession::testkit::{FaultPlan, MemoryStore, Run, Trouble, World};
-use procession::{Executor, FamilyExport, ImportError, OperatorRequest};
 
 use super::{Checked, kinds, recovery};
 

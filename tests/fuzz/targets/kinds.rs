@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use procession::{
-    Builder, Children, HistoryDetail, JoinPolicy, JoinVerdict, LockNeed, LockPath, Procedure, RetryPolicy,
-    StageContext, StageError, Step,
-};
+use procession::limits::{LockNeed, LockPath};
+use procession::procedure::{HistoryDetail, JoinPolicy, JoinVerdict, RetryPolicy};
+use procession::{Builder, Children, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 /// A script, and what its children do.
@@ -69,7 +68,7 @@ macro_rules! kind {
                 RetryPolicy::default().attempts(2)
             }
 
-            fn join(&self, _: &u8, children: &[procession::ChildOutcome]) -> JoinVerdict {
+            fn join(&self, _: &u8, children: &[procession::procedure::ChildOutcome]) -> JoinVerdict {
                 if children.iter().any(|child| child.succeeded() || child.failed()) { JoinVerdict::Met } else { JoinVerdict::Pending }
             }
 
@@ -115,8 +114,8 @@ kind! {
     const HISTORY: HistoryDetail = HistoryDetail::Stack;
 
     // A cleanup that does nothing costs a commit all the same.
-    fn hooks() -> procession::Hooks<Self> {
-        procession::Hooks::<Self>::new().completion_cleanup(async |_, _| ())
+    fn hooks() -> procession::procedure::Hooks<Self> {
+        procession::procedure::Hooks::<Self>::new().completion_cleanup(async |_, _| ())
     }
 }
 

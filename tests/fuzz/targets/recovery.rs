@@ -4,10 +4,14 @@
 
 use std::time::Duration;
 
+use procession::ProcedureId;
+use procession::errors::StartError;
 use procession::messages::SendSignal;
+use procession::offline::FamilyExport;
+use procession::operate::OperatorRequest;
 use procession::provider::Space;
+use procession::status::{ListFilter, ProcedureState, WaitReason};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{FamilyExport, ListFilter, OperatorRequest, ProcedureId, ProcedureState, StartError, WaitReason};
 use procession_kernel::Seq;
 
 use super::{Checked, kinds, seeds};

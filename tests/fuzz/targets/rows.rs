@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use procession::ProcedureId;
+use procession::limits::LockNeed;
+use procession::offline::FamilyExport;
+use procession::procedure::{JoinPolicy, OnFailure, OnTimeout, Timestamp};
 use procession::provider::Space;
+use procession::status::{Mark, ProcedureState, WaitReason};
 use procession::testkit::Trouble;
-use procession::{
-    FamilyExport, JoinPolicy, LockNeed, Mark, OnFailure, OnTimeout, ProcedureId, ProcedureState, Timestamp, WaitReason,
-};
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
 use procession_kernel::{

@@ -6,9 +6,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use futures::executor::block_on;
+use procession::ProcedureId;
+use procession::operate::{OperatorRequest, PauseScope};
 use procession::provider::{Batch, JournalStore, Space};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{OperatorRequest, PauseScope, ProcedureId};
 use procession_actors::journal::{EmbeddedStore, SyncMode};
 use procession_actors::testkit::format;
 use procession_kernel::{Record, Seq};
@@ -237,7 +238,7 @@ fn values_tag(space: &Space) -> Option<u8> {
     }
 }
 
-fn exported(world: &World) -> Result<Option<procession::FamilyExport>, Trouble> {
+fn exported(world: &World) -> Result<Option<procession::offline::FamilyExport>, Trouble> {
     let fork = world.fork();
     let export = async |run: &Run| Ok(run.executor.export(ProcedureId::root(1)).await.ok());
     fork.run(FaultPlan::none(), kinds::register, export)?.done()

@@ -1,7 +1,9 @@
 //! Texts that people write: ids, paths of locks, filters, an export as JSON, the demo's rows.
 
+use procession::ProcedureId;
 use procession::filter::Filter;
-use procession::{FamilyExport, LockNeed, LockPath, ProcedureId};
+use procession::limits::{LockNeed, LockPath};
+use procession::offline::FamilyExport;
 use procession_cli::demo::input::Input;
 use procession_cli::demo::{record, rows};
 

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use procession::{ListFilter, ProcedureId, Timestamp};
+use procession::ProcedureId;
+use procession::procedure::Timestamp;
+use procession::status::ListFilter;
 use procession_actors::journal::{codec, keys};
 use procession_actors::testkit::format;
 use procession_kernel::{Epoch, EventName, Key, LimitKey, Record};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::{BoxFuture, Either, select};
-use procession::Timestamp;
+use procession::procedure::Timestamp;
 use procession::provider::{Clock, SystemClock};
 use tokio::sync::watch;
 

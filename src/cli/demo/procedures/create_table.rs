@@ -12,7 +12,9 @@ use crate::demo::master::Master;
 use crate::demo::meta::{self, TableRow, TableState};
 use crate::demo::rows;
 use crate::demo::stage;
-use procession::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::limits::LockNeed;
+use procession::procedure::RetryPolicy;
+use procession::{Procedure, StageContext, StageError, Step};
 
 /// Creates a table with a share of the input's rows. Its output is the names of
 /// its tablets: as many as asked for, or fewer where the keys allow no more.

@@ -8,7 +8,9 @@ use crate::demo::faults::Lot;
 use crate::demo::master::Master;
 use crate::demo::meta::{self, TableRow, TableState, TabletRow, TabletState};
 use crate::demo::stage;
-use procession::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::limits::LockNeed;
+use procession::procedure::RetryPolicy;
+use procession::{Procedure, StageContext, StageError, Step};
 
 /// Deletes a table. Its output is how many tablets it had.
 #[derive(Debug, Clone, Serialize, Deserialize)]

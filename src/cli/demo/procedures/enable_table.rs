@@ -7,7 +7,9 @@ use crate::demo::faults::Lot;
 use crate::demo::master::Master;
 use crate::demo::meta::{self, TableRow, TableState};
 use crate::demo::stage;
-use procession::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::limits::LockNeed;
+use procession::procedure::RetryPolicy;
+use procession::{Procedure, StageContext, StageError, Step};
 
 /// Enables a table. Its output is how many tablets were loaded.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::inspect_tablet::InspectTablet;
 use crate::demo::master::Master;
 use crate::demo::stage;
-use procession::{Children, LockMode, LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::limits::{LockMode, LockNeed};
+use procession::procedure::RetryPolicy;
+use procession::{Children, Procedure, StageContext, StageError, Step};
 
 /// How many tablets of a table are read at once.
 const WIDTH: u32 = 2;

@@ -8,7 +8,8 @@ use crate::demo::draw::Draw;
 use crate::demo::master::Master;
 use crate::demo::meta::TabletRow;
 use crate::demo::{rows, stage};
-use procession::{Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::procedure::RetryPolicy;
+use procession::{Procedure, StageContext, StageError, Step};
 
 /// Longest time that a server lets it wait, in milliseconds.
 const TURN_MAX: usize = 4_000;

@@ -7,7 +7,9 @@ use crate::demo::faults::Lot;
 use crate::demo::master::Master;
 use crate::demo::meta::{TableState, TabletRow, TabletState};
 use crate::demo::stage::{self, Target};
-use procession::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::limits::LockNeed;
+use procession::procedure::RetryPolicy;
+use procession::{Procedure, StageContext, StageError, Step};
 
 /// Merges a tablet with the one after it; the last one with the one before it.
 /// Its output is the name of what became of them.

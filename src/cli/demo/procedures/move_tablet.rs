@@ -10,7 +10,9 @@ use crate::demo::master::Master;
 use crate::demo::meta::{TableState, TabletRow, TabletState};
 use crate::demo::rows;
 use crate::demo::stage::{self, Target};
-use procession::{Children, LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::limits::LockNeed;
+use procession::procedure::RetryPolicy;
+use procession::{Children, Procedure, StageContext, StageError, Step};
 
 /// Moves a tablet. Its output is the server that serves it now.
 #[derive(Debug, Clone, Serialize, Deserialize)]

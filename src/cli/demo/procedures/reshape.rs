@@ -9,7 +9,9 @@ use crate::demo::master::Master;
 use crate::demo::meta::{self, TabletRow, TabletState};
 use crate::demo::rows::{self, Piece};
 use crate::demo::stage;
-use procession::{CallContext, Children, LockNeed, Procedure, StageContext, StageError};
+use procession::limits::LockNeed;
+use procession::procedure::CallContext;
+use procession::{Children, Procedure, StageContext, StageError};
 
 /// How many tablets of one table are loaded or unloaded at once: enough to keep
 /// the disk busy, few enough that one table does not crowd out the others.

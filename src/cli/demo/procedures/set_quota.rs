@@ -6,7 +6,9 @@ use crate::demo::faults::Lot;
 use crate::demo::master::Master;
 use crate::demo::meta::{self, QuotaRow, TableState};
 use crate::demo::stage;
-use procession::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::limits::LockNeed;
+use procession::procedure::RetryPolicy;
+use procession::{Procedure, StageContext, StageError, Step};
 
 /// Sets the quota of a table.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -87,7 +89,7 @@ impl Procedure for SetQuota {
     }
 
     fn locks(&self, _: &Stage) -> Vec<LockNeed> {
-        vec![LockNeed::exclusive(procession::LockPath::of([
+        vec![LockNeed::exclusive(procession::limits::LockPath::of([
             "table",
             &self.table,
             "quota",

@@ -7,7 +7,9 @@ use crate::demo::faults::Lot;
 use crate::demo::master::Master;
 use crate::demo::meta::{TableState, TabletState};
 use crate::demo::stage::{self, Target};
-use procession::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::limits::LockNeed;
+use procession::procedure::RetryPolicy;
+use procession::{Procedure, StageContext, StageError, Step};
 
 /// Splits a tablet. Its output is the names of the two halves.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::demo::master::Master;
 use crate::demo::stage;
-use procession::{Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::procedure::RetryPolicy;
+use procession::{Procedure, StageContext, StageError, Step};
 
 /// Removes files of the shared directory.
 #[derive(Debug, Clone, Serialize, Deserialize)]

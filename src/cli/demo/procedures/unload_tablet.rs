@@ -6,7 +6,9 @@ use crate::demo::faults::Lot;
 use crate::demo::master::Master;
 use crate::demo::meta::{self, TableState, TabletRow, TabletState};
 use crate::demo::stage::{self, Target};
-use procession::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::limits::LockNeed;
+use procession::procedure::RetryPolicy;
+use procession::{Procedure, StageContext, StageError, Step};
 
 /// Unloads a tablet. Its output is the server that served it.
 #[derive(Debug, Clone, Serialize, Deserialize)]

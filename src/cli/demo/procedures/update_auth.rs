@@ -6,7 +6,9 @@ use crate::demo::faults::Lot;
 use crate::demo::master::Master;
 use crate::demo::meta::{self, UserRow};
 use crate::demo::stage;
-use procession::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::limits::LockNeed;
+use procession::procedure::RetryPolicy;
+use procession::{Procedure, StageContext, StageError, Step};
 
 /// Gives a user a role, or takes the user away.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -96,7 +98,9 @@ impl Procedure for UpdateAuth {
     }
 
     fn locks(&self, _: &Stage) -> Vec<LockNeed> {
-        vec![LockNeed::exclusive(procession::LockPath::of(["user", &self.user]))]
+        vec![LockNeed::exclusive(procession::limits::LockPath::of([
+            "user", &self.user,
+        ]))]
     }
 
     fn retry() -> RetryPolicy {

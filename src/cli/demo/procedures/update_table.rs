@@ -9,7 +9,9 @@ use crate::demo::master::Master;
 use crate::demo::meta::{self, TableRow, TableState, TabletRow, TabletState};
 use crate::demo::stage;
 use procession::Children;
-use procession::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::limits::LockNeed;
+use procession::procedure::RetryPolicy;
+use procession::{Procedure, StageContext, StageError, Step};
 
 /// Updates a table. Its output is its new schema.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -11,7 +11,9 @@ use crate::demo::faults::INJECTED;
 use crate::demo::pace;
 use crate::demo::progress::Progress;
 use crate::demo::workload::{Lane, Operation, Plan};
-use procession::{Executor, Outcome, ProcedureId, ProcedureState, SubmitError, WaitReason};
+use procession::errors::SubmitError;
+use procession::status::{Outcome, ProcedureState, WaitReason};
+use procession::{Executor, ProcedureId};
 
 /// How many lanes run at once: more tables than that wait for their turn, so that
 /// the client asks for no more than the engine admits.

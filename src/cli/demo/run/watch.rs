@@ -7,7 +7,8 @@ use crate::demo::error::DemoError;
 use crate::demo::meta::{self, TableRow};
 use crate::demo::pace;
 use crate::demo::procedures::InspectTable;
-use procession::{Executor, ProcedureId, SubmitError};
+use procession::errors::SubmitError;
+use procession::{Executor, ProcedureId};
 
 /// How long between two inspections.
 const INSPECT_EVERY: Duration = Duration::from_secs(1);

@@ -4,7 +4,8 @@ use crate::demo::procedures::{
     CreateTable, DeleteTable, DisableTable, EnableTable, LoadTablet, MergeTablet, MoveTablet, SetQuota, SplitTablet,
     UnloadTablet, UpdateAuth, UpdateTable,
 };
-use procession::{Executor, Procedure, ProcedureId, SubmitError};
+use procession::errors::SubmitError;
+use procession::{Executor, Procedure, ProcedureId};
 
 /// An operation of the workload.
 #[derive(Debug, Clone)]

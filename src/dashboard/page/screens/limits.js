@@ -48,7 +48,7 @@ function next(row) {
   return isFull ? 'the first goes on when one is free' : 'the first goes on now';
 }
 
-/** @param {import('../types.js').Rate} rate */
+/** @param {import('../types.js').LimitRate} rate */
 function period(rate) {
   return rate.per_ms % 1000 === 0 ? `${count(rate.per_ms / 1000)} s` : `${count(rate.per_ms)} ms`;
 }

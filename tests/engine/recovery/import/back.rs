@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use futures::executor::block_on;
+use procession::offline::FamilyExport;
+use procession::operate::OperatorRequest;
+use procession::status::ProcedureState;
 use procession::testkit::{FaultPlan, MemoryStore, World};
-use procession::{Executor, FamilyExport, OperatorRequest, ProcedureId, ProcedureState};
+use procession::{Executor, ProcedureId};
 
 use super::{import, resume};
 use crate::support::{Act, Lab, Patient, Planned, Tested, live_in, plan};

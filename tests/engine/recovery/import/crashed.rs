@@ -1,7 +1,8 @@
 //! An import that is cut off leaves all of the family or nothing, and an engine starts on both.
 
+use procession::ProcedureId;
+use procession::status::ProcedureState;
 use procession::testkit::{Ended, Fault, FaultPlan, World};
-use procession::{ProcedureId, ProcedureState};
 
 use super::{by, dump, import, import_with, live_on, parent, resume, submit};
 use crate::support::{Act, Lab, Planned, Tested, chain, live_in};

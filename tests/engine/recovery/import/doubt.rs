@@ -1,8 +1,11 @@
 //! A stage that was out when its family was exported may have run in part: it runs again,
 //! but not before somebody lets the family go on.
 
+use procession::ProcedureId;
+use procession::limits::LockNeed;
+use procession::offline::FamilyExport;
+use procession::status::{ProcedureState, WaitReason};
 use procession::testkit::World;
-use procession::{FamilyExport, LockNeed, ProcedureId, ProcedureState, WaitReason};
 
 use super::{import, resume, submit};
 use crate::support::{Act, Lab, Planned, Tested, live_in, plan};
@@ -68,7 +71,7 @@ fn one_that_is_aborted_runs_what_is_in_doubt_before_it_is_undone() -> Tested {
     live_in(&here, &lab, async |run| {
         let id = ProcedureId::root(export.family);
         run.executor
-            .abort(id, procession::OperatorRequest::new("ann", "not wanted here"))
+            .abort(id, procession::operate::OperatorRequest::new("ann", "not wanted here"))
             .await?;
         run.settle().await;
         assert_eq!(lab.line(), "", "paused");

@@ -1,8 +1,9 @@
 //! An export comes from a file that anybody may have made: what no engine would have written
 //! is refused, and what an import takes, a start takes.
 
+use procession::errors::ImportError;
+use procession::offline::{ExportedEntry, FamilyExport};
 use procession::testkit::{FaultPlan, Trouble, World};
-use procession::{ExportedEntry, FamilyExport, ImportError};
 
 use super::{by, dump, import_with, parent, refusal, submit};
 use crate::support::{Act, Lab, Planned, Tested, failing, live_in};

@@ -3,9 +3,13 @@
 use std::sync::Arc;
 
 use futures::executor::block_on;
+use procession::errors::ImportError;
+use procession::limits::LockNeed;
+use procession::offline::FamilyExport;
 use procession::provider::{AppendError, Batch, JournalStore, Space};
+use procession::status::Seq;
 use procession::testkit::{FaultPlan, MemoryStore, Trouble, World};
-use procession::{Executor, FamilyExport, Handle, ImportError, LockNeed, ProcedureId, Seq};
+use procession::{Executor, Handle, ProcedureId};
 
 use super::{by, import, import_with, refusal, submit};
 use crate::support::{Act, Holding, Lab, Planned, Tested, failing, live_in, plan};
@@ -169,7 +173,7 @@ fn who_had_the_journal_before_an_import_writes_no_more() -> Tested {
 #[test]
 fn words_that_are_too_long_for_the_audit_are_refused() -> Tested {
     let export = second(None)?;
-    let long = procession::OperatorRequest::new("ann", "x".repeat(1_025));
+    let long = procession::operate::OperatorRequest::new("ann", "x".repeat(1_025));
     let refused = import_with(&World::new(), FaultPlan::none(), &export, &long)?.done()?;
     assert!(
         matches!(refused, Err(ImportError::TooLong { size: 1_025, .. })),
