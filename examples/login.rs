@@ -21,7 +21,7 @@ use procession::Executor;
 use procession::dashboard::{Dashboard, Grant};
 use procession::procedure::Noop;
 
-/// Who the login found behind a request.
+/// The user behind a request, as the login found it.
 #[derive(Clone)]
 struct User(String);
 

@@ -160,13 +160,6 @@ impl Executor {
         }
     }
 
-    /// Returns what was submitted with this key.
-    #[cfg(feature = "dashboard")]
-    pub(crate) async fn submitted_with(&self, key: &str) -> Result<Option<ProcedureId>, ReadError> {
-        let entry = self.engine.reader().key_entry(key.as_bytes()).await?;
-        Ok(entry.map(|entry| entry.id))
-    }
-
     #[cfg(any(feature = "dashboard", feature = "testkit"))]
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine

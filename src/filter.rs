@@ -147,7 +147,7 @@ impl Filter {
         named.reduce(|one, other| one.intersection(&other).copied().collect())
     }
 
-    /// Gives the families that a list must read. `live` says that it shows none that has ended.
+    /// Returns the families that a list must read. With `live`, it leaves out families that have ended.
     #[must_use]
     pub fn scope(&self, live: bool) -> FamilyScope {
         if let Some(families) = self.families() {

@@ -106,6 +106,7 @@
 //!
 //! The package brings its guides and examples along, in `docs/` and `examples/`:
 //!
+//! - `docs/tutorial/` builds an order service in five chapters; `docs/how-to/` has a page for each common task.
 //! - `examples/hello.rs` is the smallest program; `examples/book_trip.rs` a saga, `examples/approval.rs` a question to
 //!   a person, `examples/embed.rs` a service with actix-web and its dashboard.
 //! - `examples/testkit.rs` crashes a procedure at every commit; `docs/how-to/test-your-procedures.md` lists all properties.

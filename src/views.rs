@@ -31,7 +31,7 @@ pub use plan::{FreedView, PlanView, StaysView, UndoView};
 pub use procedure::{CauseView, LockHeldView, ProcedureView};
 pub use reply::{PageView, Reply};
 pub use signal::SignalView;
-pub use standing::snapshot_words;
+pub use standing::{snapshot_words, state_words};
 pub use tree::{TreeNodeView, tree_of};
 pub use value::{ValueView, values_of};
 pub use verdict::{CycleView, VerdictView};

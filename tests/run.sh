@@ -191,6 +191,23 @@ kill_demo() {
     BINARY="$(target_directory)/debug/procession" ./tests/kills.sh 3
 }
 
+# The journeys wait for a browser most of the time, and the steps behind the tests use one processor each: they run side
+# by side. A browser that is missing is a failure here, and elsewhere a reason to skip them.
+begin_journeys() {
+    journeys_log=$(mktemp)
+    PROCESSION_BROWSER=required timeout --verbose 20m \
+        cargo test --locked --workspace --all-features --test browser >"$journeys_log" 2>&1 &
+    journeys=$!
+    trap 'kill "$journeys" 2>/dev/null; rm -f "$journeys_log"' EXIT
+}
+
+end_journeys() {
+    local status=0
+    wait "$journeys" || status=$?
+    cat "$journeys_log"
+    return "$status"
+}
+
 step "cargo, rustfmt and clippy are there" find_cargo
 step "a linker, valgrind, node and a browser are there" find_tools
 step "format" cargo fmt --all --check
@@ -199,9 +216,9 @@ step "clippy, warnings as errors" cargo clippy --locked --workspace --all-target
 step "the page's scripts: their packages, their types" find_packages
 step "tests: they compile" cargo test --locked --workspace --all-features --no-run
 # A test that hangs is a failure, not a reason to wait: a whole run takes minutes.
-# A browser that is missing is a failure here, and elsewhere a reason to skip its tests.
-export PROCESSION_BROWSER=required
-step "tests: unit, integration, documentation" timeout --verbose 40m cargo test --locked --workspace --all-features
+step "tests: unit, integration, documentation" \
+    env PROCESSION_BROWSER=later timeout --verbose 40m cargo test --locked --workspace --all-features
+begin_journeys
 step "what threads share, in every order" explore
 step "memory check" check_memory
 step "examples" cargo build --locked --workspace --all-features --examples
@@ -210,4 +227,5 @@ step "public API: as docs/internals/api lists it" compare_api
 step "packages: packed as a release publishes them, and checked" check_packages
 step "demo: run once" run_demo
 step "demo: killed three times, then verified" kill_demo
+step "the page in a browser" end_journeys
 say "everything passed in $((SECONDS - whole_begin)) s"

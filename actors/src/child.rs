@@ -109,7 +109,7 @@ impl Child {
         self
     }
 
-    /// Gives it the labels of its parent as well, as they are when it is born.
+    /// Copies the labels of its parent to it, as they are at its birth.
     pub fn inherit_labels(mut self) -> Self {
         self.birth.inherits_labels = true;
         self

@@ -1,11 +1,19 @@
 //! Catches panics in user code, and turns them into texts.
 
+use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
 
 /// Runs a piece of user code that may panic.
 pub(crate) fn guarded<T>(what: &str, code: impl FnOnce() -> T) -> Result<T, String> {
     std::panic::catch_unwind(AssertUnwindSafe(code))
         .map_err(|panic| format!("{what} panicked: {}", panic_text(&*panic)))
+}
+
+/// Runs several pieces of user code that may panic. The code sets the name of each before it runs it.
+pub(crate) fn guarded_each<T>(code: impl FnOnce(&Cell<&'static str>) -> T) -> Result<T, String> {
+    let running = Cell::new("");
+    std::panic::catch_unwind(AssertUnwindSafe(|| code(&running)))
+        .map_err(|panic| format!("{} panicked: {}", running.get(), panic_text(&*panic)))
 }
 
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -195,15 +195,22 @@ impl Limiter {
         }
     }
 
-    // Rates. Without one, no message reads the clock.
+    // Rates. Without one, no message reads the clock but that which sets the first.
 
-    /// Tells the admissions the time, before a message. Returns the requests that the time serves.
+    /// Passes the time to the admissions, before a message. Returns the requests that are served because time has
+    /// passed.
     fn read_clock(&mut self) -> Vec<Claim> {
         if self.admissions.has_rates() {
-            self.admissions.move_to(self.clock.now())
+            self.move_clock()
         } else {
             Vec::new()
         }
+    }
+
+    fn move_clock(&mut self) -> Vec<Claim> {
+        let served = self.admissions.move_to(self.clock.now());
+        self.show(&[], &served);
+        served
     }
 
     /// Waits for the next begin that a rate allows, after a message. An instant that is already waited for is not waited
@@ -227,7 +234,6 @@ impl Limiter {
     fn time_came(&mut self, ctx: &mut Context<Self>) {
         self.timer = None;
         let served = self.read_clock();
-        self.show(&[], &served);
         self.tell(served, ctx);
         self.arm(ctx);
     }
@@ -322,7 +328,12 @@ impl Handler<Change> for Limiter {
             Change::Limit(key, _) => vec![key.clone()],
             Change::Priority(..) => Vec::new(),
         };
-        let mut served = self.read_clock();
+        // The first begins of a rate that is set now count from now.
+        let mut served = if change.sets_rate() {
+            self.move_clock()
+        } else {
+            self.read_clock()
+        };
         served.extend(change.apply(&mut self.admissions));
         self.show(&limits, &served);
         self.tell(served, ctx);
@@ -331,6 +342,10 @@ impl Handler<Change> for Limiter {
 }
 
 impl Change {
+    fn sets_rate(&self) -> bool {
+        matches!(self, Self::Limit(_, limit) if limit.rate().is_some())
+    }
+
     /// Makes the change. Returns the requests that are granted because of it.
     fn apply(self, admissions: &mut Admissions) -> Vec<Claim> {
         match self {
@@ -353,6 +368,10 @@ impl Handler<Simulate> for Limiter {
             return MessageResult(None);
         }
         let mut admissions = self.admissions.clone();
+        if admissions.has_rates() || changes.iter().any(Change::sets_rate) {
+            // The time serves these, and not the changes.
+            drop(admissions.move_to(self.clock.now()));
+        }
         let (mut released, mut served) = (Vec::new(), Vec::new());
         for change in changes {
             if let Change::Release(claim) = &change {

@@ -220,7 +220,7 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         Vec::new()
     }
 
-    /// Returns the limits of which a stage needs one permit each while it is called. Use it for what a stage calls:
+    /// Returns limits: a stage needs a permit of each while it is called. Use them for the services that a stage calls:
     /// *four card calls at once*. A limit of the whole procedure is its kind's own, or [`limit`](Self::limit).
     ///
     /// The permits are taken together with the stage's locks, all or none, before each attempt. They go back in the commit

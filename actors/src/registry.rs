@@ -18,7 +18,7 @@ use crate::accepts::{Accepts, SignalRules};
 use crate::context::{Call, Host, StageContext};
 use crate::error::{CodecError, StartError};
 use crate::fault_injection::Calling;
-use crate::guard::{guarded, panic_text};
+use crate::guard::{guarded, guarded_each, panic_text};
 use crate::hooks::{HookCall, HookPoint, HookSet, Hooks};
 use crate::journal::codec;
 use crate::kind_settings::KindSettings;
@@ -28,9 +28,6 @@ use crate::step::{ChildOutcome, JoinVerdict, Step, stage_needs};
 use crate::thresholds::{KindThresholds, Measures, Thresholds};
 use crate::time_limit::within;
 use crate::upgrade::Old;
-
-/// The methods that say what a stage needs, as a panic in one of them is told.
-const STAGE_NEEDS: &str = "a question about the next stage";
 
 /// The result of one call of user code.
 pub(crate) struct Did<T> {
@@ -425,7 +422,7 @@ impl<P: Procedure> Typed<P> {
     /// Asks user code for everything that the kernel must know about the next stage.
     fn step_taken(&self, step: Step<P>, next_needs: &mut NextStageNeeds) -> StageOutcome {
         if let (Some(next), Some(value)) = (step.next_stage(), &self.value) {
-            match guarded(STAGE_NEEDS, || stage_needs(value, next)) {
+            match guarded_each(|asked| stage_needs(value, next, asked)) {
                 Ok(Ok(known)) => *next_needs = known,
                 Ok(Err(why)) => return StageOutcome::Fail(why),
                 Err(why) => return StageOutcome::Panicked(why),

@@ -1,5 +1,6 @@
 //! What a stage asks for next, and how its children stand.
 
+use std::cell::Cell;
 use std::fmt;
 use std::time::Duration;
 
@@ -259,7 +260,7 @@ impl Children {
         self
     }
 
-    /// Gives all children on the list, detached ones too, the labels of their parent. A label that a child has
+    /// Copies the labels of the parent to all children on the list, detached ones too. A label that a child has
     /// [of its own](Child::label) goes before one of the same name.
     ///
     /// ```
@@ -334,7 +335,7 @@ fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
         hold: P::HOLD,
         permits: None,
         locks_for_life: P::HOLD_LOCKS,
-        next_needs: stage_needs(procedure, &first).map_err(|why| CodecError {
+        next_needs: stage_needs(procedure, &first, &Cell::default()).map_err(|why| CodecError {
             what: "the procedure cannot be submitted",
             why,
         })?,
@@ -351,12 +352,18 @@ fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
     })
 }
 
-/// Asks a procedure what the kernel must know about a stage before it runs.
+/// Asks a procedure what the kernel must know about a stage before it runs. `asked` gets the name of each method before
+/// it is called.
 ///
 /// # Errors
 ///
 /// The reason why the stage can never run, as a sentence.
-pub(crate) fn stage_needs<P: Procedure>(procedure: &P, stage: &P::Stage) -> Result<NextStageNeeds, String> {
+pub(crate) fn stage_needs<P: Procedure>(
+    procedure: &P,
+    stage: &P::Stage,
+    asked: &Cell<&'static str>,
+) -> Result<NextStageNeeds, String> {
+    asked.set("locks");
     let mut locks = procedure.locks(stage);
     if let Some(wrong) = locks.iter().find(|need| need.path.has_empty_part()) {
         let path = wrong.path.as_str().replace('\0', "(empty)");
@@ -366,16 +373,22 @@ pub(crate) fn stage_needs<P: Procedure>(procedure: &P, stage: &P::Stage) -> Resu
     }
     locks.sort_unstable();
     locks.dedup();
+    asked.set("limits");
     let mut limits = procedure.limits(stage);
     limits.sort_unstable();
     limits.dedup();
+    asked.set("rollback_supported");
+    let is_no_return = !procedure.rollback_supported(stage);
+    asked.set("expected");
+    let expected = procedure.expected(stage);
+    asked.set("Debug of the stage");
     let name = || format!("{stage:?}");
     Ok(NextStageNeeds {
         locks,
         limits,
-        next_is_no_return: (!procedure.rollback_supported(stage)).then(name),
+        next_is_no_return: is_no_return.then(name),
         name: P::REPEAT_LIMIT.map(|_| name()),
-        expected: procedure.expected(stage),
+        expected,
     })
 }
 

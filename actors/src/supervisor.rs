@@ -1392,8 +1392,8 @@ impl Supervisor {
         self.grant(served, ctx);
     }
 
-    /// Asks the limiter for what a stage's report needs: limits and locks of new procedures, and locks of the next
-    /// stage. Returns the report if it needs nothing.
+    /// Asks the limiter for what a stage's report needs: limits and locks of new procedures and of the next stage.
+    /// Returns the report if it needs nothing.
     fn admit_report(&mut self, mut report: Box<StageEnded>, ctx: &mut Context<Self>) -> Option<Box<StageEnded>> {
         let demand = self.admission.demand_of_report(&self.kernel, &mut report);
         if demand.is_empty() {
@@ -1410,8 +1410,8 @@ impl Supervisor {
         None
     }
 
-    /// Asks the limiter for everything that a procedure lacks for its next stage. For an undo it asks for the locks
-    /// alone.
+    /// Asks the limiter for everything that a procedure lacks for its next stage, or for its next undo: that needs no
+    /// permit of the procedure itself.
     fn request_admission(&mut self, id: ProcedureId, ctx: &mut Context<Self>) {
         if let Some(answer) = self.admission.request(&self.kernel, self.quarantine.families(), id) {
             self.await_limiter(answer, ctx, Self::answered);

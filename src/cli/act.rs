@@ -7,6 +7,7 @@ pub(super) mod target;
 
 use clap::{Args, Subcommand};
 use procession::operate::VerbName;
+use procession::views::state_words;
 use serde_json::{Value, json};
 
 use super::document::Document;
@@ -117,7 +118,7 @@ fn json_of(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}; a text has quotes: '\"yes\"'"))
 }
 
-/// One act that was asked for. Whom it is meant for is first as it was named, then as it is known.
+/// One act that was asked for. Its target is first the name that was given, then the id.
 struct Wish<T = Target> {
     how: How,
     verb: VerbName,
@@ -178,7 +179,7 @@ impl Wish<Target<Named>> {
         wish.make(&site, &reason).await
     }
 
-    /// Refuses what could not be carried out, before anything is asked. Gives the reason.
+    /// Refuses what could not be carried out, before anything is asked. Returns the reason.
     fn must_make_sense(&self) -> Result<String, Failure> {
         let reason = self.how.reason.clone().unwrap_or_default();
         if self.how.dry_run {
@@ -219,11 +220,12 @@ impl Wish {
             print::notice("nothing was done");
             return Ok(Exit::Done);
         }
-        // What moves is paused wherever it has come to: held to its revision, it would slip away.
+        // What moves is paused wherever it is by then: held to its revision, it would slip away. So would a schedule,
+        // which moves with each of its runs.
         let expected = planned
             .revision
             .as_deref()
-            .filter(|_| !matches!(self.verb, VerbName::Pause | VerbName::Resume));
+            .filter(|_| !matches!(self.verb, VerbName::Pause | VerbName::Resume | VerbName::Signal));
         let done = self.apply(site, reason, expected).await?;
         let outcome: Outcome = done.read()?;
         if self.how.json {
@@ -320,10 +322,12 @@ impl Wish {
     }
 }
 
-/// Says how that stands which has changed, as far as the dashboard says it.
+/// Says how a changed procedure stands by now, as far as the dashboard says it.
 fn stands(problem: &Problem) -> String {
     match (&problem.state, &problem.revision) {
-        (Some(state), Some(revision)) => format!(" (it is {state} by now, at revision {revision})"),
+        (Some(state), Some(revision)) => {
+            format!(" (it is {} by now, at revision {revision})", state_words(state))
+        }
         (None, Some(revision)) => format!(" (it has revision {revision} by now)"),
         (_, None) => String::new(),
     }

@@ -11,18 +11,27 @@ const KEY: &str = "key:";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Named {
     Id(ProcedureId),
+    /// The number of a family. The same text may be a key as well.
+    Number {
+        family: u64,
+        text: String,
+    },
     Key(String),
 }
 
 impl FromStr for Named {
     type Err = String;
 
-    /// What reads like an id is one: such a key is written `key:42`.
+    /// A text such as `42.0` is an id. A bare number is a family's, unless it is a key too: that is found out when it is
+    /// looked up. A key that reads like either is written `key:42`.
     fn from_str(text: &str) -> Result<Self, String> {
         // A number is read with a plus sign as well, and a telephone number may be a key.
         if text.starts_with(|first: char| first.is_ascii_digit()) {
-            let family = text.parse().map(ProcedureId::root);
-            if let Some(id) = family.ok().or_else(|| text.parse().ok()) {
+            if let Ok(family) = text.parse() {
+                let text = text.to_owned();
+                return Ok(Self::Number { family, text });
+            }
+            if let Ok(id) = text.parse() {
                 return Ok(Self::Id(id));
             }
         }
@@ -41,7 +50,11 @@ mod tests {
     fn an_id_is_an_id_and_all_else_is_a_key() {
         let named = |text: &str| text.parse::<Named>();
         let key = |text: &str| Ok(Named::Key(text.to_owned()));
-        assert_eq!(named("12"), Ok(Named::Id(ProcedureId::root(12))));
+        let number = Named::Number {
+            family: 12,
+            text: "012".to_owned(),
+        };
+        assert_eq!(named("012"), Ok(number));
         assert_eq!(named("12.3"), Ok(Named::Id(ProcedureId::new(12, 3))));
         assert_eq!(named("order-A1"), key("order-A1"));
         assert_eq!(named("12.x"), key("12.x"));

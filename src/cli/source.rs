@@ -20,6 +20,7 @@ use super::document::Document;
 use super::exit::Failure;
 use super::named::Named;
 use super::site::Site;
+use find::resolve;
 use procession::filter::Filter;
 
 /// Something that can be looked at.
@@ -59,13 +60,11 @@ impl Source {
         matches!(self, Self::Site(_))
     }
 
-    /// Gives the id of a procedure that is named. A key whose result has gone leads nowhere, and the failure says where
-    /// it led.
+    /// Returns the id of a named procedure. If the result of a key is gone, the failure names the id that it stood for.
     pub(super) async fn resolve(&self, named: &Named) -> Result<ProcedureId, Failure> {
-        match (named, self) {
-            (Named::Id(id), _) => Ok(*id),
-            (Named::Key(key), Self::Journal(journal)) => journal.find(key).await,
-            (Named::Key(key), Self::Site(site)) => site.find(key).await,
+        match self {
+            Self::Journal(journal) => resolve(named, async |key| journal.find(key).await).await,
+            Self::Site(site) => site.resolve(named).await,
         }
     }
 

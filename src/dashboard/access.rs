@@ -51,7 +51,7 @@ pub enum Grant {
 }
 
 impl Grant {
-    /// Returns the name of the caller; none for one that may do nothing.
+    /// Returns the name of the caller, or `None` if it may do nothing.
     #[must_use]
     pub fn who(&self) -> Option<&str> {
         match self {

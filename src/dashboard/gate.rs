@@ -111,7 +111,7 @@ fn is_own(request: &HttpRequest, origin: &str) -> bool {
     Host::read(name).is_some_and(|origin| Host::of(request) == Some(origin))
 }
 
-/// Returns a header's text. One that is there twice, or is no text, counts as one that fits nothing.
+/// Returns the text of a header. A header that is sent twice, or is not text, matches nothing.
 fn text<'a>(request: &'a HttpRequest, name: &str) -> Option<&'a str> {
     let name = HeaderName::try_from(name).ok()?;
     let mut values = request.headers().get_all(name);

@@ -16,6 +16,9 @@ const INDEX: &str = "index.html";
 /// What the address of the mount takes the place of.
 const BASE: &str = "<base href=\"./\">";
 
+/// What the address of a procedure begins with.
+const PROCEDURES: &str = "procedures/";
+
 #[derive(RustEmbed)]
 #[folder = "src/dashboard/page/"]
 struct Files;
@@ -128,8 +131,9 @@ fn tag_of(file: &EmbeddedFile) -> String {
     hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Whether a path names a file rather than a screen. A procedure is named by its key too, whatever that ends with.
 fn is_asset(path: &str) -> bool {
-    kind_of(path) != kind_of(INDEX)
+    kind_of(path) != kind_of(INDEX) && !path.starts_with(PROCEDURES)
 }
 
 fn kind_of(path: &str) -> &'static str {

@@ -47,7 +47,7 @@ impl Pauses {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the act that made each of these pauses; none of one of which the audit knows nothing any more.
+    /// Returns the act that made each of these pauses; `None` if the audit no longer has it.
     pub(super) async fn made(&self, state: &State, pauses: &[PauseScope]) -> Result<Vec<Option<AuditEntry>>, Problem> {
         if pauses.is_empty() {
             return Ok(Vec::new());

@@ -97,14 +97,14 @@ impl State {
     }
 }
 
-/// Returns who asks, if it may look.
+/// Returns what the caller may do, if it may look at all.
 pub(super) fn viewer(request: &HttpRequest) -> Result<Grant, Problem> {
     let caller = caller(request)?;
     caller.need(Right::View)?;
     Ok(caller.0)
 }
 
-/// Returns who asks.
+/// Returns the caller.
 pub(super) fn caller(request: &HttpRequest) -> Result<Caller, Problem> {
     request
         .extensions()

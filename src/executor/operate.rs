@@ -10,8 +10,8 @@ use procession_kernel::{
 use serde::Serialize;
 
 impl Executor {
-    /// Sends a request of an operator: a verb that the caller has as a value, or one of those that programs use without
-    /// an audit, as an operator does: `Operate::signal`, `acknowledge`, `drain`. The methods below are the others.
+    /// Sends a request of an operator. Use it for a verb that the caller has as a value, and for `Operate::signal`,
+    /// `acknowledge` and `drain`, to have them in the audit. Each other verb has a method below.
     ///
     /// # Errors
     ///

@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use procession_actors::view::FamilyScope;
-use procession_kernel::Label;
+use procession_kernel::{Label, ProcedureState};
 
+use super::words::{STATES, StateWord};
 use super::{FILTER_MAX, Filter};
 
 fn written(text: &str) -> String {
@@ -44,6 +45,27 @@ fn every_field_is_read_and_written() {
     ];
     for (text, expected) in other {
         assert_eq!(written(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_refusal_lists_every_state() {
+    let listed: Vec<StateWord> = STATES
+        .into_iter()
+        .map(|word| StateWord::read(word).expect("it is listed"))
+        .collect();
+    for state in ProcedureState::ALL {
+        // This one is listed as waiting.
+        let is_listed = state == ProcedureState::WaitingTimeout || listed.contains(&StateWord::Is(state));
+        assert!(is_listed, "{state}");
+    }
+    for word in [
+        StateWord::Live,
+        StateWord::Ended,
+        StateWord::Retrying,
+        StateWord::RollingBack,
+    ] {
+        assert!(listed.contains(&word), "{word}");
     }
 }
 

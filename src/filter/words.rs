@@ -5,6 +5,20 @@ use std::fmt;
 use procession_actors::view::{Rule, Status};
 use procession_kernel::{ProcedureState, WaitReason};
 
+/// The words of `state:`, as a refusal lists them. A procedure that waits with a time limit is `waiting` too.
+pub(super) const STATES: [&str; 10] = [
+    "live",
+    "ended",
+    "initializing",
+    "runnable",
+    "waiting",
+    "retrying",
+    "rolling_back",
+    "failed",
+    "rolled_back",
+    "success",
+];
+
 /// What `state:` may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StateWord {
@@ -34,10 +48,11 @@ impl StateWord {
         }
         let named = ProcedureState::ALL.into_iter().find(|state| word_of(*state) == plain);
         named.map(Self::Is).ok_or_else(|| {
+            let [others @ .., last] = STATES;
             format!(
-                "\"{}\" is no state; the states are live, ended, initializing, runnable, waiting, retrying, \
-                 rolling_back, failed, rolled_back and success, and what holds one back is a reason",
-                word.escape_debug()
+                "\"{}\" is no state; the states are {} and {last}, and what holds one back is a reason",
+                word.escape_debug(),
+                others.join(", ")
             )
         })
     }

@@ -6,6 +6,7 @@ mod families;
 mod finding;
 mod hooks;
 mod life;
+mod lines;
 mod properties;
 mod property;
 mod rest;

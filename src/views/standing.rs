@@ -5,6 +5,9 @@ use procession_kernel::{ProcedureState, StateSnapshot, WaitReason};
 use super::procedure::ProcedureView;
 use super::words::Reason;
 
+/// A failed procedure that has not ended.
+const ROLLING_BACK: &str = "rolling back";
+
 impl Reason {
     /// Returns how a procedure stands that does not run for this reason.
     #[must_use]
@@ -34,13 +37,11 @@ impl ProcedureView {
     /// Returns how it stands, in a word or two, such as `running`, `waiting · event` or `rolled back`.
     #[must_use]
     pub fn standing(&self) -> String {
-        let state = ProcedureState::ALL
-            .into_iter()
-            .find(|state| state.to_string() == self.state);
+        let state = state_named(&self.state);
         let word = match (self.reason, &self.ended, state) {
             (Some(Reason::Quarantined), ..) => Reason::Quarantined.standing(),
             (Some(reason), None, _) => reason.standing(),
-            (None, None, Some(ProcedureState::Failed)) => "rolling back",
+            (None, None, Some(ProcedureState::Failed)) => ROLLING_BACK,
             (None, None, _) if self.going => "running",
             (_, _, Some(state)) => state_word(state),
             // A state of a later release.
@@ -50,6 +51,20 @@ impl ProcedureView {
             (Some(mark), Some(_)) => format!("{word} · {mark}"),
             (Some(_), None) | (None, _) => word.to_owned(),
         }
+    }
+}
+
+fn state_named(name: &str) -> Option<ProcedureState> {
+    ProcedureState::ALL.into_iter().find(|state| state.to_string() == name)
+}
+
+/// Returns the words for a state that the API names, such as `rolled back` for `rolled_back`. The name of a state of a
+/// later release stays as it is.
+#[must_use]
+pub fn state_words(name: &str) -> &str {
+    match state_named(name) {
+        Some(state) => state_word(state),
+        None => name,
     }
 }
 
@@ -73,6 +88,7 @@ pub fn snapshot_words(snapshot: &StateSnapshot) -> String {
             wait @ (WaitReason::Lock(_) | WaitReason::Permit(_) | WaitReason::Event(..) | WaitReason::Backoff(..)),
         ) => format!("{} ({wait})", Reason::from(wait).standing()),
         Some(wait) => Reason::from(wait).standing().to_owned(),
+        None if snapshot.state == ProcedureState::Failed && !snapshot.ended => ROLLING_BACK.to_owned(),
         None if snapshot.in_flight => "running".to_owned(),
         None => state_word(snapshot.state).to_owned(),
     }
@@ -80,7 +96,7 @@ pub fn snapshot_words(snapshot: &StateSnapshot) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reason, state_word};
+    use super::{ROLLING_BACK, Reason, state_word};
     use procession_kernel::ProcedureState;
 
     const PAGE: &str = include_str!("../dashboard/page/states.js");
@@ -94,7 +110,7 @@ mod tests {
         for state in ProcedureState::ALL {
             // The page says of one that has failed whether it has ended.
             let word = if state == ProcedureState::Failed {
-                "rolling back"
+                ROLLING_BACK
             } else {
                 state_word(state)
             };

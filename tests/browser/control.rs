@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use procession::errors::SubmitError;
+use procession::schedule::Schedule;
 use procession::testkit::{Run, Trouble};
 use procession::{Handle, Procedure};
 use serde::Deserialize;
@@ -32,6 +33,8 @@ pub(crate) enum Order {
     },
     /// Submit so many of the kind `job`; gives how many.
     Many { act: Act, count: u32 },
+    /// Set up a schedule whose runs wait for the event `go`; gives its id.
+    Schedule,
     /// Send an event to a procedure.
     Signal { id: String, event: String },
     /// Repair what stuck undos trip over.
@@ -74,6 +77,12 @@ pub(crate) async fn carry_out(run: &Run, order: Order) -> Result<Value, Trouble>
             }
             run.settle().await;
             Ok(json!(count))
+        }
+        Order::Schedule => {
+            let schedule = Schedule::every(kinds::NIGHTLY, Duration::from_secs(3_600))?;
+            let id = run.executor.schedule(schedule).await?.id();
+            run.settle().await;
+            Ok(json!(id.to_string()))
         }
         Order::Signal { id, event } => {
             run.executor.signal(id.parse()?, &event, &"now").await?;

@@ -5,8 +5,12 @@ use std::time::Duration;
 
 use procession::limits::{LockNeed, LockPath};
 use procession::procedure::{Child, RetryPolicy};
+use procession::schedule::{Jobs, Schedule};
 use procession::{Builder, Children, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
+
+/// The job of the schedule.
+pub(crate) const NIGHTLY: &str = "nightly";
 
 /// What undos of [`Act::Stuck`] trip over was repaired.
 static REPAIRED: AtomicBool = AtomicBool::new(false);
@@ -200,5 +204,6 @@ pub(crate) fn register(builder: Builder) -> Builder {
         .register::<Job>(())
         .register::<Limited>(())
         .limit("limited", 2)
+        .register::<Schedule>(Jobs::new().job(NIGHTLY, |_| Ok(Job(Act::Wait("go".to_owned())))))
         .seed(1)
 }

@@ -48,6 +48,7 @@ export const repair = () => tell({ do: 'repair' });
 export const pass = (ms) => tell({ do: 'pass', ms });
 export const signal = (id, event) => tell({ do: 'signal', id, event });
 export const submit = (act, { kind = 'job', key = null, trace = null, labels = {} } = {}) => tell({ do: 'submit', kind, act, key, trace, labels });
+export const schedule = () => tell({ do: 'schedule' });
 export const many = (act, count) => tell({ do: 'many', act, count });
 
 /**

@@ -173,7 +173,7 @@ fn what_has_changed_since_the_plan_is_left_alone() -> Outcome {
     assert_eq!(said.code, Some(5), "{}", said.err);
     assert!(said.err.contains("has changed since the plan was made"), "{}", said.err);
     assert!(
-        said.err.contains("(it is Waiting by now, at revision 9)"),
+        said.err.contains("(it is waiting by now, at revision 9)"),
         "{}",
         said.err
     );

@@ -173,11 +173,13 @@ pub(crate) fn audit() -> AuditEntry {
                 state: ProcedureState::Runnable,
                 wait: None,
                 in_flight: true,
+                ended: false,
             },
             StateSnapshot {
                 state: ProcedureState::Success,
                 wait: Some(WaitReason::Paused),
                 in_flight: false,
+                ended: false,
             },
         )],
         changed: 1,

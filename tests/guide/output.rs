@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::project::LEFT_OUT;
 
@@ -52,7 +52,12 @@ fn follow(child: &mut Child, lines: &Receiver<String>, kill: Option<&Kill<'_>>) 
     let mut printed = Vec::new();
     loop {
         if let Some(kill) = kill.filter(|kill| is_shown(kill.printed, &printed)) {
+            let begin = Instant::now();
             while !(kill.is_at_rest)() {
+                if begin.elapsed() > SILENCE {
+                    child.kill().map_err(|error| error.to_string())?;
+                    return Err("it comes to no rest in which it can be killed".to_owned());
+                }
                 let end = child.try_wait().map_err(|error| error.to_string())?;
                 if end.is_some() {
                     return Err("it ends before it can be killed".to_owned());

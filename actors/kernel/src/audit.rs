@@ -75,6 +75,9 @@ pub struct StateSnapshot {
     /// `true` if one of its stages has been dispatched, or will be at once.
     #[serde(rename = "g", default, skip_serializing_if = "std::ops::Not::not")]
     pub in_flight: bool,
+    /// `true` if it has ended. A failed procedure that has not ended rolls back.
+    #[serde(rename = "e", default, skip_serializing_if = "std::ops::Not::not")]
+    pub ended: bool,
 }
 
 impl fmt::Display for StateSnapshot {

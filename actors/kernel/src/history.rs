@@ -110,7 +110,7 @@ pub struct HistoryEntry {
     /// without this field ran under the locks that the member's row names by then.
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<Vec<LockNeed>>,
-    /// The limits of which the stage ran under a permit of its own. Its undo needs the same.
+    /// The stage held a permit of each of these limits. Its undo needs the same.
     #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitKey>,
     /// What its code noted, encoded.

@@ -75,6 +75,12 @@ impl RateWindow {
         None
     }
 
+    /// Returns when the oldest begins no longer count.
+    #[must_use]
+    pub fn more_at(&self, period: Duration) -> Option<Timestamp> {
+        self.groups.front().map(|Group(at, _)| at.after(period))
+    }
+
     /// Moves the window to this instant: begins that are a period ago no longer count. After the clock was set back,
     /// begins of the future count as if they were now, so that none counts for longer than a period from here.
     pub fn move_to(&mut self, now: Timestamp, period: Duration) {

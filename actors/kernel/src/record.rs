@@ -95,7 +95,7 @@ pub enum Record {
     SignalDropped(ProcedureId, u32, EventName),
     /// What an idempotency key stands for.
     Key(Key, KeyEntry),
-    /// A member of a family has these labels, and no member had them before.
+    /// A member of a family has these labels. The index of the family may have some of them already.
     Labelled(u64, Labels),
     /// A family is live.
     FamilyBegan(u64),

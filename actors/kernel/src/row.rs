@@ -215,7 +215,7 @@ pub enum Mark {
 pub struct NextStageNeeds {
     /// Locks that it needs.
     pub locks: Vec<LockNeed>,
-    /// Limits of which it needs one permit each, while it runs. Those of the procedure itself are not counted again.
+    /// It needs a permit of each of these limits while it runs. Limits of the procedure itself are not counted again.
     pub limits: Vec<LimitKey>,
     /// Its name, if it does not support rollback.
     pub next_is_no_return: Option<String>,
@@ -292,7 +292,7 @@ pub struct Row {
     /// The lists of children that may still be live; the newest is last.
     #[serde(rename = "r", default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<Round>,
-    /// Limits of which it holds, or waits for, one permit each.
+    /// It holds, or waits for, a permit of each of these limits.
     #[serde(rename = "l", default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitKey>,
     /// It holds a permit of each of its limits.
@@ -301,7 +301,7 @@ pub struct Row {
     /// How long it holds its permits.
     #[serde(rename = "1", default, skip_serializing_if = "Hold::is_for_life")]
     pub hold: Hold,
-    /// Limits of which the next stage, or the next undo, needs one permit each while it runs.
+    /// The next stage, or the next undo, needs a permit of each of these limits while it runs.
     #[serde(rename = "X", default, skip_serializing_if = "Vec::is_empty")]
     pub stage_limits: Vec<LimitKey>,
     /// It holds a permit of each of these.

@@ -7,8 +7,8 @@ mod shell;
 use std::time::Duration;
 
 use procession_kernel::{
-    Admission, AdmissionEffect, Birth, Blob, ClaimId, Effect, Epoch, Event, Kind, Limit, LimitKey, Needs,
-    NextStageNeeds, Record, RequestId, StageEnded, StageOutcome, Timestamp, WaitReason,
+    Admission, AdmissionEffect, Birth, Blob, ClaimId, Effect, Epoch, Event, JoinPolicy, Kernel, Kind, Limit, LimitKey,
+    Needs, NextStageNeeds, ProcedureId, Record, RequestId, StageEnded, StageOutcome, Timestamp, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -188,4 +188,84 @@ fn one_that_waits_begins_when_it_is_granted() {
         .collect();
     assert_eq!(begun, [1]);
     assert_eq!(shell.kernel.row(ROOT).map(|row| row.stage_permits), Some(true));
+}
+
+/// A root that called a stage with a permit, and then spawned two children: the first needs such a permit, too, and
+/// waits for it if it lacks one; the second needs none.
+fn with_children(lacking: bool) -> Result<Shell, String> {
+    let mut shell = Shell::new(calling());
+    let mut first = calling();
+    first.admission.asked = Some(ClaimId(2));
+    first.admission.lacking = lacking.then(|| procession_kernel::Lacking::Permit("cards".into()));
+    let second = Birth::new(Kind::from(KIND), 1, Blob::default(), Blob::default());
+    let spawn = StageOutcome::Spawn {
+        births: vec![first, second],
+        join: JoinPolicy::AllSucceeded,
+        width: 0,
+        then: Blob::default(),
+    };
+    let spawned = report(&shell, spawn)?;
+    shell.feed(NOW, Event::StageEnded(spawned));
+    Ok(shell)
+}
+
+fn of(shell: &Shell, member: u32, outcome: StageOutcome) -> Result<Event, String> {
+    let id = ProcedureId::new(1, member);
+    let in_flight = shell.kernel.row(id).and_then(|row| row.in_flight);
+    let run = in_flight.ok_or("no stage is out")?.run;
+    let ended = StageEnded::new(id, run, Epoch(1), Timestamp(NOW), outcome);
+    Ok(Event::StageEnded(Box::new(ended)))
+}
+
+/// The members that give a permit back.
+fn givers(effects: &[Effect]) -> Vec<u32> {
+    let giver = |effect: &Effect| match effect {
+        Effect::Admission(AdmissionEffect::GiveBack(id, needs)) if needs.limits == cards() => Some(id.member),
+        _ => None,
+    };
+    effects.iter().filter_map(giver).collect()
+}
+
+/// The rollback begins with the failed stage, which needs no permit.
+fn rollback(shell: &mut Shell) -> Vec<Effect> {
+    let stack = shell.history.clone();
+    shell.feed(NOW, Event::StackLoaded(ROOT, stack))
+}
+
+/// The undo of the root's stage needs the permit that the child holds.
+#[test]
+fn a_call_that_yields_to_a_rollback_gives_its_permits_back() -> Tested {
+    let mut shell = with_children(false)?;
+    let fails = of(&shell, 2, StageOutcome::Fail("boom".to_owned()))?;
+    shell.feed(NOW, fails);
+    let yields = of(&shell, 1, StageOutcome::Yield)?;
+    shell.feed(NOW, yields);
+    let effects = rollback(&mut shell);
+    assert_eq!(givers(&effects), [1], "{effects:?}");
+    Ok(())
+}
+
+/// A grant that meets a drain leaves the child with its permits, and without a call.
+#[test]
+fn a_stage_that_a_drain_held_back_gives_its_permits_to_the_rollback() -> Tested {
+    let mut shell = with_children(true)?;
+    shell.feed(NOW, Event::DrainBegan);
+    let child = ProcedureId::new(1, 1);
+    shell.feed(NOW, Event::Granted(child));
+    let row = shell.kernel.row(child).ok_or("no child")?;
+    assert_eq!((row.wait.clone(), row.stage_permits), (Some(WaitReason::Queue), true));
+    let fails = of(&shell, 2, StageOutcome::Fail("boom".to_owned()))?;
+    shell.feed(NOW, fails);
+    // The next engine rolls back.
+    let mut next = Shell {
+        kernel: Kernel::new(shell.kernel.rules().clone(), Epoch(2), 0),
+        history: shell.history.clone(),
+    };
+    let family = shell.kernel.families().get(&1).ok_or("no family")?;
+    next.kernel.take_in(1, family.members.clone(), &[])?;
+    next.feed(NOW, Event::Recovered);
+    let mut shell = next;
+    let effects = rollback(&mut shell);
+    assert_eq!(givers(&effects), [1], "{effects:?}");
+    Ok(())
 }

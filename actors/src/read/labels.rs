@@ -10,9 +10,9 @@ use crate::journal::reader::PAGE;
 use crate::journal::store::Scan;
 use crate::journal::{Reader, Space, keys};
 
-/// Families that are read of one label at once. Where several labels are asked for, most of a longer page would be
-/// skipped.
-const AT_ONCE: usize = 256;
+/// Families that are read of one label at once: few after a leap, because the next leap skips the rest, and then twice
+/// as many each time.
+const AT_ONCE: (usize, usize) = (8, 256);
 /// Entries of the index after which one request stops, like one that has read as many rows.
 const ENTRIES_MAX: usize = 100_000;
 
@@ -67,6 +67,8 @@ pub(super) struct LabelledFamilies<'a> {
 struct OneLabel {
     digest: u64,
     ahead: VecDeque<u64>,
+    /// Families that are read next at once.
+    at_once: usize,
     /// Nothing lies behind `ahead`.
     is_all: bool,
 }
@@ -77,6 +79,7 @@ impl<'a> LabelledFamilies<'a> {
         let one = |digest| OneLabel {
             digest,
             ahead: VecDeque::new(),
+            at_once: AT_ONCE.0,
             is_all: false,
         };
         Self {
@@ -111,19 +114,24 @@ impl<'a> LabelledFamilies<'a> {
 impl OneLabel {
     /// Returns the first family from this number on that has the label.
     async fn seek(&mut self, reader: &Reader, from: u64, entries: &mut usize) -> Result<Option<u64>, StoreError> {
+        // The family before this one was the front; whatever else goes is skipped.
         while self.ahead.front().is_some_and(|family| *family < from) {
             self.ahead.pop_front();
+            if self.ahead.front().is_some_and(|family| *family < from) {
+                self.at_once = AT_ONCE.0;
+            }
         }
         if self.ahead.is_empty() && !self.is_all {
             let scan = Scan {
                 space: Space::Live,
                 from: keys::label(self.digest, from).to_vec(),
                 to: keys::after_prefix(&self.digest.to_be_bytes()),
-                limit: AT_ONCE,
+                limit: self.at_once,
             };
             let page = reader.scan(scan).await?;
             *entries += page.len();
-            self.is_all = page.len() < AT_ONCE;
+            self.is_all = page.len() < self.at_once;
+            self.at_once = (self.at_once * 2).min(AT_ONCE.1);
             let families = page.iter().filter_map(|(key, _)| keys::parse_label(key));
             self.ahead.extend(families.map(|(_, family)| family));
         }

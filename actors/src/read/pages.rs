@@ -116,47 +116,29 @@ impl<F: FnMut(&Row) -> Option<Status>> Filling<'_, F> {
         }
     }
 
-    /// Reads the families whose keys begin so. Keys are not in the order of families, so each page looks at all of
-    /// these keys, and keeps the first families behind its cursor.
+    /// Reads the families whose keys begin so. Keys are not in the order of families, so all of these keys are looked at,
+    /// once for each page.
     async fn keyed(&mut self, from: ProcedureId, prefix: &str, live: bool) -> Result<Filled, ReadError> {
-        let mut begin = from;
-        loop {
-            let Some(some) = self.first_with_key(begin.family, prefix).await? else {
-                return Ok(match live {
-                    true => self.live(begin).await?,
-                    false => self.range(begin, None, |_| true).await?,
-                });
-            };
-            let filled = self.families(begin, &some).await?;
-            let last = some.last().filter(|_| some.len() == PAGE_MAX && filled.is_continue());
-            match last.and_then(|last| last.checked_add(1)) {
-                Some(next) => begin = ProcedureId::root(next),
-                None => return Ok(filled),
-            }
+        match self.families_with_key(from.family, prefix).await? {
+            Some(families) => Ok(self.families(from, &families).await?),
+            None if live => Ok(self.live(from).await?),
+            None => Ok(self.range(from, None, |_| true).await?),
         }
     }
 
-    /// Returns the first families from this number on whose keys begin so. Returns `None` if too many keys do.
-    async fn first_with_key(&self, from: u64, prefix: &str) -> Result<Option<BTreeSet<u64>>, ReadError> {
+    /// Returns the families from this number on whose keys begin so. Returns `None` if too many keys do.
+    async fn families_with_key(&self, from: u64, prefix: &str) -> Result<Option<BTreeSet<u64>>, ReadError> {
         let prefix = prefix.as_bytes();
         let entries = self.reader.scan_up_to(Space::Keys, prefix, SCAN_MAX + 1).await?;
         if entries.len() > SCAN_MAX {
             return Ok(None);
         }
-        let mut first = BTreeSet::new();
-        for (_, value) in entries {
-            // A damaged entry hides its own family alone; verifying the journal names it.
-            let Ok(KeyEntry { id, .. }) = codec::decode(&value) else {
-                continue;
-            };
-            if id.family >= from {
-                first.insert(id.family);
-                if first.len() > PAGE_MAX {
-                    first.pop_last();
-                }
-            }
-        }
-        Ok(Some(first))
+        // A damaged entry hides its own family alone; verifying the journal names it.
+        let read = entries
+            .iter()
+            .filter_map(|(_, value)| codec::decode::<KeyEntry>(value).ok());
+        let families = read.map(|entry| entry.id.family).filter(|family| *family >= from);
+        Ok(Some(families.collect()))
     }
 
     async fn submitted_with(&mut self, from: ProcedureId, key: &str) -> Result<Filled, ReadError> {

@@ -28,8 +28,7 @@ impl Target<Named> {
     /// Asks the dashboard for the procedure of a key.
     pub(super) async fn resolve(self, site: &Site) -> Result<Target, Failure> {
         Ok(match self {
-            Self::One(Named::Id(id)) => Target::One(id),
-            Self::One(Named::Key(key)) => Target::One(site.find(&key).await?),
+            Self::One(named) => Target::One(site.resolve(&named).await?),
             Self::Kind(kind) => Target::Kind(kind),
             Self::All => Target::All,
         })

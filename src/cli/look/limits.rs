@@ -49,7 +49,7 @@ pub(super) async fn run(source: &Source, args: &LimitsArgs) -> Result<Exit, Fail
     Ok(Exit::Done)
 }
 
-/// Gives what of a rate is used up, as `7 of 10 in 1 s`.
+/// Returns how much of a rate is used up, as `7 of 10 in 1 s`.
 pub(super) fn of_rate(rate: &RateView) -> String {
     let RateView {
         begun, begins, per_ms, ..
@@ -61,7 +61,7 @@ pub(super) fn of_rate(rate: &RateView) -> String {
     format!("{begun} of {begins} in {period}")
 }
 
-/// Gives when the next may begin.
+/// Returns when the next may begin.
 pub(super) fn free_again(rate: &RateView) -> String {
     match &rate.free_at {
         Some(at) => format!("the next may begin at {at}"),

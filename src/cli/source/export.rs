@@ -53,7 +53,7 @@ impl Sink {
         self.put("value", json!({ "id": id, "part": part, "bytes": bytes }))
     }
 
-    /// Gives the families of these procedures that were not printed yet.
+    /// Returns the families of these procedures that were not printed yet.
     fn new_families(&mut self, ids: impl Iterator<Item = ProcedureId>) -> Vec<u64> {
         let mut families: Vec<u64> = ids.map(|id| id.family).collect();
         families.sort_unstable();

@@ -69,7 +69,7 @@ impl Site {
     }
 }
 
-/// Gives a node of a tree and all below it, as a tree of its own: nodes stand behind their parents.
+/// Returns a node of a tree and all below it, as a tree of its own: nodes stand behind their parents.
 fn below(items: Vec<Value>, top: &str) -> Vec<Value> {
     let depth_of = |item: &Value| item.get("depth").and_then(Value::as_u64).unwrap_or_default();
     let is_top = |item: &Value| item.get("id").and_then(Value::as_str) == Some(top);

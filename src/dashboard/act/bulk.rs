@@ -134,7 +134,7 @@ async fn repeated(state: &State, verb: BulkVerb, asked: &Request) -> Result<Opti
     let Some(key) = key(asked).filter(|_| !asked.by.dry_run) else {
         return Ok(None);
     };
-    let Some(id) = state.executor.submitted_with(&key).await? else {
+    let Some(id) = state.engine().committed().key_entry(&key).await?.map(|entry| entry.id) else {
         return Ok(None);
     };
     let stored = state.engine().committed().values(id).await?;
@@ -145,7 +145,7 @@ async fn repeated(state: &State, verb: BulkVerb, asked: &Request) -> Result<Opti
     Err(Problem::key_conflict(id))
 }
 
-/// `procedures/{id}/bulk`: what a bulk has done so far.
+/// `procedures/{id}/bulk`: how far a bulk has got.
 pub(in crate::dashboard) async fn progress(request: HttpRequest, state: web::Data<State>) -> Answer {
     viewer(&request)?;
     Params::of(&request, &[])?;

@@ -88,12 +88,12 @@ impl Tally {
         self.versions.get(kind).cloned().unwrap_or_default()
     }
 
-    /// Returns the one that is ready for the longest time.
+    /// Returns the procedure that has been ready for the longest time.
     pub(crate) fn oldest_ready(&self) -> Option<(Timestamp, ProcedureId)> {
         self.ready.first().copied()
     }
 
-    /// Returns the one that waits for the longest time for a permit of this limit.
+    /// Returns the procedure that has waited longest for a permit of this limit.
     pub(crate) fn oldest_waiter(&self, limit: &LimitKey) -> Option<(Timestamp, ProcedureId)> {
         self.queues.get(limit)?.first().copied()
     }

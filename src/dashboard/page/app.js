@@ -25,8 +25,10 @@ function Screen({ path, query }) {
   const [first = '', ...rest] = path.split('/');
   const id = rest.join('/');
   if (first === 'procedures' && id) {
-    if (!/^\d+(\.\d+)?$/.test(id)) return html`<${ByKey} key=${id} text=${id} />`;
-    return html`<${Procedure} key=${id} id=${id.includes('.') ? id : `${id}.0`} query=${query} />`;
+    const numbers = /^(\d+)(\.\d+)?(?:\/)*$/.exec(id);
+    if (!numbers) return html`<${ByKey} key=${id} text=${id.replace(/^key:/, '')} />`;
+    const [, family, member = '.0'] = numbers;
+    return html`<${Procedure} key=${family + member} id=${family + member} query=${query} />`;
   }
   const Shown = SCREENS[first];
   if (!Shown) {

@@ -10,7 +10,10 @@ const watchers = new Set();
 /** @returns {Route} */
 function read() {
   const path = location.pathname.startsWith(root) ? location.pathname.slice(root.length) : '';
-  return { path: decodeURIComponent(path).replace(/\/+$/, ''), query: new URLSearchParams(location.search) };
+  const asked = decodeURIComponent(path);
+  // A key may end with a slash.
+  const named = /^procedures\/./.test(asked) ? asked : asked.replace(/\/+$/, '');
+  return { path: named, query: new URLSearchParams(location.search) };
 }
 
 function tell() {

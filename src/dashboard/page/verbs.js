@@ -72,6 +72,6 @@ export const WIDE = {
   },
   limit: {
     name: 'Set', right: 'configure', from: () => true, says: 'So many permits are given out at once, or in a time. Lowering it takes none back.',
-    fields: [{ name: 'limit', label: 'Limit', type: 'number', help: 'Permits in all.' }, { name: 'unlimited', label: 'without a limit', type: 'flag', help: 'As many as come.' }, { name: 'begins', label: 'Begins', type: 'number', help: 'So many may begin in the time below.' }, { name: 'per_ms', label: 'In', type: 'number', help: 'Milliseconds.' }],
+    fields: [{ name: 'limit', label: 'Limit', type: 'number', help: 'Permits in all.' }, { name: 'unlimited', label: 'without a limit', type: 'flag', help: 'Any number.' }, { name: 'begins', label: 'Begins', type: 'number', help: 'The number that may begin in the time below.' }, { name: 'per_ms', label: 'In', type: 'number', help: 'Milliseconds.' }],
   },
 };

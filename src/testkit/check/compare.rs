@@ -1,24 +1,21 @@
 //! What a run leaves, and what must be the same in two runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
 use procession_actors::journal::Space;
 use procession_actors::journal::memory::MemoryDisk;
 use procession_actors::journal::store::Entries;
 use procession_kernel::ProcedureId;
 
+use super::lines::{self, Line, differ};
 use super::{families, shown};
 use crate::testkit::effects::Effects;
 use crate::testkit::world::{Run, Trouble};
 
-/// Lines that differ and are shown.
-const SHOWN: usize = 12;
-
 /// What a run leaves.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Left {
-    procedures: String,
+    procedures: Vec<Line>,
     /// Something of the run stands, though its root may have been rolled back.
     pub(super) stands: bool,
     user: BTreeMap<String, Entries>,
@@ -39,7 +36,7 @@ impl Left {
         };
         let user = disk.spaces().into_iter().filter_map(own);
         Self {
-            procedures: String::new(),
+            procedures: Vec::new(),
             stands: false,
             user: user.collect(),
             picture,
@@ -82,64 +79,44 @@ impl Left {
             &before.data(kept),
             &self.data(kept),
         )?;
-        let pictures = (before.picture.as_deref(), self.picture.as_deref());
-        let picture = |picture: Option<&str>| picture.unwrap_or_default().to_owned();
         differ(
             &format!("{what} the picture is not as before"),
-            &picture(pictures.0),
-            &picture(pictures.1),
+            &before.picture(),
+            &self.picture(),
         )?;
         differ(
             &format!("{what} not all effects were taken back"),
-            &before.standing.join("\n"),
-            &self.standing.join("\n"),
+            &before.standing(),
+            &self.standing(),
         )
     }
 
     /// All is as in a run that was not disturbed.
     pub(super) fn is_as(&self, plain: &Self) -> Result<(), String> {
-        let picture = |left: &Self| left.picture.clone().unwrap_or_default();
         differ("the procedures did not end alike", &plain.procedures, &self.procedures)?;
         let all = BTreeSet::new();
         differ("user data differ", &plain.data(&all), &self.data(&all))?;
-        differ("the picture differs", &picture(plain), &picture(self))?;
-        differ(
-            "other effects happened",
-            &plain.standing.join("\n"),
-            &self.standing.join("\n"),
-        )
+        differ("the picture differs", &plain.picture(), &self.picture())?;
+        differ("other effects happened", &plain.standing(), &self.standing())
     }
 
-    /// Shows user data, an entry a line, without that of the keyspaces left out.
-    fn data(&self, left_out: &BTreeSet<String>) -> String {
-        let mut text = String::new();
-        for (space, entries) in self.user.iter().filter(|(space, _)| !left_out.contains(*space)) {
-            for (key, value) in entries {
-                let (key, value) = (shown::key(key), shown::value(value));
-                // Writing to a string cannot fail.
-                writeln!(text, "{space}/{key}: {value}").ok();
-            }
-        }
-        text
-    }
-}
-
-/// Shows the lines of two texts that are not in the other.
-fn differ(what: &str, expected: &str, found: &str) -> Result<(), String> {
-    if expected == found {
-        return Ok(());
-    }
-    let only = |sign: char, these: &str, those: &str| -> Vec<String> {
-        let others: Vec<&str> = those.lines().collect();
-        let lines = these.lines().filter(|line| !others.contains(line));
-        lines
-            .take(SHOWN)
-            .map(|line| format!("\n    {sign} {}", line.trim()))
+    /// Returns user data, an entry a line, without that of the keyspaces left out.
+    fn data(&self, left_out: &BTreeSet<String>) -> Vec<Line> {
+        let spaces = self.user.iter().filter(|(space, _)| !left_out.contains(*space));
+        let entries = spaces.flat_map(|(space, entries)| entries.iter().map(move |entry| (space, entry)));
+        entries
+            .map(|(space, (key, value))| {
+                let text = format!("{space}/{}: {}", shown::key(key), shown::value(value));
+                Line::new(text, value)
+            })
             .collect()
-    };
-    let lines = [only('-', expected, found), only('+', found, expected)].concat();
-    if lines.is_empty() {
-        return Err(format!("{what}: the same lines, in another order or number"));
     }
-    Err(format!("{what}:{}", lines.concat()))
+
+    fn picture(&self) -> Vec<Line> {
+        lines::of(self.picture.as_deref().unwrap_or_default())
+    }
+
+    fn standing(&self) -> Vec<Line> {
+        lines::of(&self.standing.join("\n"))
+    }
 }

@@ -3,12 +3,12 @@
 //! another order.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use procession_actors::journal::{Space, keys};
 use procession_actors::view::{ListFilter, Status};
 use procession_kernel::{ProcedureId, ProcedureState};
 
+use super::lines::Line;
 use super::shown;
 use crate::testkit::world::{Run, Trouble};
 
@@ -40,13 +40,13 @@ pub(super) async fn stands(run: &Run, root: ProcedureId) -> Result<bool, Trouble
 }
 
 /// Shows every family, a procedure a line, below its parent, in the order of birth.
-pub(super) async fn shown(run: &Run) -> Result<String, Trouble> {
+pub(super) async fn shown(run: &Run) -> Result<Vec<Line>, Trouble> {
     run.settle().await;
     let all = list(run, ListFilter::default()).await?;
     let mut outputs = BTreeMap::new();
     for (key, value) in run.world.disk.dump(&Space::Payloads) {
         if let (Some(id), Some(&keys::OUTPUT)) = (keys::parse_procedure(&key), key.last()) {
-            outputs.insert(id, shown::value(&value));
+            outputs.insert(id, value);
         }
     }
     let mut children: BTreeMap<Option<ProcedureId>, Vec<&Status>> = BTreeMap::new();
@@ -54,11 +54,11 @@ pub(super) async fn shown(run: &Run) -> Result<String, Trouble> {
         children.entry(status.parent).or_default().push(status);
     }
     let roots = children.get(&None).map(Vec::as_slice).unwrap_or_default();
-    let mut families: Vec<String> = Vec::new();
+    let mut families: Vec<Vec<Line>> = Vec::new();
     for root in roots {
-        let mut text = String::new();
-        show(root, 0, &children, &outputs, &mut text);
-        families.push(text);
+        let mut lines = Vec::new();
+        show(root, 0, &children, &outputs, &mut lines);
+        families.push(lines);
     }
     families.sort();
     Ok(families.concat())
@@ -68,24 +68,24 @@ fn show(
     status: &Status,
     depth: usize,
     children: &BTreeMap<Option<ProcedureId>, Vec<&Status>>,
-    outputs: &BTreeMap<ProcedureId, String>,
-    text: &mut String,
+    outputs: &BTreeMap<ProcedureId, Vec<u8>>,
+    lines: &mut Vec<Line>,
 ) {
-    let output = outputs.get(&status.id).map(String::as_str).unwrap_or_default();
-    let cause = status
-        .cause
-        .as_ref()
-        .map(|cause| cause.text.as_str())
-        .unwrap_or_default();
+    let output = outputs.get(&status.id).map(Vec::as_slice).unwrap_or_default();
+    let value = if output.is_empty() {
+        String::new()
+    } else {
+        shown::value(output)
+    };
+    let cause = status.cause.as_ref();
+    let cause = cause.map(|cause| cause.text.as_str()).unwrap_or_default();
     let (kind, state, not_undone) = (&status.kind, status.state, status.not_undone.len());
-    // Writing to a string cannot fail.
-    writeln!(
-        text,
-        "{:depth$}{kind} is {state} {cause} {output} ({not_undone} not undone)",
+    let text = format!(
+        "{:depth$}{kind} is {state} {cause} {value} ({not_undone} not undone)",
         ""
-    )
-    .ok();
+    );
+    lines.push(Line::new(text, output));
     for child in children.get(&Some(status.id)).map(Vec::as_slice).unwrap_or_default() {
-        show(child, depth + 1, children, outputs, text);
+        show(child, depth + 1, children, outputs, lines);
     }
 }

@@ -62,6 +62,13 @@ journey('a key leads to its procedure, from the address and from the filter, als
   await filter(page).fill('order-2');
   await filter(page).press('Enter');
   await becomes(async () => path(), '/2.0');
+  // A key that reads like an id, one that ends like a file, and one that ends with a slash.
+  for (const key of ['7', 'a.json', 'b/']) {
+    const named = await submit({ wait: 'go' }, { key });
+    await go(`procedures/key:${key}`);
+    await shown(page, /^job v1/);
+    await becomes(async () => path(), `/${named}`);
+  }
   await go('procedures/order-3');
   await until(() => page.getByText('No procedure with the key "order-3" is known.').isVisible(), 'it says so');
 }, { expected: /404.*order-3/ });

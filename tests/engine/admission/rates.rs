@@ -202,6 +202,30 @@ fn attempts_and_undos_count_and_so_do_admissions_of_a_kind() -> Tested {
     })
 }
 
+/// The limiter reads no clock as long as no limit has a rate.
+#[test]
+fn the_first_rate_counts_from_the_moment_it_is_set() -> Tested {
+    live(Limit::at_once(0), async |lab, run| {
+        for name in ["a", "b", "c", "d", "e"] {
+            submit(run, Planned(calling(name)), name).await?;
+        }
+        run.pass(MINUTE * 60).await;
+        let by = OperatorRequest::new("ann", "the partner asks for it");
+        run.executor.set_limit(CALLS, Limit::per(2, MINUTE), by).await?;
+        run.settle().await;
+        let calls = |lab: &Lab| {
+            ["a2", "b2", "c2", "d2", "e2"]
+                .iter()
+                .filter(|call| lab.has(call))
+                .count()
+        };
+        assert_eq!(calls(lab), 2, "{}", lab.line());
+        run.pass(MINUTE).await;
+        assert_eq!(calls(lab), 4, "{}", lab.line());
+        Ok(())
+    })
+}
+
 #[test]
 fn a_rate_changes_at_run_time_and_outlives_the_builders() -> Tested {
     let (world, lab) = (World::new(), Lab::default());

@@ -276,14 +276,7 @@ fn e_103_a_panic_in_locks_is_one_attempt() -> Tested {
         assert_eq!(run.wait(run.executor.outcome(id)).await??.output::<u32>()?, Some(2));
         let entries = run.executor.history(id).await?;
         let errors: Vec<_> = entries.into_iter().map(|entry| entry.error).collect();
-        assert_eq!(
-            errors,
-            [
-                Some("a question about the next stage panicked: locks".to_owned()),
-                None,
-                None
-            ]
-        );
+        assert_eq!(errors, [Some("locks panicked: locks".to_owned()), None, None]);
         Ok(())
     })
 }

@@ -112,10 +112,16 @@ impl LimitState {
         self.rate.as_ref().is_some_and(|state| state.spare == 0)
     }
 
-    /// Returns when its rate allows the next, if a waiter depends on that.
+    /// Returns when its rate allows more, if a waiter depends on that. Where it allows some already, they are kept for
+    /// earlier waiters, and a later one needs more than these.
     fn wanted_at(&self) -> Option<Timestamp> {
         let state = self.rate.as_ref().filter(|_| !self.dependents.is_empty())?;
-        state.window.free_at(state.rate)
+        let more_at = || {
+            self.has_room()
+                .then(|| state.window.more_at(state.rate.period))
+                .flatten()
+        };
+        state.window.free_at(state.rate).or_else(more_at)
     }
 
     /// Returns `true` if a permit can be granted.

@@ -54,6 +54,8 @@ pub(crate) struct Draft<'a> {
     next_family: u64,
     /// The windows of rates that this decision counts begins in.
     pub(super) windows: Vec<(LimitKey, RateWindow)>,
+    /// The labels that were recorded last, and their family.
+    labelled: Option<(u64, Labels)>,
     pub(super) next_suspect_taken: bool,
     /// The pause that an operator lifts in this very decision.
     pub(super) resumed: Option<PauseScope>,
@@ -82,6 +84,7 @@ impl<'a> Draft<'a> {
             effects: Vec::new(),
             next_family: kernel.next_family,
             windows: Vec::new(),
+            labelled: None,
             next_suspect_taken: false,
             resumed: None,
             consumed: None,
@@ -295,6 +298,8 @@ impl<'a> Draft<'a> {
         self.records.clear();
         self.value_bytes = 0;
         self.closing.clear();
+        self.windows.clear();
+        self.labelled = None;
         self.bindings.clear();
         self.effects.clear();
         self.sent = Sent::default();
@@ -550,7 +555,13 @@ impl<'a> Draft<'a> {
 
     /// Records labels that a newborn member brings into its family.
     pub(super) fn labelled(&mut self, family: u64, labels: &Labels) {
-        if !labels.is_empty() {
+        // Children of one list often have the same labels of their own.
+        let is_known = self
+            .labelled
+            .as_ref()
+            .is_some_and(|(of, last)| *of == family && last == labels);
+        if !labels.is_empty() && !is_known {
+            self.labelled = Some((family, labels.clone()));
             self.record(Record::Labelled(family, labels.clone()));
         }
     }

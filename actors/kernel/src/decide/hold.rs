@@ -3,7 +3,7 @@
 
 use super::draft::Draft;
 use crate::effect::AdmissionEffect;
-use crate::id::{LimitKey, ProcedureId, Timestamp};
+use crate::id::{ProcedureId, Timestamp};
 use crate::needs::Needs;
 use crate::row::{Hold, Row};
 use crate::wait::WaitReason;
@@ -68,20 +68,17 @@ impl Draft<'_> {
             .is_some_and(|row| row.wait.as_ref().is_some_and(WaitReason::is_admission) && !self.is_stopping(row));
         if waits {
             let Some(mut row) = self.take(id) else { return };
-            let limits: Vec<LimitKey> = row.lacking_limits().cloned().collect();
-            self.begin_in(&limits);
+            self.begin_in(row.lacking_limits());
             hold_all(&mut row, self.now);
             self.set_going(&mut row, None);
             self.put(row);
         } else if let Some(scope) = scope.filter(|scope| self.undo_waits_for(*scope, id)) {
             let now = self.now;
-            let row = self.row(id);
-            let limits: Vec<LimitKey> = row
-                .into_iter()
-                .flat_map(|row| row.lacking_stage_limits().cloned())
-                .collect();
-            self.begin_in(&limits);
-            self.change(id, |row| hold_for_undo(row, now));
+            if let Some(mut row) = self.take(id) {
+                self.begin_in(row.lacking_stage_limits());
+                hold_for_undo(&mut row, now);
+                self.put(row);
+            }
             // The grant may belong to the stage that it waited for before the failure. An undo needs no permit of the
             // procedure itself, so such permits go back.
             self.give_back_unheld(id);

@@ -412,6 +412,7 @@ fn snapshot_of(row: &Row) -> StateSnapshot {
         state: row.state,
         wait: row.wait.clone(),
         in_flight: row.in_flight.is_some(),
+        ended: row.is_ended(),
     }
 }
 

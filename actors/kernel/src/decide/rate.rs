@@ -6,7 +6,7 @@ use crate::record::Record;
 
 impl Draft<'_> {
     /// Counts a begin for each of these limits that has a rate.
-    pub(super) fn begin_in(&mut self, limits: &[LimitKey]) {
+    pub(super) fn begin_in<'a>(&mut self, limits: impl IntoIterator<Item = &'a LimitKey>) {
         if self.kernel.rates.is_empty() {
             return;
         }

@@ -206,9 +206,27 @@ impl Draft<'_> {
                 self.close_with(Record::UndoOut(scope, false));
             }
             Some(top) => {
+                self.release_idle_stage_permits(scope, top.member);
                 let out = self.undo(scope, top);
                 self.close_with(Record::StackHeld(scope, stack, not_undone));
                 self.close_with(Record::UndoOut(scope, out));
+            }
+        }
+    }
+
+    /// Releases the permits of stages and undos that members of the scope hold without a call: of a stage that yielded to
+    /// the failure or that a drain held back, of an undo that a larger rollback or a restart cut off. They would keep them
+    /// to the end of the rollback, and an undo before may need one.
+    fn release_idle_stage_permits(&mut self, scope: ProcedureId, next: u32) {
+        let Some(family) = self.family(scope.family) else {
+            return;
+        };
+        let holds = |row: &&Row| row.stage_permits && row.id.member != next;
+        let holders: Vec<ProcedureId> = family.within(scope.member).filter(holds).map(|row| row.id).collect();
+        for id in holders {
+            if let Some(mut row) = self.take(id) {
+                self.give_back_stage_permits(&mut row);
+                self.put(row);
             }
         }
     }

@@ -11,7 +11,7 @@ impl Row {
         self.stage_permits || self.stage_limits.is_empty()
     }
 
-    /// Returns the limits of which it holds a permit.
+    /// Returns the limits whose permits it holds.
     #[must_use]
     pub fn held_limits(&self) -> Vec<LimitKey> {
         let own: &[LimitKey] = if self.holds { &self.limits } else { &[] };
@@ -19,13 +19,13 @@ impl Row {
         own.iter().chain(stage).cloned().collect()
     }
 
-    /// Returns the limits of which its next stage needs a permit that it does not hold.
+    /// Returns the limits whose permits its next stage needs and it does not hold.
     pub fn lacking_limits(&self) -> impl Iterator<Item = &LimitKey> {
         let own: &[LimitKey] = if self.holds { &[] } else { &self.limits };
         own.iter().chain(self.lacking_stage_limits())
     }
 
-    /// Returns the limits of which its next undo needs a permit that it does not hold. An undo needs no permit that the
+    /// Returns the limits whose permits its next undo needs and it does not hold. An undo needs no permit that the
     /// procedure holds for itself.
     pub fn lacking_stage_limits(&self) -> impl Iterator<Item = &LimitKey> {
         let stage: &[LimitKey] = if self.stage_permits { &[] } else { &self.stage_limits };

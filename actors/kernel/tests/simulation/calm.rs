@@ -154,6 +154,7 @@ impl Play {
     /// operator bypasses a whole family of them.
     fn untie(&mut self, live: &[Row]) -> Result<bool, String> {
         check::rollbacks_wait(&self.shell.kernel)?;
+        check::undos_meet_no_permits(&self.shell.kernel)?;
         let Some(stuck) = live.iter().find(|row| waits(row)) else {
             return Ok(false);
         };

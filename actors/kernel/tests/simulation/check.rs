@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
     AdmissionEffect, Effect, Family, Kernel, Kind, Mark, OnFailure, ProcedureId, ProcedureState, Record, Row, Rules,
-    StageCall, WaitReason, check_rows,
+    Scope, StageCall, WaitReason, check_rows,
 };
 
 use super::disk::Disk;
@@ -326,6 +326,25 @@ pub(crate) fn rollbacks_wait(kernel: &Kernel) -> Result<(), String> {
             if outermost && !family.members.iter().any(|other| let_end(other)) {
                 return Err(format!(
                     "the rollback of {} waits for nothing, and does not go on",
+                    row.id
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where a part of a family is being undone, no other member of it keeps the permits of a stage: the undo may need them,
+/// and that member would give them back at the end of the whole rollback.
+pub(crate) fn undos_meet_no_permits(kernel: &Kernel) -> Result<(), String> {
+    for family in kernel.families().values() {
+        for (scope, state) in &family.scopes {
+            let Scope::Held { stack, .. } = state else { continue };
+            let top = stack.last().map(|top| top.member);
+            let keeps = |row: &&Row| row.stage_permits && Some(row.id.member) != top;
+            if let Some(row) = family.within(*scope).find(keeps) {
+                return Err(format!(
+                    "{} keeps permits of a stage while others are undone: {row:?}",
                     row.id
                 ));
             }

@@ -62,12 +62,12 @@ impl Draw {
         self.state.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
     }
 
-    /// Gives a number below `below`.
+    /// Returns a number below `below`.
     pub(crate) fn below(&mut self, below: u64) -> u64 {
         self.next() % below.max(1)
     }
 
-    /// Gives a place in a list of this length.
+    /// Returns a place in a list of this length.
     pub(crate) fn place(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).unwrap_or(0)
     }
@@ -268,7 +268,7 @@ pub(crate) fn stage(number: u64) -> Blob {
     Blob::from(vec![u8::try_from(number).unwrap_or(u8::MAX)])
 }
 
-/// Gives the rules of every simulation: small bounds, so that they are met.
+/// Returns the rules of every simulation: small bounds, so that they are met.
 pub(crate) fn rules() -> Rules {
     let undoable = KindRules {
         retry_undo: RetryPolicy::default().attempts(2),
@@ -315,7 +315,7 @@ pub(crate) fn rules() -> Rules {
     rules
 }
 
-/// Gives a birth labels that its drawn value decides: few different ones, so that families share them.
+/// Sets labels of a birth as its drawn value decides: few different ones, so that families share them.
 fn labelled(birth: Birth) -> Birth {
     let size = birth.payload.len();
     let own = size
@@ -328,7 +328,7 @@ fn labelled(birth: Birth) -> Birth {
     }
 }
 
-/// Gives the limits that the builder sets.
+/// Returns the limits that the builder sets.
 pub(crate) fn limits() -> [(LimitKey, Limit); 5] {
     [
         (LIMITED, Limit::at_once(2)),
@@ -340,7 +340,7 @@ pub(crate) fn limits() -> [(LimitKey, Limit); 5] {
     .map(|(key, limit)| (LimitKey::from(key), limit))
 }
 
-/// Gives the limits of which a birth needs permits; its kind's own first.
+/// Returns the limits whose permits a birth needs, its kind's own first.
 pub(crate) fn limits_of(birth: &Birth, is_child: bool) -> Vec<LimitKey> {
     if is_child && birth.permits != Some(ChildPermits::Own) {
         return Vec::new();

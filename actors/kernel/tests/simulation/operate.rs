@@ -85,7 +85,12 @@ impl Play {
             _ => {
                 let key = self.draw.pick(&[LIMITED, ROOM, GLOBAL])?;
                 let limit = 1 + u32::try_from(self.draw.below(5)).unwrap_or(0);
-                Verb::SetLimit(LimitKey::from(key), Limit::from(self.draw.percent(80).then_some(limit)))
+                let allows = match self.draw.below(10) {
+                    0..2 => Limit::from(None),
+                    2..4 => Limit::per(limit, Duration::from_secs(1)),
+                    _ => Limit::from(Some(limit)),
+                };
+                Verb::SetLimit(LimitKey::from(key), allows)
             }
         })
     }

@@ -11,7 +11,7 @@ use super::root;
 use crate::error::{ImportError, ReadError};
 use crate::journal::encode::META_FAMILIES;
 use crate::journal::store::Scan;
-use crate::journal::{Reader, Space, codec, keys};
+use crate::journal::{Reader, Space, keys};
 use crate::supervisor::lifecycle::recovery::Loaded;
 
 /// A closed journal, as a start would read it.
@@ -64,8 +64,7 @@ impl Target<'_> {
     }
 
     pub(super) async fn key_entry(&self, key: &Key) -> Result<Option<KeyEntry>, ReadError> {
-        let bytes = self.reader.get(Space::Keys, key.as_str().as_bytes().to_vec()).await?;
-        Ok(bytes.map(|bytes| codec::decode(&bytes)).transpose()?)
+        self.reader.key_entry(key.as_str().as_bytes()).await
     }
 
     /// Returns the warnings about this journal.

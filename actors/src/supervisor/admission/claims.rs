@@ -25,7 +25,7 @@ struct Current {
 /// The claims of all procedures that hold or want anything.
 pub(crate) struct Claims {
     limited: BTreeSet<LimitKey>,
-    /// Kinds of which a child named a limit and took no permit. Each was logged once.
+    /// Kinds with a child that named a limit and took no permit. Each was logged once.
     logged: BTreeSet<Kind>,
     of: FxHashMap<ProcedureId, Current>,
     by: FxHashMap<ClaimId, ProcedureId>,

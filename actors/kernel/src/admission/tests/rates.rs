@@ -133,3 +133,18 @@ fn one_that_waits_for_a_lock_uses_nothing_of_a_rate() {
     assert_eq!(admissions.end(1), [2]);
     assert_eq!(rate_of(&admissions), Some((2, Some(at(1_000)))));
 }
+
+#[test]
+fn one_behind_a_kept_permit_is_served_by_the_time_alone() {
+    let mut admissions = two_a_second();
+    assert!(admissions.ask(1, &["l", "x a"]));
+    assert!(!admissions.ask(2, &["k", "x a"]));
+    assert!(admissions.ask(3, &["k"]));
+    assert!(
+        !admissions.ask(4, &["k"]),
+        "the second begin is kept for the first waiter"
+    );
+    assert_eq!(admissions.wanted_at(), Some(at(1_000)));
+    assert_eq!(numbers(&admissions.move_to(at(1_000))), [4]);
+    assert_eq!(admissions.wanted_at(), None);
+}

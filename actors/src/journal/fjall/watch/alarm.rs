@@ -1,5 +1,5 @@
-//! Tells whether a path may have changed its meaning, without walking it: one system call that looks at nothing but
-//! a queue.
+//! Detects that a path may lead elsewhere by now, without walking it: one system call that looks at nothing but a
+//! queue.
 //!
 //! Linux queues an event before a rename, a removal or a mount returns to its caller. So a walk after the alarm was
 //! set, and silence since, say as much as a walk now.
@@ -46,7 +46,7 @@ mod linux {
         .union(inotify::WatchFlags::DELETE_SELF)
         .union(inotify::WatchFlags::DONT_FOLLOW);
 
-    /// File systems of which each change passes through this system, one file at a time: ext2 to ext4, XFS, tmpfs,
+    /// File systems whose changes all pass through this system, one file at a time: ext2 to ext4, XFS, tmpfs and
     /// overlayfs. Others reach a disk that another machine changes too, or remove a whole tree silently (btrfs).
     const TELLING: [FsWord; 4] = [0xef53, 0x5846_5342, 0x0102_1994, 0x794c_7630];
 
@@ -89,7 +89,7 @@ mod linux {
             })
         }
 
-        /// Returns `true` if nothing has happened since the alarm was set. Once it has rung it rings for good.
+        /// Returns `true` if nothing has happened since the alarm was set. Ask once: a mount is told once.
         pub(crate) fn is_silent(&self) -> bool {
             let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
             let mut events = [MaybeUninit::uninit(); 1];
