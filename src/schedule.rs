@@ -205,7 +205,7 @@ impl Schedule {
         self
     }
 
-    /// Gives the job something to work with; see [`Tick::input`].
+    /// Sets the input that the job reads with [`Tick::input`].
     ///
     /// # Errors
     ///
@@ -229,7 +229,7 @@ impl Schedule {
         self
     }
 
-    /// Ends the schedule behind the last tick up to this instant. By default it goes on until it is aborted.
+    /// Ends the schedule after the last tick at or before this instant. By default it goes on until it is aborted.
     #[must_use]
     pub fn until(mut self, until: Timestamp) -> Self {
         self.plan.until = Some(until);
@@ -248,7 +248,7 @@ impl Schedule {
         self.plan.timetable.to_string()
     }
 
-    /// Returns the next tick; `None` before the first turn, and behind the last tick.
+    /// Returns the next tick; `None` before the first turn, and after the last tick.
     #[must_use]
     pub fn next(&self) -> Option<Timestamp> {
         self.progress.next

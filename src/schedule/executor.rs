@@ -10,7 +10,7 @@ use super::{Request, Schedule, ScheduleError};
 use crate::executor::Executor;
 use crate::handle::Handle;
 
-/// How often an ended schedule of the same name is looked at until it has gone, and how long between.
+/// How often, and at which interval, to check whether an ended schedule has been evicted.
 const LOOKS: u32 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
