@@ -63,10 +63,10 @@
 //!
 //! # Changes of the clock
 //!
-//! An expression whose hours begin with `*`, such as `*/15 * * * *`, means a rhythm: it goes on in elapsed time, so a
-//! skipped hour has no ticks, and an hour that the clock shows twice has them twice. Any other expression means times of
-//! day, such as `30 2 * * *`, and each is one tick a day: one that the clock skips is due at the end of the gap, and
-//! one that it shows twice is due at the first. An interval knows nothing of clocks that change.
+//! An expression whose hours begin with `*`, such as `*/15 * * * *`, means a rhythm, and so does `@hourly`: it goes on in
+//! elapsed time, so a skipped hour has no ticks, and an hour that the clock shows twice has them twice. Any other
+//! expression means times of day, such as `30 2 * * *`, and each is one tick a day: one that the clock skips is due at
+//! the end of the gap, and one that it shows twice is due at the first. An interval knows nothing of clocks that change.
 //!
 //! # Expressions
 //!
