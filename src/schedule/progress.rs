@@ -10,6 +10,8 @@ use super::timetable::Ticks;
 
 /// A tick is missed once it is this late. A busy engine is late by less, and an engine that was down by more.
 const GRACE: Duration = Duration::from_mins(1);
+/// Most ticks that are younger than that: an interval has at least a second.
+const IN_TIME_MAX: usize = 60;
 
 /// A run that is due, or waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,10 +114,8 @@ impl Progress {
         if let Some(from) = self.upto
             && from < upto
         {
-            let ticks = turn.ticks.newest(from, upto, turn.catch_up.most());
-            let is_in_time = |at: &Timestamp| turn.catch_up != CatchUp::Skip || turn.now.since(*at) < GRACE;
-            let counted = ticks.into_iter().filter(is_in_time);
-            due.extend(counted.map(|at| Due { at, asked: false }));
+            let ticks = counted(turn, from, upto).into_iter();
+            due.extend(ticks.map(|at| Due { at, asked: false }));
         }
         self.upto = self.upto.max(Some(turn.now));
         self.look_ahead(turn.ticks, turn.until);
@@ -151,6 +151,18 @@ impl Progress {
     pub(super) fn is_over(&self) -> bool {
         self.next.is_none() && self.waiting.is_empty()
     }
+}
+
+/// Returns the ticks after one instant and up to another that count, the oldest first: all that are in time, and missed
+/// ones as far as the policy admits so many in all.
+///
+/// The ticks in time are the newest, so they come first in what the policy admits. Added to it, they would be skipped as
+/// overlapping, in favour of a run that is too late.
+fn counted(turn: &Turn<'_>, from: Timestamp, upto: Timestamp) -> Vec<Timestamp> {
+    let most = turn.catch_up.most();
+    let mut ticks = turn.ticks.newest(from, upto, most.max(IN_TIME_MAX));
+    let in_time = ticks.iter().filter(|at| turn.now.since(**at) < GRACE).count();
+    ticks.split_off(ticks.len().saturating_sub(most.max(in_time)))
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ fn missed_ticks_are_caught_up_as_the_policy_says() {
     assert_eq!(caught_up(CatchUp::Last, late), [9]);
     assert_eq!(caught_up(CatchUp::All(3), late), [7, 8, 9]);
     assert_eq!(caught_up(CatchUp::All(100), late), [3, 4, 5, 6, 7, 8, 9]);
-    assert_eq!(caught_up(CatchUp::All(0), late), [] as [u64; 0]);
+    assert_eq!(caught_up(CatchUp::All(0), late), [9], "a tick in time is not missed");
     assert_eq!(caught_up(CatchUp::Skip, late), [9], "it is late by a microsecond");
     let hourly = Ticks::Every(60 * MINUTE);
     let mut progress = at(2);
@@ -69,6 +69,32 @@ fn missed_ticks_are_caught_up_as_the_policy_says() {
         ..turn(minute(61), CatchUp::Skip, Overlap::Allow)
     };
     assert!(progress.turn(&skips).start.is_empty(), "it is late by a minute");
+}
+
+#[test]
+fn ticks_in_time_count_whatever_the_policy_says_of_missed_ones() {
+    let each_second = Ticks::Every(1_000_000);
+    let due = |catch_up, second: u64| {
+        let mut progress = at(2);
+        let now = Timestamp(2 * MINUTE + second * 1_000_000);
+        let late = Turn {
+            ticks: &each_second,
+            ..turn(now, catch_up, Overlap::Allow)
+        };
+        let start = progress.turn(&late).start;
+        let first = start.first().map_or(0, |due| due.at.0 / 1_000_000 - 120);
+        (first, start.len())
+    };
+    for catch_up in [CatchUp::Skip, CatchUp::Last, CatchUp::All(0), CatchUp::All(2)] {
+        assert_eq!(due(catch_up, 5), (1, 5), "{catch_up:?}: none of them is a minute late");
+        assert_eq!(due(catch_up, 300), (241, 60), "{catch_up:?}: the others are");
+    }
+    assert_eq!(due(CatchUp::All(100), 300), (201, 100));
+    let mut progress = at(2);
+    let none = progress.turn(&turn(Timestamp(2 * MINUTE + 1), CatchUp::All(0), Overlap::Allow));
+    assert_eq!(none, Orders::default());
+    let in_time = progress.turn(&turn(minute(3), CatchUp::All(0), Overlap::Allow));
+    assert_eq!(minutes(&in_time.start), [3]);
 }
 
 #[test]
