@@ -38,7 +38,8 @@ pub enum Overlap {
     /// ended.
     Queue(u32),
     /// Aborts the run that goes on, and runs the tick once that has ended. A run past its point of no return ends by
-    /// itself. Of several ticks that wait, the newest counts.
+    /// itself. Of several ticks that are due or wait, the newest counts. A run that was asked for aborts none: it waits
+    /// as with the other policies, and runs before a tick that came after it.
     Cancel,
     /// Runs the tick beside it.
     Allow,

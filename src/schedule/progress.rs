@@ -76,13 +76,21 @@ impl Progress {
     /// Decides on everything that is due by now. The caller has forgotten a run that has ended.
     pub(super) fn turn(&mut self, turn: &Turn<'_>) -> Orders {
         let mut due = self.due(turn);
-        if turn.overlap == Overlap::Cancel {
-            // Each would cancel the one before it.
-            let newest = due.len().saturating_sub(1);
-            due.drain(..newest);
-        }
         let mut orders = Orders::default();
         let mut is_busy = self.running.is_some();
+        if turn.overlap == Overlap::Cancel {
+            // Each tick would cancel the one before it, so the newest counts, be it due or waiting. A run that was asked
+            // for takes the place of none.
+            let newest = due.iter().rfind(|due| !due.asked).copied();
+            due.retain(|due| due.asked || Some(*due) == newest);
+            if !is_busy {
+                self.skip_waiting(usize::from(newest.is_none()));
+            }
+            // Only a tick that comes cancels. A run that was asked for waits, and a tick that already waits behind such
+            // a run lets it go on.
+            let can_cancel = self.running.as_ref().is_some_and(|running| !running.cancelled);
+            orders.cancel = newest.is_some() && can_cancel;
+        }
         // What waits was promised, whatever the policy is by now.
         if turn.overlap == Overlap::Allow {
             orders.start.append(&mut self.waiting);
@@ -100,8 +108,6 @@ impl Progress {
                 is_busy = true;
             }
         }
-        let can_cancel = self.running.as_ref().is_some_and(|running| !running.cancelled);
-        orders.cancel = turn.overlap == Overlap::Cancel && !self.waiting.is_empty() && can_cancel;
         self.runs += orders.start.len() as u64;
         orders
     }
@@ -134,9 +140,10 @@ impl Progress {
 
     /// Lets a run wait for the end of the one that goes on, or skips it.
     fn wait(&mut self, due: Due, overlap: Overlap) {
-        if overlap == Overlap::Cancel {
-            self.skipped += self.waiting.iter().filter(|due| !due.asked).count() as u64;
-            self.waiting.clear();
+        if overlap == Overlap::Cancel && !due.asked {
+            self.skip_waiting(0);
+            self.waiting.push(due);
+            return;
         }
         let has_room = self.waiting.len() < overlap.room();
         let is_first_asked = due.asked && !self.waiting.iter().any(|waiting| waiting.asked);
@@ -145,6 +152,18 @@ impl Progress {
         } else {
             self.skipped += u64::from(!due.asked);
         }
+    }
+
+    /// Skips ticks that wait, but for so many, the newest. Runs that were asked for wait on.
+    fn skip_waiting(&mut self, kept: usize) {
+        let ticks = self.waiting.iter().filter(|due| !due.asked).count();
+        let mut surplus = ticks.saturating_sub(kept);
+        self.skipped += surplus as u64;
+        self.waiting.retain(|due| {
+            let is_skipped = !due.asked && surplus > 0;
+            surplus -= usize::from(is_skipped);
+            !is_skipped
+        });
     }
 
     /// Returns `true` if nothing can be due any more.

@@ -160,6 +160,76 @@ fn a_run_is_cancelled_once() {
     assert_eq!((minutes(&progress.waiting), progress.skipped), (vec![4], 1));
 }
 
+/// A turn of `Cancel`, in which a run may be asked for.
+fn cancelling(now: Timestamp, is_asked: bool) -> Turn<'static> {
+    Turn {
+        is_asked,
+        ..turn(now, CatchUp::All(9), Overlap::Cancel)
+    }
+}
+
+/// Minutes of the runs, and whether they were asked for.
+fn told(due: &[Due]) -> Vec<(u64, bool)> {
+    due.iter().map(|due| (due.at.0 / MINUTE, due.asked)).collect()
+}
+
+#[test]
+fn a_run_that_was_asked_for_cancels_none() {
+    let mut progress = busy(at(2));
+    let orders = progress.turn(&cancelling(Timestamp(2 * MINUTE + 7), true));
+    assert_eq!(orders, Orders::default());
+    assert_eq!(told(&progress.waiting), [(2, true)]);
+    // One waits at a time.
+    progress.turn(&cancelling(Timestamp(2 * MINUTE + 8), true));
+    assert_eq!(told(&progress.waiting), [(2, true)]);
+}
+
+#[test]
+fn a_tick_that_cancels_leaves_the_run_that_was_asked_for() {
+    let mut progress = busy(at(2));
+    progress.turn(&cancelling(Timestamp(2 * MINUTE + 7), true));
+    assert!(progress.turn(&cancelling(minute(3), false)).cancel);
+    progress.turn(&cancelling(minute(4), false));
+    assert_eq!(told(&progress.waiting), [(2, true), (4, false)]);
+    assert_eq!(progress.skipped, 1);
+
+    // The tick that waits behind the run that was asked for does not abort it. The next tick does.
+    progress.running = None;
+    let orders = progress.turn(&cancelling(Timestamp(4 * MINUTE + 1), false));
+    assert_eq!(told(&orders.start), [(2, true)]);
+    let mut progress = busy(progress);
+    let orders = progress.turn(&cancelling(Timestamp(4 * MINUTE + 2), false));
+    assert_eq!((orders, told(&progress.waiting)), (Orders::default(), vec![(4, false)]));
+    assert!(progress.turn(&cancelling(minute(5), false)).cancel);
+    assert_eq!(told(&progress.waiting), [(5, false)]);
+}
+
+#[test]
+fn a_tick_and_a_request_of_one_turn_both_count() {
+    let mut progress = at(2);
+    let orders = progress.turn(&cancelling(minute(4), true));
+    assert_eq!(told(&orders.start), [(4, false)]);
+    assert_eq!(told(&progress.waiting), [(4, true)]);
+}
+
+#[test]
+fn a_run_that_ended_before_it_was_cancelled_makes_way_for_the_newest_tick() {
+    let mut progress = busy(at(2));
+    progress.turn(&cancelling(minute(3), false));
+    progress.running = None;
+    let orders = progress.turn(&cancelling(minute(5), false));
+    assert_eq!(told(&orders.start), [(5, false)]);
+    assert_eq!((progress.waiting.as_slice(), progress.skipped), (&[][..], 1));
+
+    // What a queue has left is several ticks.
+    let mut progress = busy(at(2));
+    progress.turn(&turn(minute(4), CatchUp::All(9), Overlap::Queue(9)));
+    progress.running = None;
+    let orders = progress.turn(&cancelling(Timestamp(4 * MINUTE + 1), false));
+    assert_eq!(told(&orders.start), [(4, false)]);
+    assert_eq!((progress.waiting.as_slice(), progress.skipped), (&[][..], 1));
+}
+
 #[test]
 fn a_run_that_was_asked_for_waits_where_a_tick_is_skipped_and_one_is_enough() {
     let asks = |progress: &mut Progress, overlap| {
