@@ -80,6 +80,7 @@ mod executor;
 mod jobs;
 mod policy;
 mod progress;
+mod request;
 mod timetable;
 
 use std::time::Duration;
@@ -95,12 +96,16 @@ pub use policy::{CatchUp, Overlap};
 
 use crate::bulk::{Bulk, BulkVerb};
 use progress::{Due, Progress, Running, Turn};
+use request::Request;
 use timetable::Timetable;
 
 /// Longest name, in bytes. It is part of the name and the key of every run, beside the instant.
 const NAME_MAX: usize = 128;
 /// Newest turns that are kept in the history: a day of ticks at every quarter of an hour.
 const HISTORY: u32 = 100;
+/// What is said of a signal with a payload that is none of the library's own.
+const NO_PAYLOAD: &str = "a request for a run has no payload, and a schedule is changed by its program alone, with \
+                          `Executor::schedule`";
 /// Requests that may wait, while the schedule is paused for instance.
 const REQUESTS: usize = 100;
 
@@ -128,16 +133,6 @@ struct Plan {
     overlap: Overlap,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     until: Option<Timestamp>,
-}
-
-/// What a schedule is sent. Nothing at all, `null` or `()`, asks for a run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Request {
-    /// A run has ended.
-    Ended,
-    /// Go by this plan from now on.
-    Change(Plan),
 }
 
 impl Schedule {
@@ -316,7 +311,7 @@ impl Schedule {
             .key(key.as_str())
             .named(key.as_str());
         if self.plan.overlap != Overlap::Allow {
-            submit = submit.signal_at_end(cx.id(), Self::EVENT, &Some(Request::Ended))?;
+            submit = submit.signal_at_end(cx.id(), Self::EVENT, &Request::Ended)?;
             let cancelled = false;
             self.progress.running = Some(Running { key, cancelled });
         }
@@ -337,11 +332,18 @@ impl Schedule {
         Ok(())
     }
 
-    async fn turn(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        let request = match cx.signal() {
-            Some(signal) => Some(signal.payload::<Option<Request>>()?),
-            None => None,
+    /// Returns what the signal that woke this stage asks for.
+    fn request(&self, cx: &StageContext<'_, Self>) -> Option<Request> {
+        let read = cx.signal()?.payload::<Request>();
+        // Such as a broadcast, which no kind can refuse. An error would keep the schedule at this signal for ever.
+        let warn = |error: &CodecError| {
+            tracing::warn!(schedule = self.name(), %error, "a schedule ignores a request that it cannot read");
         };
+        read.inspect_err(warn).ok()
+    }
+
+    async fn turn(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        let request = self.request(cx);
         self.look_at_running(cx).await?;
         let now = cx.now();
         let ticks = self.plan.timetable.ticks().map_err(StageError::retry)?;
@@ -351,7 +353,7 @@ impl Schedule {
             catch_up: self.plan.catch_up,
             overlap: self.plan.overlap,
             until: self.plan.until,
-            is_asked: matches!(request, Some(None)),
+            is_asked: request == Some(Request::Run),
         });
         for due in orders.start {
             self.start(due, cx)?;
@@ -359,7 +361,7 @@ impl Schedule {
         if orders.cancel {
             self.cancel(cx).await?;
         }
-        if let Some(Some(Request::Change(plan))) = request {
+        if let Some(Request::Change(plan)) = request {
             // What was due until now has gone by the plan that it was due by.
             self.plan = plan;
             let ticks = self.plan.timetable.ticks().map_err(StageError::retry)?;
@@ -426,9 +428,15 @@ impl Procedure for Schedule {
 
     fn accepts(jobs: &Jobs) -> Accepts {
         let jobs = jobs.clone();
-        Accepts::only().event_if(Self::EVENT, move |request: &Option<Request>| match request {
-            Some(Request::Change(plan)) => check(plan, &jobs),
-            Some(Request::Ended) | None => Ok(()),
+        Accepts::by(move |offer| {
+            if offer.name() != Self::EVENT {
+                return Err(format!("a schedule waits for the event \"{}\" alone", Self::EVENT));
+            }
+            match offer.payload::<Request>() {
+                Ok(Request::Change(plan)) => check(&plan, &jobs),
+                Ok(Request::Run | Request::Ended) => Ok(()),
+                Err(_) => Err(NO_PAYLOAD.to_owned()),
+            }
         })
     }
 }

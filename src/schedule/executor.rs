@@ -85,7 +85,7 @@ impl Executor {
         if goes_by && mailbox.kept.is_empty() {
             return Ok(());
         }
-        let change = Some(Request::Change(wanted.plan.clone()));
+        let change = Request::Change(wanted.plan.clone());
         self.signal(id, Schedule::EVENT, &change).await?;
         Ok(())
     }
@@ -104,7 +104,7 @@ impl Executor {
             let why = format!("it is of the kind \"{kind}\", and no schedule");
             return Err(AskError::NotAccepted { id, name, why });
         }
-        self.operate(Operate::signal(id, Schedule::EVENT, &None::<Request>, by)?)
+        self.operate(Operate::signal(id, Schedule::EVENT, &Request::Run, by)?)
             .await
     }
 }

@@ -151,13 +151,30 @@ fn what_a_schedule_cannot_use_is_refused_with_what_there_is() -> Tested {
                 Err(ScheduleError::Ask(AskError::NotAccepted { why, .. })) => assert_eq!(why, text),
                 other => return Err(format!("{other:?}").into()),
             }
-            let refused = executor.signal(id, Schedule::EVENT, &7).await;
-            assert!(matches!(refused, Err(AskError::NotAccepted { .. })), "{refused:?}");
+            match executor.signal(id, Schedule::EVENT, &7).await {
+                Err(AskError::NotAccepted { why, .. }) => assert!(why.contains("no payload"), "{why}"),
+                other => return Err(format!("{other:?}").into()),
+            }
             let refused = executor.signal(id, "other", &()).await;
             assert!(matches!(refused, Err(AskError::NotAccepted { .. })), "{refused:?}");
             let noop = run.wait(executor.submit(Noop).into_future()).await??.id();
             let refused = executor.run_now(noop, by()).await;
             assert!(matches!(refused, Err(AskError::NotAccepted { .. })), "{refused:?}");
+            Ok(())
+        })?
+        .done()
+}
+
+/// A broadcast asks no kind whether it takes it.
+#[test]
+fn a_broadcast_that_it_cannot_read_does_not_stop_a_schedule() -> Tested {
+    World::new()
+        .run(FaultPlan::none(), taking(Duration::ZERO), async |run| {
+            run.executor.schedule(each_minute()?).await?;
+            run.settle().await;
+            assert_eq!(run.executor.broadcast(Schedule::EVENT, &7).await?, 1);
+            run.pass(Duration::from_secs(70)).await;
+            assert_eq!(ticks(&run.executor).await?, seconds([60]));
             Ok(())
         })?
         .done()
