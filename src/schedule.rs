@@ -78,6 +78,7 @@
 mod error;
 mod executor;
 mod jobs;
+mod plan;
 mod policy;
 mod progress;
 mod request;
@@ -95,6 +96,7 @@ pub use jobs::{Jobs, Tick};
 pub use policy::{CatchUp, Overlap};
 
 use crate::bulk::{Bulk, BulkVerb};
+use plan::{Plan, Unusable};
 use progress::{Due, Progress, Running, Turn};
 use request::Request;
 use timetable::Timetable;
@@ -106,6 +108,8 @@ const HISTORY: u32 = 100;
 /// What is said of a signal with a payload that is none of the library's own.
 const NO_PAYLOAD: &str = "a request for a run has no payload, and a schedule is changed by its program alone, with \
                           `Executor::schedule`";
+/// How soon a schedule looks again at what no signal tells it.
+const LOOK_AGAIN: Duration = Duration::from_mins(1);
 /// Requests that may wait, while the schedule is paused for instance.
 const REQUESTS: usize = 100;
 
@@ -118,21 +122,9 @@ pub struct Schedule {
     plan: Plan,
     #[serde(default)]
     progress: Progress,
-}
-
-/// What a schedule does: all of it can be changed while it lives.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Plan {
-    job: String,
-    timetable: Timetable,
-    #[serde(default, skip_serializing_if = "Blob::is_empty")]
-    input: Blob,
-    #[serde(default)]
-    catch_up: CatchUp,
-    #[serde(default)]
-    overlap: Overlap,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    until: Option<Timestamp>,
+    /// Made by this process, and not read from the store.
+    #[serde(skip)]
+    is_new: bool,
 }
 
 impl Schedule {
@@ -190,6 +182,7 @@ impl Schedule {
             name,
             plan,
             progress: Progress::default(),
+            is_new: true,
         })
     }
 
@@ -342,18 +335,53 @@ impl Schedule {
         read.inspect_err(warn).ok()
     }
 
+    /// Waits until this process may be able to go by the plan. It is a wait and no error, because a stage that backs off
+    /// takes no change.
+    fn look_again(&self, Unusable { stage, why }: &Unusable) -> Step<Self> {
+        tracing::warn!(
+            schedule = self.name(),
+            %why,
+            "a schedule runs nothing: register its job or its time zone again, or change it with `Executor::schedule`"
+        );
+        Step::Wait {
+            event: Self::EVENT.to_owned(),
+            timeout: Some(LOOK_AGAIN),
+            then: *stage,
+        }
+    }
+
     async fn turn(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        let request = self.request(cx);
+        let (is_asked, mut change) = match self.request(cx) {
+            Some(Request::Change(plan)) => (false, Some(plan)),
+            Some(Request::Run) => (true, None),
+            Some(Request::Ended) | None => (false, None),
+        };
         self.look_at_running(cx).await?;
         let now = cx.now();
-        let ticks = self.plan.timetable.ticks().map_err(StageError::retry)?;
+        let mut ticks = self.plan.ticks(cx.env());
+        if ticks.is_err()
+            && let Some(plan) = change.take()
+        {
+            // Nobody can go by the old plan, so what was due by it is due by the new one.
+            self.plan = plan;
+            ticks = self.plan.ticks(cx.env());
+        }
+        let ticks = match ticks {
+            Ok(ticks) => ticks,
+            Err(unusable) => {
+                if is_asked {
+                    self.progress.keep_asked(now);
+                }
+                return Ok(self.look_again(&unusable));
+            }
+        };
         let orders = self.progress.turn(&Turn {
             now,
             ticks: &ticks,
             catch_up: self.plan.catch_up,
             overlap: self.plan.overlap,
             until: self.plan.until,
-            is_asked: request == Some(Request::Run),
+            is_asked,
         });
         for due in orders.start {
             self.start(due, cx)?;
@@ -361,11 +389,13 @@ impl Schedule {
         if orders.cancel {
             self.cancel(cx).await?;
         }
-        if let Some(Request::Change(plan)) = request {
+        if let Some(plan) = change {
             // What was due until now has gone by the plan that it was due by.
             self.plan = plan;
-            let ticks = self.plan.timetable.ticks().map_err(StageError::retry)?;
-            self.progress.look_ahead(&ticks, self.plan.until);
+            match self.plan.ticks(cx.env()) {
+                Ok(ticks) => self.progress.look_ahead(&ticks, self.plan.until),
+                Err(unusable) => return Ok(self.look_again(&unusable)),
+            }
         }
         if self.progress.is_over() {
             return Ok(Step::Done(self.progress.runs));
@@ -378,11 +408,16 @@ impl Schedule {
     }
 }
 
-/// The only stage of a schedule: it looks at what is due.
+/// What a schedule waits for. Each stage looks at what is due, and submits it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ScheduleStage {
-    /// Submit what is due, and wait for the next tick or a request.
+    /// The next tick, or a request.
     Tick,
+    /// Its job, which is not among the [`Jobs`] of this process, or a change. Each look is logged as a warning.
+    UnknownJob,
+    /// Its timetable, which this process cannot read, or a change. Each look is logged as a warning. The time zone may
+    /// be missing on this machine.
+    UnknownTimetable,
 }
 
 impl Procedure for Schedule {
@@ -401,7 +436,7 @@ impl Procedure for Schedule {
 
     async fn execute(
         &mut self,
-        ScheduleStage::Tick: Self::Stage,
+        _: Self::Stage,
         cx: &mut StageContext<'_, Self>,
     ) -> Result<Step<Self>, StageError> {
         // Nothing that a job returns ends the schedule: other code, or another day, may do better.
@@ -421,9 +456,10 @@ impl Procedure for Schedule {
         Some(Duration::ZERO)
     }
 
-    /// Refuses a schedule whose job is not among [`Jobs`], or whose time zone this machine does not know.
+    /// Refuses to submit a schedule whose job is not among [`Jobs`], or whose time zone this machine does not know. One
+    /// that is stored waits for them instead, as a quarantined one could not be changed.
     fn check(&self, jobs: &Jobs) -> Result<(), String> {
-        check(&self.plan, jobs)
+        if self.is_new { self.plan.check(jobs) } else { Ok(()) }
     }
 
     fn accepts(jobs: &Jobs) -> Accepts {
@@ -433,17 +469,10 @@ impl Procedure for Schedule {
                 return Err(format!("a schedule waits for the event \"{}\" alone", Self::EVENT));
             }
             match offer.payload::<Request>() {
-                Ok(Request::Change(plan)) => check(&plan, &jobs),
+                Ok(Request::Change(plan)) => plan.check(&jobs),
                 Ok(Request::Run | Request::Ended) => Ok(()),
                 Err(_) => Err(NO_PAYLOAD.to_owned()),
             }
         })
     }
-}
-
-fn check(plan: &Plan, jobs: &Jobs) -> Result<(), String> {
-    if !jobs.knows(&plan.job) {
-        return Err(jobs::unknown(&plan.job, jobs));
-    }
-    plan.timetable.ticks().map(|_| ()).map_err(|error| error.to_string())
 }

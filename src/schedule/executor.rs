@@ -21,6 +21,9 @@ impl Executor {
     /// A changed timetable begins with the first tick after the change. Runs that wait stay. A paused schedule takes the
     /// change when it is resumed. One that has ended, because it was aborted for instance, is made anew.
     ///
+    /// A release that no longer registers the job of a live schedule gives it another one here. What was due until then
+    /// goes by the new plan.
+    ///
     /// ```
     /// use procession::schedule::{Jobs, Overlap, Schedule};
     /// use procession::procedure::Noop;

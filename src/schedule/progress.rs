@@ -154,6 +154,12 @@ impl Progress {
         }
     }
 
+    /// Keeps a run that is asked for while none can begin, as it would wait for a run that goes on.
+    pub(super) fn keep_asked(&mut self, now: Timestamp) {
+        let due = Due { at: now, asked: true };
+        self.wait(due, Overlap::Skip);
+    }
+
     /// Skips ticks that wait, but for so many, the newest. Runs that were asked for wait on.
     fn skip_waiting(&mut self, kept: usize) {
         let ticks = self.waiting.iter().filter(|due| !due.asked).count();

@@ -6,7 +6,7 @@ use procession_kernel::Blob;
 use serde::ser::Error;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::Plan;
+use super::plan::Plan;
 
 /// What a signal asks of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

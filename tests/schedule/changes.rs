@@ -5,11 +5,11 @@ use std::time::Duration;
 use procession::errors::{AskError, SubmitError};
 use procession::operate::PauseScope;
 use procession::procedure::Noop;
-use procession::schedule::{Jobs, Overlap, Schedule, ScheduleError};
+use procession::schedule::{CatchUp, Jobs, Overlap, Schedule, ScheduleError};
 use procession::status::ProcedureState;
 use procession::testkit::{FaultPlan, World};
 
-use crate::work::{MINUTE, NAME, Tested, by, each_minute, runs, seconds, taking, ticks};
+use crate::work::{MINUTE, NAME, Tested, Work, by, each_minute, runs, seconds, taking, ticks, work};
 
 #[test]
 fn the_next_tick_is_shown_where_people_ask_why_it_does_not_move() -> Tested {
@@ -160,6 +160,103 @@ fn what_a_schedule_cannot_use_is_refused_with_what_there_is() -> Tested {
             let noop = run.wait(executor.submit(Noop).into_future()).await??.id();
             let refused = executor.run_now(noop, by()).await;
             assert!(matches!(refused, Err(AskError::NotAccepted { .. })), "{refused:?}");
+            Ok(())
+        })?
+        .done()
+}
+
+/// Registers the job under these names.
+fn jobs_named(names: &'static [&'static str]) -> impl Fn(procession::Builder) -> procession::Builder + Clone {
+    move |builder| {
+        let jobs = names.iter().fold(Jobs::new(), |jobs, name| jobs.job(name, |tick| work(tick, Duration::ZERO)));
+        builder.register::<Work>(()).register::<Schedule>(jobs)
+    }
+}
+
+#[test]
+fn a_release_that_renames_a_job_loses_no_tick_and_no_request() -> Tested {
+    let world = World::new();
+    let queued = || -> Result<Schedule, procession::testkit::Trouble> { Ok(each_minute()?.overlap(Overlap::Queue(5))) };
+    let before = queued()?;
+    let id = world
+        .run(FaultPlan::none(), jobs_named(&["work"]), async |run| {
+            let id = run.executor.schedule(before).await?.id();
+            run.pass(Duration::from_secs(70)).await;
+            Ok(id)
+        })?
+        .done()?;
+    // A tick is missed while the release is rolled out.
+    world.clock.advance(Duration::from_secs(80));
+    let after = queued()?.job("renamed");
+    world
+        .run(FaultPlan::none(), jobs_named(&["renamed"]), async |run| {
+            run.settle().await;
+            let status = run.executor.status(id).await?;
+            assert_eq!(
+                status.next,
+                "stage UnknownJob runs once request arrives, at the latest at 1970-01-01T00:03:30Z"
+            );
+            run.executor.run_now(id, by()).await?;
+            run.pass(Duration::from_secs(100)).await;
+            assert_eq!(ticks(&run.executor).await?, seconds([60]));
+            assert_eq!(run.executor.schedule(after).await?.id(), id);
+            run.settle().await;
+            assert_eq!(ticks(&run.executor).await?, ["000060", "000150 asked", "000240"]);
+            run.pass(MINUTE).await;
+            assert_eq!(ticks(&run.executor).await?.last().map(String::as_str), Some("000300"));
+            let value = run.executor.value::<Schedule>(id).await?.ok_or("it lives")?;
+            assert_eq!((value.runs(), value.skipped()), (4, 0));
+            Ok(())
+        })?
+        .done()
+}
+
+#[test]
+fn a_job_that_is_registered_again_goes_on_where_it_was() -> Tested {
+    let world = World::new();
+    let queued = each_minute()?.catch_up(CatchUp::All(10)).overlap(Overlap::Queue(10));
+    let lives: [(&'static [&'static str], usize); 3] = [(&["work"], 1), (&[], 1), (&["work"], 5)];
+    for (jobs, ran) in lives {
+        let schedule = queued.clone();
+        world
+            .run(FaultPlan::none(), jobs_named(jobs), async |run| {
+                if jobs.is_empty() {
+                    run.settle().await;
+                } else {
+                    run.executor.schedule(schedule).await?;
+                }
+                run.pass(Duration::from_secs(100)).await;
+                assert_eq!(ticks(&run.executor).await?.len(), ran);
+                Ok(())
+            })?
+            .done()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_change_to_a_job_that_is_gone_gives_way_to_the_next() -> Tested {
+    let world = World::new();
+    let (first, other, third) = (each_minute()?, each_minute()?.job("other"), each_minute()?);
+    let id = world
+        .run(FaultPlan::none(), jobs_named(&["work", "other"]), async |run| {
+            let id = run.executor.schedule(first).await?.id();
+            run.pass(Duration::from_secs(10)).await;
+            run.executor.pause(PauseScope::One(id), by()).await?;
+            run.executor.schedule(other).await?;
+            run.settle().await;
+            Ok(id)
+        })?
+        .done()?;
+    world
+        .run(FaultPlan::none(), jobs_named(&["work"]), async |run| {
+            run.executor.resume(PauseScope::One(id), by()).await?;
+            run.settle().await;
+            let status = run.executor.status(id).await?;
+            assert!(status.next.starts_with("stage UnknownJob runs"), "{}", status.next);
+            run.executor.schedule(third).await?;
+            run.pass(MINUTE).await;
+            assert_eq!(ticks(&run.executor).await?, seconds([60]));
             Ok(())
         })?
         .done()
