@@ -6,8 +6,9 @@ use procession::errors::{AskError, SubmitError};
 use procession::operate::PauseScope;
 use procession::procedure::Noop;
 use procession::schedule::{CatchUp, Jobs, Overlap, Schedule, ScheduleError};
+use procession::ProcedureId;
 use procession::status::ProcedureState;
-use procession::testkit::{FaultPlan, World};
+use procession::testkit::{FaultPlan, Run, Trouble, World};
 
 use crate::work::{MINUTE, NAME, Tested, Work, by, each_minute, runs, seconds, taking, ticks, work};
 
@@ -111,6 +112,65 @@ fn a_changed_schedule_goes_by_the_new_timetable_from_now_on() -> Tested {
         .done()
 }
 
+/// The signals that the schedule has yet to take.
+async fn kept(run: &Run, id: ProcedureId) -> Result<u32, Trouble> {
+    let kept = run.executor.mailbox(id).await?.kept;
+    Ok(kept.values().sum())
+}
+
+#[test]
+fn any_number_of_starts_leaves_one_change_with_a_paused_schedule() -> Tested {
+    World::new()
+        .run(FaultPlan::none(), taking(Duration::ZERO), async |run| {
+            let executor = &run.executor;
+            let id = executor.schedule(each_minute()?).await?.id();
+            run.settle().await;
+            executor.pause(PauseScope::One(id), by()).await?;
+            executor.run_now(id, by()).await?;
+            for _ in 0..101 {
+                executor.schedule(each_minute()?).await?;
+            }
+            assert_eq!(kept(run, id).await?, 1, "it goes by that already");
+            let half = || Schedule::every(NAME, MINUTE / 2);
+            for _ in 0..101 {
+                executor.schedule(half()?).await?;
+            }
+            assert_eq!(kept(run, id).await?, 2);
+            // The newest call counts, also if it takes an earlier one back.
+            executor.schedule(each_minute()?).await?;
+            executor.schedule(half()?).await?;
+            executor.schedule(each_minute()?).await?;
+            assert_eq!(kept(run, id).await?, 5);
+            executor.resume(PauseScope::One(id), by()).await?;
+            run.settle().await;
+            assert_eq!(kept(run, id).await?, 0);
+            let value = executor.value::<Schedule>(id).await?.ok_or("it lives")?;
+            assert_eq!(value.timetable(), "every 60s");
+            Ok(())
+        })?
+        .done()
+}
+
+#[test]
+fn any_number_of_starts_leaves_one_change_with_a_schedule_whose_job_fails() -> Tested {
+    let set_up = |builder: procession::Builder| {
+        let jobs = Jobs::new().job(NAME, |_| Err::<Noop, _>(procession::StageError::fail("not today")));
+        builder.register::<Noop>(()).register::<Schedule>(jobs)
+    };
+    World::new()
+        .run(FaultPlan::none(), set_up, async |run| {
+            let executor = &run.executor;
+            let id = executor.schedule(each_minute()?).await?.id();
+            run.pass(MINUTE).await;
+            for _ in 0..101 {
+                executor.schedule(Schedule::every(NAME, 2 * MINUTE)?).await?;
+            }
+            assert_eq!(kept(run, id).await?, 1);
+            Ok(())
+        })?
+        .done()
+}
+
 #[test]
 fn a_schedule_that_was_aborted_is_made_anew() -> Tested {
     World::new()
@@ -176,7 +236,7 @@ fn jobs_named(names: &'static [&'static str]) -> impl Fn(procession::Builder) ->
 #[test]
 fn a_release_that_renames_a_job_loses_no_tick_and_no_request() -> Tested {
     let world = World::new();
-    let queued = || -> Result<Schedule, procession::testkit::Trouble> { Ok(each_minute()?.overlap(Overlap::Queue(5))) };
+    let queued = || -> Result<Schedule, Trouble> { Ok(each_minute()?.overlap(Overlap::Queue(5))) };
     let before = queued()?;
     let id = world
         .run(FaultPlan::none(), jobs_named(&["work"]), async |run| {
