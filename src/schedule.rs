@@ -358,6 +358,7 @@ impl Schedule {
         };
         self.look_at_running(cx).await?;
         let now = cx.now();
+        let is_last_look = self.progress.is_over() && cx.timed_out();
         let mut ticks = self.plan.ticks(cx.env());
         if ticks.is_err()
             && let Some(plan) = change.take()
@@ -397,14 +398,30 @@ impl Schedule {
                 Err(unusable) => return Ok(self.look_again(&unusable)),
             }
         }
-        if self.progress.is_over() {
+        if self.progress.is_over() && is_last_look {
             return Ok(Step::Done(self.progress.runs));
         }
+        let (timeout, then) = self.next_look(now);
         Ok(Step::Wait {
             event: Self::EVENT.to_owned(),
-            timeout: self.progress.next.map(|next| next.since(now)),
-            then: ScheduleStage::Tick,
+            timeout,
+            then,
         })
+    }
+
+    /// Returns how long to wait for a request, and what for.
+    fn next_look(&self, now: Timestamp) -> (Option<Duration>, ScheduleStage) {
+        if self.progress.is_over() {
+            // A wait takes a request that is kept before its time is up, however short. Their senders were told that they
+            // were taken, so the schedule ends only after a wait that found none.
+            return (Some(Duration::ZERO), ScheduleStage::Tick);
+        }
+        let next = self.progress.next.map(|next| next.since(now));
+        if self.progress.waiting.is_empty() || next.is_some_and(|next| next <= LOOK_AGAIN) {
+            return (next, ScheduleStage::Tick);
+        }
+        // A run that is discharged or was imported sends no signal when it ends.
+        (Some(LOOK_AGAIN), ScheduleStage::EndOfRun)
     }
 }
 
@@ -413,6 +430,8 @@ impl Schedule {
 pub enum ScheduleStage {
     /// The next tick, or a request.
     Tick,
+    /// The end of the run that goes on, because another waits for it. Looks again each minute.
+    EndOfRun,
     /// Its job, which is not among the [`Jobs`] of this process, or a change. Each look is logged as a warning.
     UnknownJob,
     /// Its timetable, which this process cannot read, or a change. Each look is logged as a warning. The time zone may
