@@ -341,7 +341,7 @@ impl Schedule {
         tracing::warn!(
             schedule = self.name(),
             %why,
-            "a schedule runs nothing: register its job or its time zone again, or change it with `Executor::schedule`"
+            "a schedule runs nothing: register its job or install its time zone, or call Executor::schedule with another"
         );
         Step::Wait {
             event: Self::EVENT.to_owned(),
@@ -412,8 +412,8 @@ impl Schedule {
     /// Returns how long to wait for a request, and what for.
     fn next_look(&self, now: Timestamp) -> (Option<Duration>, ScheduleStage) {
         if self.progress.is_over() {
-            // A wait takes a request that is kept before its time is up, however short. Their senders were told that they
-            // were taken, so the schedule ends only after a wait that found none.
+            // Requests in the mailbox were acknowledged. A wait takes a kept request before its timeout, however short that
+            // is, so the schedule ends only after a wait that found none.
             return (Some(Duration::ZERO), ScheduleStage::Tick);
         }
         let next = self.progress.next.map(|next| next.since(now));
@@ -453,11 +453,7 @@ impl Procedure for Schedule {
         ScheduleStage::Tick
     }
 
-    async fn execute(
-        &mut self,
-        _: Self::Stage,
-        cx: &mut StageContext<'_, Self>,
-    ) -> Result<Step<Self>, StageError> {
+    async fn execute(&mut self, _: Self::Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         // Nothing that a job returns ends the schedule: other code, or another day, may do better.
         self.turn(cx).await.map_err(|error| match error {
             StageError::Fail(why) => StageError::Retry(why),

@@ -90,7 +90,11 @@ impl Executor {
         let kept = if is_empty { None } else { self.kept_plan(id).await? };
         let plan = match kept {
             Some(plan) => Some(plan),
-            None => self.value::<Schedule>(id).await.map_err(read)?.map(|stored| stored.plan),
+            None => self
+                .value::<Schedule>(id)
+                .await
+                .map_err(read)?
+                .map(|stored| stored.plan),
         };
         if plan.as_ref() == Some(&wanted.plan) {
             return Ok(());

@@ -79,15 +79,15 @@ impl Progress {
         let mut orders = Orders::default();
         let mut is_busy = self.running.is_some();
         if turn.overlap == Overlap::Cancel {
-            // Each tick would cancel the one before it, so the newest counts, be it due or waiting. A run that was asked
-            // for takes the place of none.
+            // Each tick would cancel the one before it, so only the newest counts, due or waiting. A run that was asked
+            // for replaces none.
             let newest = due.iter().rfind(|due| !due.asked).copied();
             due.retain(|due| due.asked || Some(*due) == newest);
             if !is_busy {
                 self.skip_waiting(usize::from(newest.is_none()));
             }
-            // Only a tick that comes cancels. A run that was asked for waits, and a tick that already waits behind such
-            // a run lets it go on.
+            // Only a newly due tick cancels. A run that was asked for waits, and a tick that already waits behind such a
+            // run lets it finish.
             let can_cancel = self.running.as_ref().is_some_and(|running| !running.cancelled);
             orders.cancel = newest.is_some() && can_cancel;
         }
@@ -160,7 +160,7 @@ impl Progress {
         self.wait(due, Overlap::Skip);
     }
 
-    /// Skips ticks that wait, but for so many, the newest. Runs that were asked for wait on.
+    /// Skips waiting ticks, except for this many, the newest. Runs that were asked for stay.
     fn skip_waiting(&mut self, kept: usize) {
         let ticks = self.waiting.iter().filter(|due| !due.asked).count();
         let mut surplus = ticks.saturating_sub(kept);
@@ -178,11 +178,11 @@ impl Progress {
     }
 }
 
-/// Returns the ticks after one instant and up to another that count, the oldest first: all that are in time, and missed
-/// ones as far as the policy admits so many in all.
+/// Returns the ticks after one instant and up to another that count, the oldest first: all ticks in time, and as many
+/// missed ones as the policy still admits beside them.
 ///
-/// The ticks in time are the newest, so they come first in what the policy admits. Added to it, they would be skipped as
-/// overlapping, in favour of a run that is too late.
+/// If the policy admitted missed ticks in addition, the oldest of them would begin, and the tick in time would meet it as
+/// an overlapping run.
 fn counted(turn: &Turn<'_>, from: Timestamp, upto: Timestamp) -> Vec<Timestamp> {
     let most = turn.catch_up.most();
     let mut ticks = turn.ticks.newest(from, upto, most.max(IN_TIME_MAX));

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use procession::ProcedureId;
 use procession::errors::{AskError, SubmitError};
 use procession::operate::PauseScope;
 use procession::procedure::{Noop, Timestamp};
 use procession::schedule::{CatchUp, Jobs, Overlap, Schedule, ScheduleError};
-use procession::ProcedureId;
 use procession::status::ProcedureState;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 
@@ -259,7 +259,10 @@ fn what_waits_for_a_run_that_is_discharged_runs() -> Tested {
             let value = run.executor.value::<Schedule>(id).await?.ok_or("it lives")?;
             assert_eq!((value.next(), value.waiting().count()), (None, 1));
             let next = run.executor.status(id).await?.next;
-            assert_eq!(next, "stage EndOfRun runs once request arrives, at the latest at 1970-01-01T00:03:00Z");
+            assert_eq!(
+                next,
+                "stage EndOfRun runs once request arrives, at the latest at 1970-01-01T00:03:00Z"
+            );
             Ok(id)
         })?
         .done()?;
@@ -287,7 +290,9 @@ fn what_waits_for_a_run_that_is_discharged_runs() -> Tested {
 /// Registers the job under these names.
 fn jobs_named(names: &'static [&'static str]) -> impl Fn(procession::Builder) -> procession::Builder + Clone {
     move |builder| {
-        let jobs = names.iter().fold(Jobs::new(), |jobs, name| jobs.job(name, |tick| work(tick, Duration::ZERO)));
+        let jobs = names.iter().fold(Jobs::new(), |jobs, name| {
+            jobs.job(name, |tick| work(tick, Duration::ZERO))
+        });
         builder.register::<Work>(()).register::<Schedule>(jobs)
     }
 }
