@@ -10,7 +10,7 @@ use procession::schedule::{CatchUp, Jobs, Overlap, Schedule, ScheduleError};
 use procession::status::ProcedureState;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 
-use crate::work::{MINUTE, NAME, Tested, Work, by, each_minute, runs, seconds, taking, ticks, work};
+use crate::work::{MINUTE, NAME, Tested, by, each_minute, jobs_named, runs, seconds, taking, ticks};
 
 #[test]
 fn the_next_tick_is_shown_where_people_ask_why_it_does_not_move() -> Tested {
@@ -285,16 +285,6 @@ fn what_waits_for_a_run_that_is_discharged_runs() -> Tested {
             Ok(())
         })?
         .done()
-}
-
-/// Registers the job under these names.
-fn jobs_named(names: &'static [&'static str]) -> impl Fn(procession::Builder) -> procession::Builder + Clone {
-    move |builder| {
-        let jobs = names.iter().fold(Jobs::new(), |jobs, name| {
-            jobs.job(name, |tick| work(tick, Duration::ZERO))
-        });
-        builder.register::<Work>(()).register::<Schedule>(jobs)
-    }
 }
 
 #[test]

@@ -84,6 +84,16 @@ pub(crate) fn work(tick: &Tick<'_>, takes: Duration) -> Result<Work, StageError>
     Ok(Work { tick, takes })
 }
 
+/// Registers all kinds, and the job under these names alone.
+pub(crate) fn jobs_named(names: &'static [&'static str]) -> impl Fn(Builder) -> Builder + Clone {
+    move |builder| {
+        let jobs = names.iter().fold(Jobs::new(), |jobs, name| {
+            jobs.job(name, |tick| work(tick, Duration::ZERO))
+        });
+        builder.register::<Work>(()).register::<Schedule>(jobs)
+    }
+}
+
 pub(crate) fn each_minute() -> Result<Schedule, Trouble> {
     Ok(Schedule::every(NAME, MINUTE)?)
 }
