@@ -63,10 +63,10 @@
 //!
 //! # Changes of the clock
 //!
-//! An expression whose hours begin with `*`, such as `*/15 * * * *`, means a rhythm: it goes on in elapsed time, so a
-//! skipped hour has no ticks, and an hour that the clock shows twice has them twice. Any other expression means times of
-//! day, such as `30 2 * * *`, and each is one tick a day: one that the clock skips is due at the end of the gap, and
-//! one that it shows twice is due at the first. An interval knows nothing of clocks that change.
+//! An expression whose hours begin with `*`, such as `*/15 * * * *`, means a rhythm, and so does `@hourly`: it goes on in
+//! elapsed time, so a skipped hour has no ticks, and an hour that the clock shows twice has them twice. Any other
+//! expression means times of day, such as `30 2 * * *`, and each is one tick a day: one that the clock skips is due at
+//! the end of the gap, and one that it shows twice is due at the first. An interval knows nothing of clocks that change.
 //!
 //! # Expressions
 //!
@@ -78,8 +78,10 @@
 mod error;
 mod executor;
 mod jobs;
+mod plan;
 mod policy;
 mod progress;
+mod request;
 mod timetable;
 
 use std::time::Duration;
@@ -94,13 +96,20 @@ pub use jobs::{Jobs, Tick};
 pub use policy::{CatchUp, Overlap};
 
 use crate::bulk::{Bulk, BulkVerb};
+use plan::{Plan, Unusable};
 use progress::{Due, Progress, Running, Turn};
+use request::Request;
 use timetable::Timetable;
 
 /// Longest name, in bytes. It is part of the name and the key of every run, beside the instant.
 const NAME_MAX: usize = 128;
 /// Newest turns that are kept in the history: a day of ticks at every quarter of an hour.
 const HISTORY: u32 = 100;
+/// What is said of a signal with a payload that is none of the library's own.
+const NO_PAYLOAD: &str = "a request for a run has no payload, and a schedule is changed by its program alone, with \
+                          `Executor::schedule`";
+/// How soon a schedule looks again at what no signal tells it.
+const LOOK_AGAIN: Duration = Duration::from_mins(1);
 /// Requests that may wait, while the schedule is paused for instance.
 const REQUESTS: usize = 100;
 
@@ -113,31 +122,9 @@ pub struct Schedule {
     plan: Plan,
     #[serde(default)]
     progress: Progress,
-}
-
-/// What a schedule does: all of it can be changed while it lives.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Plan {
-    job: String,
-    timetable: Timetable,
-    #[serde(default, skip_serializing_if = "Blob::is_empty")]
-    input: Blob,
-    #[serde(default)]
-    catch_up: CatchUp,
-    #[serde(default)]
-    overlap: Overlap,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    until: Option<Timestamp>,
-}
-
-/// What a schedule is sent. Nothing at all, `null` or `()`, asks for a run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Request {
-    /// A run has ended.
-    Ended,
-    /// Go by this plan from now on.
-    Change(Plan),
+    /// Made by this process, and not read from the store.
+    #[serde(skip)]
+    is_new: bool,
 }
 
 impl Schedule {
@@ -195,6 +182,7 @@ impl Schedule {
             name,
             plan,
             progress: Progress::default(),
+            is_new: true,
         })
     }
 
@@ -205,7 +193,7 @@ impl Schedule {
         self
     }
 
-    /// Gives the job something to work with; see [`Tick::input`].
+    /// Sets the input that the job reads with [`Tick::input`].
     ///
     /// # Errors
     ///
@@ -229,7 +217,7 @@ impl Schedule {
         self
     }
 
-    /// Ends the schedule behind the last tick up to this instant. By default it goes on until it is aborted.
+    /// Ends the schedule after the last tick at or before this instant. By default it goes on until it is aborted.
     #[must_use]
     pub fn until(mut self, until: Timestamp) -> Self {
         self.plan.until = Some(until);
@@ -248,7 +236,7 @@ impl Schedule {
         self.plan.timetable.to_string()
     }
 
-    /// Returns the next tick; `None` before the first turn, and behind the last tick.
+    /// Returns the next tick; `None` before the first turn, and after the last tick.
     #[must_use]
     pub fn next(&self) -> Option<Timestamp> {
         self.progress.next
@@ -316,7 +304,7 @@ impl Schedule {
             .key(key.as_str())
             .named(key.as_str());
         if self.plan.overlap != Overlap::Allow {
-            submit = submit.signal_at_end(cx.id(), Self::EVENT, &Some(Request::Ended))?;
+            submit = submit.signal_at_end(cx.id(), Self::EVENT, &Request::Ended)?;
             let cancelled = false;
             self.progress.running = Some(Running { key, cancelled });
         }
@@ -337,21 +325,64 @@ impl Schedule {
         Ok(())
     }
 
+    /// Returns what the signal that woke this stage asks for.
+    fn request(&self, cx: &StageContext<'_, Self>) -> Option<Request> {
+        let read = cx.signal()?.payload::<Request>();
+        // Such as a broadcast, which no kind can refuse. An error would keep the schedule at this signal for ever.
+        let warn = |error: &CodecError| {
+            tracing::warn!(schedule = self.name(), %error, "a schedule ignores a request that it cannot read");
+        };
+        read.inspect_err(warn).ok()
+    }
+
+    /// Waits until this process may be able to go by the plan. It is a wait and no error, because a stage that backs off
+    /// takes no change.
+    fn look_again(&self, Unusable { stage, why }: &Unusable) -> Step<Self> {
+        tracing::warn!(
+            schedule = self.name(),
+            %why,
+            "a schedule runs nothing: register its job or install its time zone, or call Executor::schedule with another"
+        );
+        Step::Wait {
+            event: Self::EVENT.to_owned(),
+            timeout: Some(LOOK_AGAIN),
+            then: *stage,
+        }
+    }
+
     async fn turn(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        let request = match cx.signal() {
-            Some(signal) => Some(signal.payload::<Option<Request>>()?),
-            None => None,
+        let (is_asked, mut change) = match self.request(cx) {
+            Some(Request::Change(plan)) => (false, Some(plan)),
+            Some(Request::Run) => (true, None),
+            Some(Request::Ended) | None => (false, None),
         };
         self.look_at_running(cx).await?;
         let now = cx.now();
-        let ticks = self.plan.timetable.ticks().map_err(StageError::retry)?;
+        let is_last_look = self.progress.is_over() && cx.timed_out();
+        let mut ticks = self.plan.ticks(cx.env());
+        if ticks.is_err()
+            && let Some(plan) = change.take()
+        {
+            // Nobody can go by the old plan, so what was due by it is due by the new one.
+            self.plan = plan;
+            ticks = self.plan.ticks(cx.env());
+        }
+        let ticks = match ticks {
+            Ok(ticks) => ticks,
+            Err(unusable) => {
+                if is_asked {
+                    self.progress.keep_asked(now);
+                }
+                return Ok(self.look_again(&unusable));
+            }
+        };
         let orders = self.progress.turn(&Turn {
             now,
             ticks: &ticks,
             catch_up: self.plan.catch_up,
             overlap: self.plan.overlap,
             until: self.plan.until,
-            is_asked: matches!(request, Some(None)),
+            is_asked,
         });
         for due in orders.start {
             self.start(due, cx)?;
@@ -359,28 +390,53 @@ impl Schedule {
         if orders.cancel {
             self.cancel(cx).await?;
         }
-        if let Some(Some(Request::Change(plan))) = request {
+        if let Some(plan) = change {
             // What was due until now has gone by the plan that it was due by.
             self.plan = plan;
-            let ticks = self.plan.timetable.ticks().map_err(StageError::retry)?;
-            self.progress.look_ahead(&ticks, self.plan.until);
+            match self.plan.ticks(cx.env()) {
+                Ok(ticks) => self.progress.look_ahead(&ticks, self.plan.until),
+                Err(unusable) => return Ok(self.look_again(&unusable)),
+            }
         }
-        if self.progress.is_over() {
+        if self.progress.is_over() && is_last_look {
             return Ok(Step::Done(self.progress.runs));
         }
+        let (timeout, then) = self.next_look(now);
         Ok(Step::Wait {
             event: Self::EVENT.to_owned(),
-            timeout: self.progress.next.map(|next| next.since(now)),
-            then: ScheduleStage::Tick,
+            timeout,
+            then,
         })
+    }
+
+    /// Returns how long to wait for a request, and what for.
+    fn next_look(&self, now: Timestamp) -> (Option<Duration>, ScheduleStage) {
+        if self.progress.is_over() {
+            // Requests in the mailbox were acknowledged. A wait takes a kept request before its timeout, however short that
+            // is, so the schedule ends only after a wait that found none.
+            return (Some(Duration::ZERO), ScheduleStage::Tick);
+        }
+        let next = self.progress.next.map(|next| next.since(now));
+        if self.progress.waiting.is_empty() || next.is_some_and(|next| next <= LOOK_AGAIN) {
+            return (next, ScheduleStage::Tick);
+        }
+        // A run that is discharged or was imported sends no signal when it ends.
+        (Some(LOOK_AGAIN), ScheduleStage::EndOfRun)
     }
 }
 
-/// The only stage of a schedule: it looks at what is due.
+/// What a schedule waits for. Each stage looks at what is due, and submits it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ScheduleStage {
-    /// Submit what is due, and wait for the next tick or a request.
+    /// The next tick, or a request.
     Tick,
+    /// The end of the run that goes on, because another waits for it. Looks again each minute.
+    EndOfRun,
+    /// Its job, which is not among the [`Jobs`] of this process, or a change. Each look is logged as a warning.
+    UnknownJob,
+    /// Its timetable, which this process cannot read, or a change. Each look is logged as a warning. The time zone may
+    /// be missing on this machine.
+    UnknownTimetable,
 }
 
 impl Procedure for Schedule {
@@ -397,11 +453,7 @@ impl Procedure for Schedule {
         ScheduleStage::Tick
     }
 
-    async fn execute(
-        &mut self,
-        ScheduleStage::Tick: Self::Stage,
-        cx: &mut StageContext<'_, Self>,
-    ) -> Result<Step<Self>, StageError> {
+    async fn execute(&mut self, _: Self::Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         // Nothing that a job returns ends the schedule: other code, or another day, may do better.
         self.turn(cx).await.map_err(|error| match error {
             StageError::Fail(why) => StageError::Retry(why),
@@ -419,23 +471,23 @@ impl Procedure for Schedule {
         Some(Duration::ZERO)
     }
 
-    /// Refuses a schedule whose job is not among [`Jobs`], or whose time zone this machine does not know.
+    /// Refuses to submit a schedule whose job is not among [`Jobs`], or whose time zone this machine does not know. One
+    /// that is stored waits for them instead, as a quarantined one could not be changed.
     fn check(&self, jobs: &Jobs) -> Result<(), String> {
-        check(&self.plan, jobs)
+        if self.is_new { self.plan.check(jobs) } else { Ok(()) }
     }
 
     fn accepts(jobs: &Jobs) -> Accepts {
         let jobs = jobs.clone();
-        Accepts::only().event_if(Self::EVENT, move |request: &Option<Request>| match request {
-            Some(Request::Change(plan)) => check(plan, &jobs),
-            Some(Request::Ended) | None => Ok(()),
+        Accepts::by(move |offer| {
+            if offer.name() != Self::EVENT {
+                return Err(format!("a schedule waits for the event \"{}\" alone", Self::EVENT));
+            }
+            match offer.payload::<Request>() {
+                Ok(Request::Change(plan)) => plan.check(&jobs),
+                Ok(Request::Run | Request::Ended) => Ok(()),
+                Err(_) => Err(NO_PAYLOAD.to_owned()),
+            }
         })
     }
-}
-
-fn check(plan: &Plan, jobs: &Jobs) -> Result<(), String> {
-    if !jobs.knows(&plan.job) {
-        return Err(jobs::unknown(&plan.job, jobs));
-    }
-    plan.timetable.ticks().map(|_| ()).map_err(|error| error.to_string())
 }

@@ -204,6 +204,21 @@ impl CommittedReader {
         Ok(signals::read(&self.reader, &keys::procedure(id), limit).await?)
     }
 
+    /// Reads the stored signals of a procedure as [`signals`](Self::signals) does, each with its payload:
+    /// [`codec::decode_user`](crate::journal::codec::decode_user) reads it. Payloads are user data; of a signal that was
+    /// consumed and is kept for its key, it is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if they cannot be read, or the engine has stopped.
+    pub async fn signals_with_payloads(
+        &self,
+        id: ProcedureId,
+        limit: usize,
+    ) -> Result<Vec<(SignalSummary, Blob)>, AskError> {
+        Ok(signals::read_with_payloads(&self.reader, &keys::procedure(id), limit).await?)
+    }
+
     /// Reads the stored signals of all members of a family, as [`signals`](Self::signals) does.
     ///
     /// # Errors

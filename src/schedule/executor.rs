@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
+use procession_actors::journal::codec;
 use procession_actors::messages::Operate;
 use procession_actors::{AskError, Procedure, ReadError, SubmitError};
 use procession_kernel::{Operated, OperatorRequest, ProcedureId};
 
-use super::{Request, Schedule, ScheduleError};
+use super::plan::Plan;
+use super::request::Request;
+use super::{Schedule, ScheduleError};
 use crate::executor::Executor;
 use crate::handle::Handle;
 
-/// How often an ended schedule of the same name is looked at until it has gone, and how long between.
+/// How often, and at which interval, to check whether an ended schedule has been evicted.
 const LOOKS: u32 = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
@@ -19,7 +22,10 @@ impl Executor {
     /// with what the code says, and at any time with something else; the newest call counts.
     ///
     /// A changed timetable begins with the first tick after the change. Runs that wait stay. A paused schedule takes the
-    /// change when it is resumed. One that has ended, because it was aborted for instance, is made anew.
+    /// change when it is resumed, and keeps one for any number of starts. One that has ended, because it was aborted for instance, is made anew.
+    ///
+    /// A release that no longer registers the job of a live schedule gives it another one here. What was due until then
+    /// goes by the new plan.
     ///
     /// ```
     /// use procession::schedule::{Jobs, Overlap, Schedule};
@@ -76,18 +82,39 @@ impl Executor {
         }
     }
 
-    /// Sends a schedule its new plan, unless it goes by that already.
+    /// Sends a schedule its new plan, unless it goes by that already, or will.
     async fn change(&self, id: ProcedureId, wanted: &Schedule) -> Result<(), ScheduleError> {
-        // In this order: what the mailbox no longer has is in the value.
-        let mailbox = self.mailbox(id).await?;
-        let stored = self.value::<Schedule>(id).await.map_err(read)?;
-        let goes_by = stored.is_some_and(|stored| stored.plan == wanted.plan);
-        if goes_by && mailbox.kept.is_empty() {
+        // Also says that the schedule has ended, or has gone.
+        let is_empty = self.mailbox(id).await?.kept.is_empty();
+        // In this order: a change that is no longer kept is in the value.
+        let kept = if is_empty { None } else { self.kept_plan(id).await? };
+        let plan = match kept {
+            Some(plan) => Some(plan),
+            None => self
+                .value::<Schedule>(id)
+                .await
+                .map_err(read)?
+                .map(|stored| stored.plan),
+        };
+        if plan.as_ref() == Some(&wanted.plan) {
             return Ok(());
         }
-        let change = Some(Request::Change(wanted.plan.clone()));
+        let change = Request::Change(wanted.plan.clone());
         self.signal(id, Schedule::EVENT, &change).await?;
         Ok(())
+    }
+
+    /// Returns the newest plan that a schedule has yet to take. A schedule that is paused, or whose job fails, keeps the
+    /// change of the first start, and each further start would add one until its mailbox is full.
+    async fn kept_plan(&self, id: ProcedureId) -> Result<Option<Plan>, AskError> {
+        let stored = self.engine().committed().signals_with_payloads(id, usize::MAX).await?;
+        let kept = stored.iter().rev().filter(|(signal, _)| !signal.entry.consumed);
+        let mut plans = kept.filter_map(|(_, payload)| match codec::decode_user(payload.as_slice()) {
+            Ok(Request::Change(plan)) => Some(plan),
+            // The schedule ignores a signal that cannot be read.
+            Ok(Request::Run | Request::Ended) | Err(_) => None,
+        });
+        Ok(plans.next())
     }
 
     /// Asks a schedule for a run now, beside its timetable, as an operator does. If a run goes on that may not overlap,
@@ -104,7 +131,7 @@ impl Executor {
             let why = format!("it is of the kind \"{kind}\", and no schedule");
             return Err(AskError::NotAccepted { id, name, why });
         }
-        self.operate(Operate::signal(id, Schedule::EVENT, &None::<Request>, by)?)
+        self.operate(Operate::signal(id, Schedule::EVENT, &Request::Run, by)?)
             .await
     }
 }

@@ -6,17 +6,20 @@ use serde::{Deserialize, Serialize};
 pub(super) const TICKS_MAX: u32 = 1_000;
 
 /// What becomes of ticks that were missed: while the engine was down, the schedule paused, or its worker blocked.
+///
+/// A tick is missed once it is a minute late. All ticks that are less late count, whatever this says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CatchUp {
-    /// Skips them. A tick is missed once it is a minute late.
+    /// Skips them.
     Skip,
-    /// Runs the newest of them, however late it is, and skips the others.
+    /// Runs the newest of them, however late it is, if no tick is in time, and skips the others.
     #[default]
     Last,
-    /// Runs so many of them, the newest, in their order; 1,000 at most. Each meets the [`Overlap`] of the schedule, so
-    /// give that a queue as long if they shall run one after another.
+    /// Runs the newest of them in their order, so that they are this many together with the ticks in time; 1,000 at
+    /// most. Each meets the [`Overlap`] of the schedule, so give that a queue as long if they shall run one after
+    /// another.
     All(u32),
 }
 
@@ -35,16 +38,19 @@ pub enum Overlap {
     /// ended.
     Queue(u32),
     /// Aborts the run that goes on, and runs the tick once that has ended. A run past its point of no return ends by
-    /// itself. Of several ticks that wait, the newest counts.
+    /// itself. Of several ticks that are due or wait, the newest counts. A run that was asked for aborts none: it waits
+    /// as with the other policies, and runs before a tick that came after it.
     Cancel,
     /// Runs the tick beside it.
     Allow,
 }
 
 impl CatchUp {
+    /// Returns up to how many ticks missed ones are admitted.
     pub(super) fn most(self) -> usize {
         match self {
-            Self::Skip | Self::Last => 1,
+            Self::Skip => 0,
+            Self::Last => 1,
             Self::All(most) => most.min(TICKS_MAX) as usize,
         }
     }

@@ -10,6 +10,8 @@ use super::timetable::Ticks;
 
 /// A tick is missed once it is this late. A busy engine is late by less, and an engine that was down by more.
 const GRACE: Duration = Duration::from_mins(1);
+/// Most ticks that are younger than that: an interval has at least a second.
+const IN_TIME_MAX: usize = 60;
 
 /// A run that is due, or waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,13 +76,21 @@ impl Progress {
     /// Decides on everything that is due by now. The caller has forgotten a run that has ended.
     pub(super) fn turn(&mut self, turn: &Turn<'_>) -> Orders {
         let mut due = self.due(turn);
-        if turn.overlap == Overlap::Cancel {
-            // Each would cancel the one before it.
-            let newest = due.len().saturating_sub(1);
-            due.drain(..newest);
-        }
         let mut orders = Orders::default();
         let mut is_busy = self.running.is_some();
+        if turn.overlap == Overlap::Cancel {
+            // Each tick would cancel the one before it, so only the newest counts, due or waiting. A run that was asked
+            // for replaces none.
+            let newest = due.iter().rfind(|due| !due.asked).copied();
+            due.retain(|due| due.asked || Some(*due) == newest);
+            if !is_busy {
+                self.skip_waiting(usize::from(newest.is_none()));
+            }
+            // Only a newly due tick cancels. A run that was asked for waits, and a tick that already waits behind such a
+            // run lets it finish.
+            let can_cancel = self.running.as_ref().is_some_and(|running| !running.cancelled);
+            orders.cancel = newest.is_some() && can_cancel;
+        }
         // What waits was promised, whatever the policy is by now.
         if turn.overlap == Overlap::Allow {
             orders.start.append(&mut self.waiting);
@@ -98,8 +108,6 @@ impl Progress {
                 is_busy = true;
             }
         }
-        let can_cancel = self.running.as_ref().is_some_and(|running| !running.cancelled);
-        orders.cancel = turn.overlap == Overlap::Cancel && !self.waiting.is_empty() && can_cancel;
         self.runs += orders.start.len() as u64;
         orders
     }
@@ -112,10 +120,8 @@ impl Progress {
         if let Some(from) = self.upto
             && from < upto
         {
-            let ticks = turn.ticks.newest(from, upto, turn.catch_up.most());
-            let is_in_time = |at: &Timestamp| turn.catch_up != CatchUp::Skip || turn.now.since(*at) < GRACE;
-            let counted = ticks.into_iter().filter(is_in_time);
-            due.extend(counted.map(|at| Due { at, asked: false }));
+            let ticks = counted(turn, from, upto).into_iter();
+            due.extend(ticks.map(|at| Due { at, asked: false }));
         }
         self.upto = self.upto.max(Some(turn.now));
         self.look_ahead(turn.ticks, turn.until);
@@ -134,9 +140,10 @@ impl Progress {
 
     /// Lets a run wait for the end of the one that goes on, or skips it.
     fn wait(&mut self, due: Due, overlap: Overlap) {
-        if overlap == Overlap::Cancel {
-            self.skipped += self.waiting.iter().filter(|due| !due.asked).count() as u64;
-            self.waiting.clear();
+        if overlap == Overlap::Cancel && !due.asked {
+            self.skip_waiting(0);
+            self.waiting.push(due);
+            return;
         }
         let has_room = self.waiting.len() < overlap.room();
         let is_first_asked = due.asked && !self.waiting.iter().any(|waiting| waiting.asked);
@@ -147,10 +154,40 @@ impl Progress {
         }
     }
 
+    /// Keeps a run that is asked for while none can begin, as it would wait for a run that goes on.
+    pub(super) fn keep_asked(&mut self, now: Timestamp) {
+        let due = Due { at: now, asked: true };
+        self.wait(due, Overlap::Skip);
+    }
+
+    /// Skips waiting ticks, except for this many, the newest. Runs that were asked for stay.
+    fn skip_waiting(&mut self, kept: usize) {
+        let ticks = self.waiting.iter().filter(|due| !due.asked).count();
+        let mut surplus = ticks.saturating_sub(kept);
+        self.skipped += surplus as u64;
+        self.waiting.retain(|due| {
+            let is_skipped = !due.asked && surplus > 0;
+            surplus -= usize::from(is_skipped);
+            !is_skipped
+        });
+    }
+
     /// Returns `true` if nothing can be due any more.
     pub(super) fn is_over(&self) -> bool {
         self.next.is_none() && self.waiting.is_empty()
     }
+}
+
+/// Returns the ticks after one instant and up to another that count, the oldest first: all ticks in time, and as many
+/// missed ones as the policy still admits beside them.
+///
+/// If the policy admitted missed ticks in addition, the oldest of them would begin, and the tick in time would meet it as
+/// an overlapping run.
+fn counted(turn: &Turn<'_>, from: Timestamp, upto: Timestamp) -> Vec<Timestamp> {
+    let most = turn.catch_up.most();
+    let mut ticks = turn.ticks.newest(from, upto, most.max(IN_TIME_MAX));
+    let in_time = ticks.iter().filter(|at| turn.now.since(**at) < GRACE).count();
+    ticks.split_off(ticks.len().saturating_sub(most.max(in_time)))
 }
 
 #[cfg(test)]

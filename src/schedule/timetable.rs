@@ -102,6 +102,10 @@ fn zone_of(name: &str) -> Result<TimeZone, BadSchedule> {
 
 /// Returns `true` if the hours are not named, so that the expression means a rhythm and no times of day.
 fn follows_elapsed_time(expression: &str) -> bool {
+    // The parser reads it as `0 * * * *`. The other names stand for midnights.
+    if expression.trim().eq_ignore_ascii_case("@hourly") {
+        return true;
+    }
     let hours = expression.split_whitespace().nth(1);
     hours.is_some_and(|hours| hours.starts_with('*'))
 }

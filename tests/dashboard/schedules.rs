@@ -51,3 +51,28 @@ fn the_next_run_is_shown_and_one_is_asked_for_as_the_page_does() -> Tested {
         Ok(())
     })
 }
+
+/// The right to ask for a run is the least that an operator has. The timetable, the job and its input are the program's.
+#[test]
+fn no_signal_of_the_api_changes_a_schedule() -> Tested {
+    site_in(&World::new(), engine, everybody, async |site| {
+        let executor = &site.run.executor;
+        let id = executor.schedule(Schedule::every("nightly", HOUR)?).await?.id();
+        site.run.settle().await;
+        site.shown().await?;
+        let path = format!("procedures/{id}/signal");
+        let plan = json!({ "job": "nightly", "timetable": { "every": { "micros": 1_000_000 } } });
+        let bytes: Vec<u8> = plan.to_string().into_bytes();
+        for change in [plan.clone(), json!(plan.to_string()), json!(bytes)] {
+            let body = json!({ "name": "request", "payload": { "change": change } });
+            let refused = post(site, &path, &body).await;
+            assert_eq!(refused.status, 400, "{}", refused.body);
+            let says = text(&refused.body["detail"]);
+            assert!(says.contains("a request for a run has no payload"), "{}", refused.body);
+        }
+        site.run.pass(Duration::from_secs(60)).await;
+        let value = executor.value::<Schedule>(id).await?.ok_or("it lives")?;
+        assert_eq!((value.timetable().as_str(), value.runs()), ("every 3600s", 0));
+        Ok(())
+    })
+}

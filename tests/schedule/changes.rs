@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use procession::ProcedureId;
 use procession::errors::{AskError, SubmitError};
 use procession::operate::PauseScope;
-use procession::procedure::Noop;
-use procession::schedule::{Jobs, Overlap, Schedule, ScheduleError};
+use procession::procedure::{Noop, Timestamp};
+use procession::schedule::{CatchUp, Jobs, Overlap, Schedule, ScheduleError};
 use procession::status::ProcedureState;
-use procession::testkit::{FaultPlan, World};
+use procession::testkit::{FaultPlan, Run, Trouble, World};
 
-use crate::work::{MINUTE, NAME, Tested, by, each_minute, runs, seconds, taking, ticks};
+use crate::work::{MINUTE, NAME, Tested, by, each_minute, jobs_named, runs, seconds, taking, ticks};
 
 #[test]
 fn the_next_tick_is_shown_where_people_ask_why_it_does_not_move() -> Tested {
@@ -111,6 +112,65 @@ fn a_changed_schedule_goes_by_the_new_timetable_from_now_on() -> Tested {
         .done()
 }
 
+/// The signals that the schedule has yet to take.
+async fn kept(run: &Run, id: ProcedureId) -> Result<u32, Trouble> {
+    let kept = run.executor.mailbox(id).await?.kept;
+    Ok(kept.values().sum())
+}
+
+#[test]
+fn any_number_of_starts_leaves_one_change_with_a_paused_schedule() -> Tested {
+    World::new()
+        .run(FaultPlan::none(), taking(Duration::ZERO), async |run| {
+            let executor = &run.executor;
+            let id = executor.schedule(each_minute()?).await?.id();
+            run.settle().await;
+            executor.pause(PauseScope::One(id), by()).await?;
+            executor.run_now(id, by()).await?;
+            for _ in 0..101 {
+                executor.schedule(each_minute()?).await?;
+            }
+            assert_eq!(kept(run, id).await?, 1, "it goes by that already");
+            let half = || Schedule::every(NAME, MINUTE / 2);
+            for _ in 0..101 {
+                executor.schedule(half()?).await?;
+            }
+            assert_eq!(kept(run, id).await?, 2);
+            // The newest call counts, also if it takes an earlier one back.
+            executor.schedule(each_minute()?).await?;
+            executor.schedule(half()?).await?;
+            executor.schedule(each_minute()?).await?;
+            assert_eq!(kept(run, id).await?, 5);
+            executor.resume(PauseScope::One(id), by()).await?;
+            run.settle().await;
+            assert_eq!(kept(run, id).await?, 0);
+            let value = executor.value::<Schedule>(id).await?.ok_or("it lives")?;
+            assert_eq!(value.timetable(), "every 60s");
+            Ok(())
+        })?
+        .done()
+}
+
+#[test]
+fn any_number_of_starts_leaves_one_change_with_a_schedule_whose_job_fails() -> Tested {
+    let set_up = |builder: procession::Builder| {
+        let jobs = Jobs::new().job(NAME, |_| Err::<Noop, _>(procession::StageError::fail("not today")));
+        builder.register::<Noop>(()).register::<Schedule>(jobs)
+    };
+    World::new()
+        .run(FaultPlan::none(), set_up, async |run| {
+            let executor = &run.executor;
+            let id = executor.schedule(each_minute()?).await?.id();
+            run.pass(MINUTE).await;
+            for _ in 0..101 {
+                executor.schedule(Schedule::every(NAME, 2 * MINUTE)?).await?;
+            }
+            assert_eq!(kept(run, id).await?, 1);
+            Ok(())
+        })?
+        .done()
+}
+
 #[test]
 fn a_schedule_that_was_aborted_is_made_anew() -> Tested {
     World::new()
@@ -151,13 +211,181 @@ fn what_a_schedule_cannot_use_is_refused_with_what_there_is() -> Tested {
                 Err(ScheduleError::Ask(AskError::NotAccepted { why, .. })) => assert_eq!(why, text),
                 other => return Err(format!("{other:?}").into()),
             }
-            let refused = executor.signal(id, Schedule::EVENT, &7).await;
-            assert!(matches!(refused, Err(AskError::NotAccepted { .. })), "{refused:?}");
+            match executor.signal(id, Schedule::EVENT, &7).await {
+                Err(AskError::NotAccepted { why, .. }) => assert!(why.contains("no payload"), "{why}"),
+                other => return Err(format!("{other:?}").into()),
+            }
             let refused = executor.signal(id, "other", &()).await;
             assert!(matches!(refused, Err(AskError::NotAccepted { .. })), "{refused:?}");
             let noop = run.wait(executor.submit(Noop).into_future()).await??.id();
             let refused = executor.run_now(noop, by()).await;
             assert!(matches!(refused, Err(AskError::NotAccepted { .. })), "{refused:?}");
+            Ok(())
+        })?
+        .done()
+}
+
+#[test]
+fn a_schedule_takes_the_requests_that_are_kept_before_it_ends() -> Tested {
+    World::new()
+        .run(FaultPlan::none(), taking(Duration::ZERO), async |run| {
+            let executor = &run.executor;
+            let until = Timestamp(0).after(2 * MINUTE);
+            let id = executor.schedule(each_minute()?.until(until)).await?.id();
+            run.pass(Duration::from_secs(70)).await;
+            executor.pause(PauseScope::One(id), by()).await?;
+            run.pass(Duration::from_secs(300)).await;
+            executor.run_now(id, by()).await?;
+            executor.resume(PauseScope::One(id), by()).await?;
+            run.settle().await;
+            run.pass(MINUTE).await;
+            assert_eq!(ticks(executor).await?, ["000060", "000120", "000370 asked"]);
+            assert_eq!(executor.snapshot().await?.live_families, 0);
+            Ok(())
+        })?
+        .done()
+}
+
+/// A discharged family sends no signal at its end.
+#[test]
+fn what_waits_for_a_run_that_is_discharged_runs() -> Tested {
+    let world = World::new();
+    let two_minutes = each_minute()?.until(Timestamp(0).after(2 * MINUTE));
+    let queued = two_minutes.overlap(Overlap::Queue(5));
+    let id = world
+        .run(FaultPlan::none(), taking(Duration::from_secs(1_000)), async |run| {
+            let id = run.executor.schedule(queued).await?.id();
+            run.pass(Duration::from_secs(130)).await;
+            let value = run.executor.value::<Schedule>(id).await?.ok_or("it lives")?;
+            assert_eq!((value.next(), value.waiting().count()), (None, 1));
+            let next = run.executor.status(id).await?.next;
+            assert_eq!(
+                next,
+                "stage EndOfRun runs once request arrives, at the latest at 1970-01-01T00:03:00Z"
+            );
+            Ok(id)
+        })?
+        .done()?;
+    // The next release does not know the kind of the run, which is quarantined.
+    let set_up = |builder: procession::Builder| {
+        let jobs = Jobs::new().job(NAME, |_| Ok(Noop));
+        builder.register::<Noop>(()).register::<Schedule>(jobs)
+    };
+    world
+        .run(FaultPlan::none(), set_up, async |run| {
+            let executor = &run.executor;
+            run.pass(2 * MINUTE).await;
+            assert_eq!(executor.value::<Schedule>(id).await?.ok_or("it lives")?.runs(), 1);
+            let first = executor.find("work 1970-01-01T00:01:00Z").await?.ok_or("it goes on")?;
+            executor.discharge(first.id().family, by()).await?;
+            run.pass(2 * MINUTE).await;
+            let second = executor.find("work 1970-01-01T00:02:00Z").await?;
+            assert!(second.is_some(), "what waited has run");
+            assert_eq!(executor.snapshot().await?.live_families, 0);
+            Ok(())
+        })?
+        .done()
+}
+
+#[test]
+fn a_release_that_renames_a_job_loses_no_tick_and_no_request() -> Tested {
+    let world = World::new();
+    let queued = || -> Result<Schedule, Trouble> { Ok(each_minute()?.overlap(Overlap::Queue(5))) };
+    let before = queued()?;
+    let id = world
+        .run(FaultPlan::none(), jobs_named(&["work"]), async |run| {
+            let id = run.executor.schedule(before).await?.id();
+            run.pass(Duration::from_secs(70)).await;
+            Ok(id)
+        })?
+        .done()?;
+    // A tick is missed while the release is rolled out.
+    world.clock.advance(Duration::from_secs(80));
+    let after = queued()?.job("renamed");
+    world
+        .run(FaultPlan::none(), jobs_named(&["renamed"]), async |run| {
+            run.settle().await;
+            let status = run.executor.status(id).await?;
+            assert_eq!(
+                status.next,
+                "stage UnknownJob runs once request arrives, at the latest at 1970-01-01T00:03:30Z"
+            );
+            run.executor.run_now(id, by()).await?;
+            run.pass(Duration::from_secs(100)).await;
+            assert_eq!(ticks(&run.executor).await?, seconds([60]));
+            assert_eq!(run.executor.schedule(after).await?.id(), id);
+            run.settle().await;
+            assert_eq!(ticks(&run.executor).await?, ["000060", "000150 asked", "000240"]);
+            run.pass(MINUTE).await;
+            assert_eq!(ticks(&run.executor).await?.last().map(String::as_str), Some("000300"));
+            let value = run.executor.value::<Schedule>(id).await?.ok_or("it lives")?;
+            assert_eq!((value.runs(), value.skipped()), (4, 0));
+            Ok(())
+        })?
+        .done()
+}
+
+#[test]
+fn a_job_that_is_registered_again_goes_on_where_it_was() -> Tested {
+    let world = World::new();
+    let queued = each_minute()?.catch_up(CatchUp::All(10)).overlap(Overlap::Queue(10));
+    let lives: [(&'static [&'static str], usize); 3] = [(&["work"], 1), (&[], 1), (&["work"], 5)];
+    for (jobs, ran) in lives {
+        let schedule = queued.clone();
+        world
+            .run(FaultPlan::none(), jobs_named(jobs), async |run| {
+                if jobs.is_empty() {
+                    run.settle().await;
+                } else {
+                    run.executor.schedule(schedule).await?;
+                }
+                run.pass(Duration::from_secs(100)).await;
+                assert_eq!(ticks(&run.executor).await?.len(), ran);
+                Ok(())
+            })?
+            .done()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_change_to_a_job_that_is_gone_gives_way_to_the_next() -> Tested {
+    let world = World::new();
+    let (first, other, third) = (each_minute()?, each_minute()?.job("other"), each_minute()?);
+    let id = world
+        .run(FaultPlan::none(), jobs_named(&["work", "other"]), async |run| {
+            let id = run.executor.schedule(first).await?.id();
+            run.pass(Duration::from_secs(10)).await;
+            run.executor.pause(PauseScope::One(id), by()).await?;
+            run.executor.schedule(other).await?;
+            run.settle().await;
+            Ok(id)
+        })?
+        .done()?;
+    world
+        .run(FaultPlan::none(), jobs_named(&["work"]), async |run| {
+            run.executor.resume(PauseScope::One(id), by()).await?;
+            run.settle().await;
+            let status = run.executor.status(id).await?;
+            assert!(status.next.starts_with("stage UnknownJob runs"), "{}", status.next);
+            run.executor.schedule(third).await?;
+            run.pass(MINUTE).await;
+            assert_eq!(ticks(&run.executor).await?, seconds([60]));
+            Ok(())
+        })?
+        .done()
+}
+
+/// A broadcast asks no kind whether it takes it.
+#[test]
+fn a_broadcast_that_it_cannot_read_does_not_stop_a_schedule() -> Tested {
+    World::new()
+        .run(FaultPlan::none(), taking(Duration::ZERO), async |run| {
+            run.executor.schedule(each_minute()?).await?;
+            run.settle().await;
+            assert_eq!(run.executor.broadcast(Schedule::EVENT, &7).await?, 1);
+            run.pass(Duration::from_secs(70)).await;
+            assert_eq!(ticks(&run.executor).await?, seconds([60]));
             Ok(())
         })?
         .done()

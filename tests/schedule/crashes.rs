@@ -5,7 +5,9 @@ use std::time::Duration;
 use procession::schedule::{CatchUp, Overlap, Schedule};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World, enumerate};
 
-use crate::work::{MINUTE, RUNS, Tested, UNDONE, by, each_minute, runs, taking, ticks, until_all_ended};
+use crate::work::{
+    MINUTE, RUNS, Tested, UNDONE, by, each_minute, jobs_named, runs, seconds, taking, ticks, until_all_ended,
+};
 
 /// A schedule of two minutes, in which a run is asked for, until all has come to its end.
 async fn drive(run: &Run, schedule: &Schedule) -> Result<(), Trouble> {
@@ -99,5 +101,46 @@ fn a_change_is_durable_whatever_crashes() -> Tested {
         &[RUNS],
         |(), (), _| Ok(()),
     )?;
+    Ok(())
+}
+
+#[test]
+fn a_release_that_renames_a_job_loses_no_tick_whatever_crashes() -> Tested {
+    let until = procession::procedure::Timestamp(0).after(4 * MINUTE);
+    let schedule = each_minute()?.until(until).catch_up(CatchUp::All(10));
+    let schedule = schedule.overlap(Overlap::Queue(10));
+    let before = World::new();
+    let id = before
+        .run(FaultPlan::none(), jobs_named(&["work"]), async |run| {
+            let id = run.executor.schedule(schedule.clone()).await?.id();
+            run.pass(Duration::from_secs(70)).await;
+            Ok(id)
+        })?
+        .done()?;
+    before.clock.advance(Duration::from_secs(80));
+    let renamed = schedule.job("renamed");
+    let live = |world: &World, plan: FaultPlan| {
+        world.run(plan, jobs_named(&["renamed"]), async |run| {
+            // The tick that was missed is looked at before the change is there.
+            run.settle().await;
+            // After a crash it may have ended, and would be made anew.
+            if run.executor.status(id).await.is_ok_and(|status| status.ended.is_none()) {
+                run.executor.schedule(renamed.clone()).await?;
+            }
+            until_all_ended(run).await?;
+            assert_eq!(ticks(&run.executor).await?, seconds([60, 120, 180, 240]));
+            Ok(run.store.commits())
+        })
+    };
+    let commits = live(&before.fork(), FaultPlan::none())?.done()?;
+    assert!(commits > 10, "{commits}");
+    for commit in 1..commits {
+        for fault in [Fault::CrashBefore, Fault::CrashAfter] {
+            let world = before.fork();
+            if let Ended::Crashed = live(&world, FaultPlan::at(commit, fault))? {
+                live(&world, FaultPlan::none())?.done()?;
+            }
+        }
+    }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use procession::operate::OperatorRequest;
-use procession::schedule::{Jobs, Schedule};
+use procession::schedule::{Jobs, Schedule, Tick};
 use procession::testkit::{Run, Trouble};
 use procession::{Builder, Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
@@ -72,10 +72,23 @@ impl Procedure for Work {
 /// Registers all kinds; each run takes this long.
 pub(crate) fn taking(takes: Duration) -> impl Fn(Builder) -> Builder + Clone {
     move |builder| {
-        let jobs = Jobs::new().job(NAME, move |tick| {
-            let asked = if tick.asked() { " asked" } else { "" };
-            let tick = format!("{:06}{asked}", tick.at().0 / 1_000_000);
-            Ok(Work { tick, takes })
+        let jobs = Jobs::new().job(NAME, move |tick| work(tick, takes));
+        builder.register::<Work>(()).register::<Schedule>(jobs)
+    }
+}
+
+/// The job of all schedules.
+pub(crate) fn work(tick: &Tick<'_>, takes: Duration) -> Result<Work, StageError> {
+    let asked = if tick.asked() { " asked" } else { "" };
+    let tick = format!("{:06}{asked}", tick.at().0 / 1_000_000);
+    Ok(Work { tick, takes })
+}
+
+/// Registers all kinds, and the job under these names alone.
+pub(crate) fn jobs_named(names: &'static [&'static str]) -> impl Fn(Builder) -> Builder + Clone {
+    move |builder| {
+        let jobs = names.iter().fold(Jobs::new(), |jobs, name| {
+            jobs.job(name, |tick| work(tick, Duration::ZERO))
         });
         builder.register::<Work>(()).register::<Schedule>(jobs)
     }

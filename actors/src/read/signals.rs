@@ -1,6 +1,6 @@
-//! Stored signals. Each is read with its payload, but only the payload's size is kept.
+//! Stored signals. Each is read with its payload. Most callers keep only the payload's size.
 
-use procession_kernel::ProcedureId;
+use procession_kernel::{Blob, ProcedureId};
 
 use crate::error::{CodecError, ReadError, StoreError};
 use crate::journal::encode::StoredSignal;
@@ -16,19 +16,30 @@ const BYTES_COUNTED: usize = 64 << 10;
 
 /// Reads the signals whose keys begin with `prefix`, at most `limit` of them.
 pub(super) async fn read(reader: &Reader, prefix: &[u8], limit: usize) -> Result<Vec<SignalSummary>, ReadError> {
+    let read = read_with_payloads(reader, prefix, limit).await?.into_iter();
+    Ok(read.map(|(signal, _)| signal).collect())
+}
+
+/// Reads the same signals, each with its payload.
+pub(super) async fn read_with_payloads(
+    reader: &Reader,
+    prefix: &[u8],
+    limit: usize,
+) -> Result<Vec<(SignalSummary, Blob)>, ReadError> {
     let entries = reader.scan_up_to(Space::Signals, prefix, limit).await?;
     let known = entries
         .iter()
         .filter_map(|(key, value)| Some((keys::parse_signal(key)?, value)));
-    let read = known.map(|((id, number, _), value)| -> Result<SignalSummary, CodecError> {
+    let read = known.map(|((id, number, _), value)| -> Result<_, CodecError> {
         let StoredSignal { entry, payload } = codec::decode(value)?;
         let size = payload.as_slice().len();
-        Ok(SignalSummary {
+        let signal = SignalSummary {
             id,
             number,
             entry,
             size,
-        })
+        };
+        Ok((signal, payload))
     });
     Ok(read.collect::<Result<_, _>>()?)
 }

@@ -60,7 +60,7 @@ fn missed_ticks_are_caught_up_as_the_policy_says() {
     assert_eq!(caught_up(CatchUp::Last, late), [9]);
     assert_eq!(caught_up(CatchUp::All(3), late), [7, 8, 9]);
     assert_eq!(caught_up(CatchUp::All(100), late), [3, 4, 5, 6, 7, 8, 9]);
-    assert_eq!(caught_up(CatchUp::All(0), late), [] as [u64; 0]);
+    assert_eq!(caught_up(CatchUp::All(0), late), [9], "a tick in time is not missed");
     assert_eq!(caught_up(CatchUp::Skip, late), [9], "it is late by a microsecond");
     let hourly = Ticks::Every(60 * MINUTE);
     let mut progress = at(2);
@@ -69,6 +69,32 @@ fn missed_ticks_are_caught_up_as_the_policy_says() {
         ..turn(minute(61), CatchUp::Skip, Overlap::Allow)
     };
     assert!(progress.turn(&skips).start.is_empty(), "it is late by a minute");
+}
+
+#[test]
+fn ticks_in_time_count_whatever_the_policy_says_of_missed_ones() {
+    let each_second = Ticks::Every(1_000_000);
+    let due = |catch_up, second: u64| {
+        let mut progress = at(2);
+        let now = Timestamp(2 * MINUTE + second * 1_000_000);
+        let late = Turn {
+            ticks: &each_second,
+            ..turn(now, catch_up, Overlap::Allow)
+        };
+        let start = progress.turn(&late).start;
+        let first = start.first().map_or(0, |due| due.at.0 / 1_000_000 - 120);
+        (first, start.len())
+    };
+    for catch_up in [CatchUp::Skip, CatchUp::Last, CatchUp::All(0), CatchUp::All(2)] {
+        assert_eq!(due(catch_up, 5), (1, 5), "{catch_up:?}: none of them is a minute late");
+        assert_eq!(due(catch_up, 300), (241, 60), "{catch_up:?}: the others are");
+    }
+    assert_eq!(due(CatchUp::All(100), 300), (201, 100));
+    let mut progress = at(2);
+    let none = progress.turn(&turn(Timestamp(2 * MINUTE + 1), CatchUp::All(0), Overlap::Allow));
+    assert_eq!(none, Orders::default());
+    let in_time = progress.turn(&turn(minute(3), CatchUp::All(0), Overlap::Allow));
+    assert_eq!(minutes(&in_time.start), [3]);
 }
 
 #[test]
@@ -132,6 +158,76 @@ fn a_run_is_cancelled_once() {
     let orders = progress.turn(&turn(minute(4), CatchUp::Last, Overlap::Cancel));
     assert!(!orders.cancel);
     assert_eq!((minutes(&progress.waiting), progress.skipped), (vec![4], 1));
+}
+
+/// A turn of `Cancel`, in which a run may be asked for.
+fn cancelling(now: Timestamp, is_asked: bool) -> Turn<'static> {
+    Turn {
+        is_asked,
+        ..turn(now, CatchUp::All(9), Overlap::Cancel)
+    }
+}
+
+/// Minutes of the runs, and whether they were asked for.
+fn told(due: &[Due]) -> Vec<(u64, bool)> {
+    due.iter().map(|due| (due.at.0 / MINUTE, due.asked)).collect()
+}
+
+#[test]
+fn a_run_that_was_asked_for_cancels_none() {
+    let mut progress = busy(at(2));
+    let orders = progress.turn(&cancelling(Timestamp(2 * MINUTE + 7), true));
+    assert_eq!(orders, Orders::default());
+    assert_eq!(told(&progress.waiting), [(2, true)]);
+    // One waits at a time.
+    progress.turn(&cancelling(Timestamp(2 * MINUTE + 8), true));
+    assert_eq!(told(&progress.waiting), [(2, true)]);
+}
+
+#[test]
+fn a_tick_that_cancels_leaves_the_run_that_was_asked_for() {
+    let mut progress = busy(at(2));
+    progress.turn(&cancelling(Timestamp(2 * MINUTE + 7), true));
+    assert!(progress.turn(&cancelling(minute(3), false)).cancel);
+    progress.turn(&cancelling(minute(4), false));
+    assert_eq!(told(&progress.waiting), [(2, true), (4, false)]);
+    assert_eq!(progress.skipped, 1);
+
+    // The tick that waits behind the run that was asked for does not abort it. The next tick does.
+    progress.running = None;
+    let orders = progress.turn(&cancelling(Timestamp(4 * MINUTE + 1), false));
+    assert_eq!(told(&orders.start), [(2, true)]);
+    let mut progress = busy(progress);
+    let orders = progress.turn(&cancelling(Timestamp(4 * MINUTE + 2), false));
+    assert_eq!((orders, told(&progress.waiting)), (Orders::default(), vec![(4, false)]));
+    assert!(progress.turn(&cancelling(minute(5), false)).cancel);
+    assert_eq!(told(&progress.waiting), [(5, false)]);
+}
+
+#[test]
+fn a_tick_and_a_request_of_one_turn_both_count() {
+    let mut progress = at(2);
+    let orders = progress.turn(&cancelling(minute(4), true));
+    assert_eq!(told(&orders.start), [(4, false)]);
+    assert_eq!(told(&progress.waiting), [(4, true)]);
+}
+
+#[test]
+fn a_run_that_ended_before_it_was_cancelled_makes_way_for_the_newest_tick() {
+    let mut progress = busy(at(2));
+    progress.turn(&cancelling(minute(3), false));
+    progress.running = None;
+    let orders = progress.turn(&cancelling(minute(5), false));
+    assert_eq!(told(&orders.start), [(5, false)]);
+    assert_eq!((progress.waiting.as_slice(), progress.skipped), (&[][..], 1));
+
+    // What a queue has left is several ticks.
+    let mut progress = busy(at(2));
+    progress.turn(&turn(minute(4), CatchUp::All(9), Overlap::Queue(9)));
+    progress.running = None;
+    let orders = progress.turn(&cancelling(Timestamp(4 * MINUTE + 1), false));
+    assert_eq!(told(&orders.start), [(4, false)]);
+    assert_eq!((progress.waiting.as_slice(), progress.skipped), (&[][..], 1));
 }
 
 #[test]

@@ -73,6 +73,22 @@ fn a_rhythm_goes_on_in_elapsed_time() {
 }
 
 #[test]
+fn hourly_is_a_rhythm_and_runs_in_both_hours_that_the_clock_shows_twice() {
+    let four = [
+        "2026-10-24T23:00:00Z",
+        "2026-10-25T00:00:00Z",
+        "2026-10-25T01:00:00Z",
+        "2026-10-25T02:00:00Z",
+    ];
+    for expression in ["@hourly", " @Hourly ", "0 * * * *"] {
+        assert_eq!(next(expression, "Europe/Berlin", "2026-10-24T22:30:00Z", 4), four);
+        let (from, upto) = (instant("2026-10-24T22:30:00Z"), instant("2026-10-25T02:00:00Z"));
+        let newest = ticks(expression, "Europe/Berlin").newest(from, upto, 9);
+        assert_eq!(newest, four.map(instant), "{expression}");
+    }
+}
+
+#[test]
 fn a_change_of_half_an_hour_and_a_skipped_day_follow_the_same_rules() {
     // Lord Howe sets its clocks from 02:00 to 02:30.
     let due = next("15 2 * * *", "Australia/Lord_Howe", "2026-10-03T14:00:00Z", 2);
