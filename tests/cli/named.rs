@@ -52,6 +52,7 @@ fn a_key_is_as_good_as_an_id() -> Outcome {
             said.push((verb, names, steadied(first)));
         }
     }
+    let closed_ambiguous = look("show 12", &place.journal)?;
     let site = site()?;
     for (verb, names, closed) in said {
         if verb.starts_with("why") {
@@ -69,6 +70,19 @@ fn a_key_is_as_good_as_an_id() -> Outcome {
         "{}",
         unknown.err
     );
+    // A number that is somebody's key, too, names nobody for sure; a number that is no key names a family.
+    for ambiguous in [
+        closed_ambiguous,
+        site.run("show 12")?,
+        site.run("abort 12 --yes --reason test")?,
+    ] {
+        let told = "12 is ambiguous: it is the number of a family and the key of 3.0; write 12.0 or key:12";
+        assert!(
+            ambiguous.code == Some(2) && ambiguous.err.contains(told),
+            "{}",
+            ambiguous.err
+        );
+    }
     let done = site.run("abort order-A2 --yes --reason test")?;
     assert!(
         done.code == Some(0) && done.out.contains("2.0"),

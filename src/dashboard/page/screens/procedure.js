@@ -98,7 +98,7 @@ function Sentence({ row, waits, body }) {
         ${!row.ended && waits && waits.behind > 0 && html`${several(waits.behind, 'procedure waits', 'procedures wait')}${waits.behind >= 1_000 && ' or more'} behind it at gates. `}
         ${!row.ended && waits && (waits.links.length > 0) && html`<a class="more" href=${`waits?id=${row.id}`}>Show waits</a>`}
       </p>
-      ${isSchedule(row) && !row.ended && row.until && html`<p class="next">Next run at <${At} time=${row.until} />${row.paused && ', once it is resumed'}.</p>`}
+      ${isSchedule(row) && row.stage === 'Tick' && !row.ended && row.until && html`<p class="next">Next run at <${At} time=${row.until} />${row.paused && ', once it is resumed'}.</p>`}
       <p class="next">Next: ${local(row.next, at).replace(/^nothing: /, 'nothing, ')}.</p>
     </div>`;
 }
