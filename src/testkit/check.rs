@@ -9,6 +9,8 @@ mod life;
 mod properties;
 mod property;
 mod rest;
+#[cfg(feature = "flow")]
+mod set;
 mod shown;
 
 pub use finding::Finding;
@@ -107,6 +109,8 @@ pub struct Check<S> {
     effects: Option<Noted<S>>,
     /// Keyspaces that need not be as before after a rollback.
     kept: BTreeSet<String>,
+    /// A rollback must restore what was there before.
+    undoes: bool,
     seed: u64,
     only: Option<String>,
 }
@@ -214,6 +218,7 @@ impl<S: 'static> Check<S> {
             picture: None,
             effects: None,
             kept: BTreeSet::new(),
+            undoes: true,
             seed: SEED,
             only: std::env::var(finding::ONLY).ok(),
         }

@@ -7,6 +7,7 @@
 )]
 
 mod building;
+mod checked;
 mod crash;
 mod failure;
 mod kit;
