@@ -94,6 +94,12 @@ impl Child {
         self
     }
 
+    /// Overrides the procedure's own [priority](crate::Procedure::priority).
+    pub fn priority(mut self, priority: i16) -> Self {
+        self.birth.priority = priority;
+        self
+    }
+
     /// It is undone with the rest of the family, even if it succeeded.
     pub fn compensated(mut self) -> Self {
         self.birth.on_failure = OnFailure::Compensate;

@@ -30,6 +30,7 @@ use crate::submission_key::submission_of;
 use crate::submit::Submit;
 use crate::time_limit::{Elapsed, within};
 use crate::value;
+use crate::view::Status;
 
 pub use stage::StageContext;
 
@@ -82,6 +83,12 @@ impl Signal {
     /// [`CodecError`] if it is not of this type.
     pub fn payload<T: DeserializeOwned>(&self) -> Result<T, CodecError> {
         codec::decode_user(self.payload.as_slice())
+    }
+
+    /// Returns the payload as it is stored: MessagePack with field names.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.payload.as_slice()
     }
 }
 
@@ -208,6 +215,61 @@ impl<'a> CallContext<'a> {
             note: None,
             nothing_to_undo: false,
         }
+    }
+
+    /// Returns a context of the same call that has written, submitted, sent and added nothing yet.
+    ///
+    /// What is done through a branch counts only once it is [merged](Self::merge). A branch that is dropped leaves
+    /// nothing behind. So a stage can go on in another way after a part of it has failed, and keep nothing of that part:
+    ///
+    /// ```
+    /// # use procession_actors::{CallContext, Procedure, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Import;
+    /// # impl Import {
+    /// #     async fn take_over(&self, cx: &mut CallContext<'_>) -> Result<(), StageError> {
+    /// #         Ok(cx.put("customers", "4711", &true)?)
+    /// #     }
+    /// # }
+    /// # impl Procedure for Import {
+    /// #     const KIND: &'static str = "import";
+    /// #     type Stage = ();
+    /// #     type Env = ();
+    /// #     type Output = ();
+    /// #     fn first(&self) {}
+    /// async fn execute(&mut self, _: (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    ///     let mut branch = cx.branch();
+    ///     match self.take_over(&mut branch).await {
+    ///         Ok(()) => cx.merge(branch),
+    ///         // The rows that it wrote before it failed are not stored.
+    ///         Err(error) => {
+    ///             let question = format!("{}: skip this customer?", error.text());
+    ///             return Ok(Step::Ask { question, timeout: None, then: () });
+    ///         }
+    ///     }
+    ///     Ok(Step::Done(()))
+    /// }
+    /// # }
+    /// ```
+    #[must_use = "a branch counts only once it is merged"]
+    pub fn branch(&self) -> Self {
+        Self::new(self.call, self.host)
+    }
+
+    /// Adds what was done through a branch to this call, behind what it has done itself.
+    pub fn merge(&mut self, branch: CallContext<'_>) {
+        self.writes.extend(branch.writes);
+        self.births.extend(branch.births);
+        self.signals.extend(branch.signals);
+        self.children.extend(branch.children);
+        self.note = branch.note.or(self.note.take());
+        self.nothing_to_undo |= branch.nothing_to_undo;
+    }
+
+    /// Takes over the note of a branch, and nothing else of it: a failure leaves its note.
+    pub fn merge_note(&mut self, branch: CallContext<'_>) {
+        self.note = branch.note.or(self.note.take());
     }
 
     /// Returns the procedure's id.
@@ -423,6 +485,17 @@ impl<'a> CallContext<'a> {
             let output = output.filter(|_| row.state == ProcedureState::Success);
             ChildOutcome::of(&row, output.map(Blob::from))
         }))
+    }
+
+    /// Reads how a procedure stands on disk, without its output: as [`outcome`](Self::outcome), and cheaper. Returns
+    /// `None` if the journal does not know it, or its result has been evicted.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read.
+    pub async fn status(&self, id: ProcedureId) -> Result<Option<Status>, ReadError> {
+        let row = self.host.reader.row(id).await?;
+        Ok(row.as_ref().map(Status::of))
     }
 
     /// Returns the signal that started this stage after a `Wait`.

@@ -411,6 +411,8 @@ pub struct ChildOutcome {
     pub id: ProcedureId,
     /// The child's kind.
     pub kind: Kind,
+    /// The child's name, which its list gave it, if it has one.
+    pub name: Option<String>,
     /// The child's state.
     pub state: ProcedureState,
     /// Why the child failed.
@@ -426,6 +428,7 @@ impl ChildOutcome {
         Self {
             id: row.id,
             kind: row.kind.clone(),
+            name: row.name().map(str::to_owned),
             state: row.state,
             cause: row.cause.clone(),
             ended: row.is_ended(),

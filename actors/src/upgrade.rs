@@ -14,7 +14,9 @@ pub struct Old<'a> {
 }
 
 impl<'a> Old<'a> {
-    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+    /// Wraps bytes that were stored before: for code that keeps values inside its own.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 

@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use procession_kernel::{
-    Blob, Cause, Ended, Epoch, HistoryEntry, Key, Kind, Label, Labels, LockMode, LockNeed, LockPath, Mark, NotUndone,
-    PauseScope, ProcedureId, ProcedureState, Row, Seq, Timestamp, TraceParent, WaitReason,
+    Blob, Cause, Ended, Epoch, HistoryEntry, JoinPolicy, Key, Kind, Label, Labels, LockMode, LockNeed, LockPath, Mark,
+    NotUndone, PauseScope, ProcedureId, ProcedureState, Row, Seq, Timestamp, TraceParent, WaitReason,
 };
 use serde::de::DeserializeOwned;
 
@@ -41,6 +41,8 @@ pub struct Status {
     pub name: Option<String>,
     /// The siblings that come before it at its gate, in the order given.
     pub before: Vec<ProcedureId>,
+    /// When its gate opens; `None` for a procedure without a gate. `Named` counts positions in `before`.
+    pub opens: Option<JoinPolicy>,
     /// Its state.
     pub state: ProcedureState,
     /// Why it does not run. If it waits for several locks and permits, this names the first that it lacked when it
@@ -106,6 +108,7 @@ impl Status {
                 .flat_map(|gate| &gate.after)
                 .map(|sibling| ProcedureId::new(row.id.family, *sibling))
                 .collect(),
+            opens: row.gate().map(|gate| gate.opens.clone()),
             state: row.state,
             wait: row.wait.clone(),
             question: question_of(row),

@@ -23,6 +23,9 @@ pub struct Builder {
     checkpoint_bytes: usize,
     registry: Registry,
     settings: Settings,
+    /// The root of sets is registered.
+    #[cfg(feature = "flow")]
+    takes_sets: bool,
 }
 
 impl fmt::Debug for Builder {
@@ -44,7 +47,15 @@ impl Builder {
             checkpoint_bytes: EmbeddedStore::CHECKPOINT_BYTES,
             registry: Registry::default(),
             settings: Settings::default(),
+            #[cfg(feature = "flow")]
+            takes_sets: false,
         }
+    }
+
+    /// Notes that it takes sets. Returns `true` if it did not before.
+    #[cfg(feature = "flow")]
+    pub(crate) fn begins_to_take_sets(&mut self) -> bool {
+        !std::mem::replace(&mut self.takes_sets, true)
     }
 
     /// Registers a kind, with the environment that its stages get.

@@ -10,6 +10,8 @@ mod lines;
 mod properties;
 mod property;
 mod rest;
+#[cfg(feature = "flow")]
+mod set;
 mod shown;
 
 pub use finding::Finding;
@@ -108,6 +110,8 @@ pub struct Check<S> {
     effects: Option<Noted<S>>,
     /// Keyspaces that need not be as before after a rollback.
     kept: BTreeSet<String>,
+    /// A rollback must restore what was there before.
+    undoes: bool,
     seed: u64,
     only: Option<String>,
 }
@@ -215,6 +219,7 @@ impl<S: 'static> Check<S> {
             picture: None,
             effects: None,
             kept: BTreeSet::new(),
+            undoes: true,
             seed: SEED,
             only: std::env::var(finding::ONLY).ok(),
         }

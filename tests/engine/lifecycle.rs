@@ -2,6 +2,7 @@
 //! F-014, F-018, F-019 and G-073 to G-075.
 
 mod attempts;
+mod branches;
 mod children;
 mod children_rounds;
 mod custom_gates;
@@ -19,6 +20,7 @@ mod kinds;
 pub(crate) mod kit;
 mod panic;
 mod retry;
+mod seen;
 mod send;
 mod signals;
 mod spawn_bounds;

@@ -90,7 +90,7 @@ pub(crate) const SUPERVISOR: &[&[&str]] = &[
 /// Layers of the facade.
 pub(crate) const FACADE: &[&[&str]] = &[
     &["handle", "executor", "bulk", "history", "provider"],
-    &["noop", "schedule", "sequence", "definition"],
+    &["flow", "noop", "schedule", "sequence", "definition"],
     &[
         "errors",
         "health",

@@ -80,7 +80,7 @@ impl<'a, S: 'static> Property<'a, S> {
             crashes: lived.crashes,
         });
         lived.after.once()?;
-        if lived.outcome.state == ProcedureState::RolledBack {
+        if lived.outcome.state == ProcedureState::RolledBack && self.check.undoes {
             if let Some(not_undone) = lived.outcome.not_undone.first() {
                 return Err(format!("it was rolled back, but not {not_undone:?}").into());
             }

@@ -1,0 +1,340 @@
+//! What a processor is given while it runs: who it is, what its parents left, and what becomes part of its commit.
+
+use std::future::Future;
+use std::time::Duration;
+
+use procession_actors::journal::codec;
+use procession_actors::messages::{SendSignal, Submit};
+use procession_actors::view::Status;
+use procession_actors::{CallContext, CodecError, Elapsed, Procedure, ReadError, StageError, Token};
+use procession_kernel::{ProcedureId, Timestamp};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::error::ParentError;
+use super::set::Set;
+use super::state::{NodeState, cause_of, state_by_itself};
+use super::task::Woken;
+
+/// What a [processor](super::Processor) may use while it runs.
+///
+/// Writes, submissions and signals are part of the node's commit: they happen exactly once, together with its output and
+/// with what its end sets going. An attempt that fails leaves none of them.
+pub struct NodeContext<'a> {
+    call: CallContext<'a>,
+    name: &'a str,
+    place: u32,
+    woken: Option<&'a Woken>,
+}
+
+impl<'a> NodeContext<'a> {
+    pub(super) fn new(call: CallContext<'a>, name: &'a str, place: u32, woken: Option<&'a Woken>) -> Self {
+        Self {
+            call,
+            name,
+            place,
+            woken,
+        }
+    }
+
+    pub(super) fn into_inner(self) -> CallContext<'a> {
+        self.call
+    }
+
+    /// Returns the id of the procedure that the node is.
+    #[must_use]
+    pub fn id(&self) -> ProcedureId {
+        self.call.id()
+    }
+
+    /// Returns the node's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.name
+    }
+
+    /// Returns the node's place in its set, from 0: parents stand before their children.
+    #[must_use]
+    pub fn place(&self) -> u32 {
+        self.place
+    }
+
+    /// Returns the number of this attempt, from 1. It begins anew after a wait, and when a person retries the node.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.call.attempt()
+    }
+
+    /// Returns how many processes ended, or drains gave up, while this very attempt was out: see
+    /// [`CallContext::repeated`].
+    #[must_use]
+    pub fn repeated(&self) -> u32 {
+        self.call.repeated()
+    }
+
+    /// Returns the token of the node, for callees that deduplicate. It is the same for every call of the node, whatever
+    /// crash, attempt, wait or retry lies between, and no other node has it.
+    #[must_use]
+    pub fn token(&self) -> Token {
+        let mut token = self.call.token();
+        // The engine's token changes with each commit of a procedure. A node has one piece of work.
+        token.visit = 0;
+        token
+    }
+
+    /// Returns the time of the engine's clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.call.now()
+    }
+
+    /// Reads how the node's parents stand, in the order in which they were given. No output is read.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read.
+    pub async fn parents(&self) -> Result<Vec<ParentNode<'_>>, ReadError> {
+        let mut parents = Vec::new();
+        for id in self.call.before() {
+            parents.extend(self.read_parent(*id).await?);
+        }
+        Ok(parents)
+    }
+
+    /// Reads how one parent stands.
+    ///
+    /// It looks at the parents one after the other, so a node with thousands of them uses [`parents`](Self::parents).
+    ///
+    /// # Errors
+    ///
+    /// [`ParentError::Unknown`] if the node has no parent of this name; it lists those that it has.
+    pub async fn parent(&self, name: &str) -> Result<ParentNode<'_>, ParentError> {
+        let mut others = Vec::new();
+        for id in self.call.before() {
+            let Some(parent) = self.read_parent(*id).await? else {
+                continue;
+            };
+            if parent.name() == name {
+                return Ok(parent);
+            }
+            others.push(parent.name().to_owned());
+        }
+        Err(ParentError::Unknown {
+            node: self.name.to_owned(),
+            name: name.to_owned(),
+            parents: others,
+        })
+    }
+
+    async fn read_parent(&self, id: ProcedureId) -> Result<Option<ParentNode<'_>>, ReadError> {
+        let status = self.call.status(id).await?;
+        Ok(status.map(|status| ParentNode {
+            call: &self.call,
+            status,
+        }))
+    }
+
+    /// Returns what the node was notified with, if a [notification](super::SetHandle::notify) has ended its wait. Each call
+    /// is told until the node has ended or parks itself again.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if it is not of this type.
+    pub fn notified<T: DeserializeOwned>(&self) -> Result<Option<T>, CodecError> {
+        match self.woken {
+            Some(Woken::Notified(payload)) => codec::decode_user(payload.as_slice()).map(Some),
+            Some(Woken::TimedOut) | None => Ok(None),
+        }
+    }
+
+    /// Returns `true` if the node's wait ended because its time was up.
+    #[must_use]
+    pub fn timed_out(&self) -> bool {
+        matches!(self.woken, Some(Woken::TimedOut))
+    }
+
+    /// Reads a value of user data: see [`CallContext::get`].
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read, or the value is not of this type.
+    pub async fn get<T: DeserializeOwned>(&self, space: &str, key: impl AsRef<[u8]>) -> Result<Option<T>, ReadError> {
+        self.call.get(space, key).await
+    }
+
+    /// Reads all committed user data whose key begins with `prefix`: see [`CallContext::scan`].
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read, or a value is not of this type.
+    pub async fn scan<T: DeserializeOwned>(
+        &self,
+        space: &str,
+        prefix: impl AsRef<[u8]>,
+    ) -> Result<Vec<(Vec<u8>, T)>, ReadError> {
+        self.call.scan(space, prefix).await
+    }
+
+    /// Puts a value of user data in the node's commit: see [`CallContext::put`].
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the value cannot be encoded, or cannot be stored under this name and key.
+    pub fn put<T: Serialize>(&mut self, space: &str, key: impl AsRef<[u8]>, value: &T) -> Result<(), CodecError> {
+        self.call.put(space, key, value)
+    }
+
+    /// Deletes a value of user data in the node's commit.
+    pub fn delete(&mut self, space: &str, key: impl AsRef<[u8]>) {
+        self.call.delete(space, key);
+    }
+
+    /// Submits a procedure of its own in the node's commit: see [`CallContext::submit`].
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the value cannot be encoded.
+    pub fn submit<P: Procedure>(&mut self, procedure: &P) -> Result<(), CodecError> {
+        self.call.submit(procedure)
+    }
+
+    /// Submits in the node's commit what a message says: see [`CallContext::submit_message`]. With
+    /// [`Set::into_message`] it is a set, and with `signal_at_end(cx.id(), flow::NOTIFY, ..)` its end notifies this node:
+    ///
+    /// ```
+    /// # use procession::StageError;
+    /// # use procession::flow::{NOTIFY, NodeContext, Processed, Set};
+    /// async fn build_all(cx: &mut NodeContext<'_>, parts: Set) -> Result<Processed<()>, StageError> {
+    ///     if cx.notified::<()>()?.is_some() {
+    ///         return Ok(Processed::Done(()));
+    ///     }
+    ///     let parts = parts.into_message()?.key(format!("parts of {}", cx.name()));
+    ///     cx.submit_message(parts.signal_at_end(cx.id(), NOTIFY, &())?)?;
+    ///     Ok(Processed::Park { timeout: None })
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the procedure cannot be submitted here.
+    pub fn submit_message(&mut self, submit: Submit) -> Result<(), CodecError> {
+        self.call.submit_message(submit)
+    }
+
+    /// Starts a set in the node's commit.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if it cannot be started here.
+    pub fn start_set(&mut self, set: Set) -> Result<(), CodecError> {
+        self.submit_message(set.into_message()?)
+    }
+
+    /// Sends a signal in the node's commit: see [`CallContext::send_signal`].
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the payload cannot be encoded.
+    pub fn send_signal<T: Serialize>(
+        &mut self,
+        id: ProcedureId,
+        name: impl Into<String>,
+        payload: &T,
+    ) -> Result<(), CodecError> {
+        self.call.send_signal(id, name, payload)
+    }
+
+    /// Sends a signal in the node's commit: with a key, or as the last of its name.
+    pub fn send(&mut self, signal: SendSignal) {
+        self.call.send(signal);
+    }
+
+    /// Leaves a note in the history entry of this attempt: see [`CallContext::note`]. An attempt that fails leaves its
+    /// note as well.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the note cannot be encoded.
+    pub fn note<T: Serialize>(&mut self, note: &T) -> Result<(), CodecError> {
+        self.call.note(note)
+    }
+
+    /// Runs blocking work on a thread of its own: see [`CallContext::blocking`].
+    ///
+    /// # Errors
+    ///
+    /// [`StageError::Retry`] if the work panics.
+    pub async fn blocking<T, F>(&self, work: F) -> Result<T, StageError>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        self.call.blocking(work).await
+    }
+
+    /// Awaits a future for at most this long by the engine's clock: see [`CallContext::within`].
+    ///
+    /// # Errors
+    ///
+    /// [`Elapsed`] reads `timed out after 3 s`; with `?` it is a failed attempt.
+    pub fn within<F: Future>(
+        &self,
+        time: Duration,
+        future: F,
+    ) -> impl Future<Output = Result<F::Output, Elapsed>> + use<F> {
+        self.call.within(time, future)
+    }
+}
+
+/// A parent of a node that runs, as it stood when it was read.
+pub struct ParentNode<'a> {
+    call: &'a CallContext<'a>,
+    status: Status,
+}
+
+impl ParentNode<'_> {
+    /// Returns its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.status.name.as_deref().unwrap_or_default()
+    }
+
+    /// Returns its id.
+    #[must_use]
+    pub fn id(&self) -> ProcedureId {
+        self.status.id
+    }
+
+    /// Returns its state. A parent that waits for its own parents reads WAIT, whatever they are.
+    #[must_use]
+    pub fn state(&self) -> NodeState {
+        state_by_itself(&self.status)
+    }
+
+    /// Returns why it failed, or what it asks a person.
+    #[must_use]
+    pub fn cause(&self) -> Option<&str> {
+        cause_of(&self.status)
+    }
+
+    /// Reads its output.
+    ///
+    /// # Errors
+    ///
+    /// [`ParentError::NoOutput`] with its state and cause if it has not succeeded; [`ParentError::WrongType`] if its output
+    /// is of another type.
+    pub async fn output<T: DeserializeOwned>(&self) -> Result<T, ParentError> {
+        let no_output = || ParentError::NoOutput {
+            name: self.name().to_owned(),
+            state: self.state(),
+            cause: self.cause().map(str::to_owned),
+        };
+        let outcome = self.call.outcome(self.id()).await?.ok_or_else(no_output)?;
+        let output = outcome.output::<T>().map_err(|why| ParentError::WrongType {
+            name: self.name().to_owned(),
+            processor: self.status.kind.to_string(),
+            why,
+        })?;
+        output.ok_or_else(no_output)
+    }
+}

@@ -1,0 +1,135 @@
+//! `Check::set`: the same properties of a set. Whatever then asks is decided about.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::IntoFuture;
+
+use procession_kernel::{OperatorRequest, ProcedureId};
+
+use super::{Check, KEY};
+use crate::executor::Builder;
+use crate::flow::{NodeState, ResolveError, Set, SetHandle, SetState};
+use crate::testkit::world::{Run, Trouble};
+
+/// How often a node is retried before it is let fail: more often than the kit makes it fail.
+const RETRIES: u32 = 2;
+/// Nodes that are read at once.
+const PAGE: usize = 1_000;
+
+impl Check<()> {
+    /// Checks a set that needs nothing of the host: how its processors are registered, and which set is started.
+    ///
+    /// [`everything`](Self::everything) crashes it at every commit, runs every node twice, and fails each in turn. A node
+    /// that then reads PENDING is retried, and let fail if it goes on to fail; so the set comes to its end. After each
+    /// run all its nodes must be final, and their states must be what their rows and strategies make of them.
+    ///
+    /// Nodes have no undo, so what they did may stay when the set is stopped.
+    ///
+    /// ```
+    /// use procession::StageError;
+    /// use procession::flow::{Node, NodeContext, Processed, Processor, Set};
+    /// use procession::testkit::Check;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Count;
+    /// # impl Processor for Count {
+    /// #     const NAME: &'static str = "count";
+    /// #     type Env = ();
+    /// #     type Output = u32;
+    /// #     async fn process(&self, cx: &mut NodeContext<'_>, (): &()) -> Result<Processed<u32>, StageError> {
+    /// #         let name = cx.name().to_owned();
+    /// #         cx.put("counts", name, &1_u32)?;
+    /// #         Ok(Processed::Done(1))
+    /// #     }
+    /// # }
+    /// # fn main() -> Result<(), procession::testkit::Finding> {
+    /// let check = Check::set(|builder| builder.processor::<Count>(()), || {
+    ///     let mut set = Set::builder("counts");
+    ///     let first = set.add(Node::new("first", Count));
+    ///     set.add(Node::new("second", Count).after([first]));
+    ///     Ok(set.build()?)
+    /// });
+    /// check.everything()?;
+    /// # Ok(()) }
+    /// ```
+    pub fn set(
+        register: impl Fn(Builder) -> Builder + 'static,
+        set: impl Fn() -> Result<Set, Trouble> + 'static,
+    ) -> Self {
+        let start = async move |(): &(), run: &Run| -> Result<ProcedureId, Trouble> {
+            let handle = run.executor.start_set(set()?).key(KEY).into_future().await?;
+            Ok(handle.id())
+        };
+        let check = Self::submitting(|| Ok(()), move |(), builder| register(builder), start);
+        let check = Self { undoes: false, ..check };
+        check
+            .client(async |(), run, id| decide_all(&run.executor.set_handle(id), run).await)
+            .afterwards(async |(), run, outcome| all_are_final(&run.executor.set_handle(outcome.id)).await)
+    }
+}
+
+/// Decides about every node that waits for it, until the set has ended.
+async fn decide_all(set: &SetHandle, run: &Run) -> Result<(), Trouble> {
+    let tried: RefCell<BTreeMap<String, u32>> = RefCell::default();
+    while run.executor.status(set.id()).await?.ended.is_none() {
+        let status = set.status().await?;
+        let rests = matches!(status.state, SetState::Pending | SetState::Finish) && status.counts.pending > 0;
+        if !rests {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        for name in status.pending {
+            let by = OperatorRequest::new("the test kit", "it waits for a decision");
+            let tries = *tried
+                .borrow_mut()
+                .entry(name.clone())
+                .and_modify(|tries| *tries += 1)
+                .or_insert(1);
+            let decided = if tries > RETRIES {
+                set.fail(&name, by).await
+            } else {
+                set.retry(&name, by).await
+            };
+            match decided {
+                // It may have moved meanwhile, because another was decided about.
+                Ok(_) | Err(ResolveError::NotPending { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A set that has ended has only final nodes, as many as it counts. One that was not stopped has cancelled none.
+async fn all_are_final(set: &SetHandle) -> Result<(), Trouble> {
+    let status = set.status().await?;
+    let (mut from, mut nodes) = (Some(0), Vec::new());
+    while let Some(place) = from {
+        let page = set.nodes(place, PAGE).await?;
+        nodes.extend(page.items);
+        from = page.next;
+    }
+    if let Some(node) = nodes.iter().find(|node| !node.state.is_final()) {
+        return Err(format!("the set has ended, and node \"{}\" is {}", node.name, node.state).into());
+    }
+    let counted = |state: NodeState| nodes.iter().filter(|node| node.state == state).count();
+    let counts = status.counts;
+    let sums = (
+        counts.success as usize,
+        counts.error as usize,
+        counts.cancelled as usize,
+    );
+    let found = (
+        counted(NodeState::Success),
+        counted(NodeState::Error),
+        counted(NodeState::Cancelled),
+    );
+    if status.state != SetState::Finish || sums != found {
+        return Err(format!(
+            "the set reads {} with {counts:?}, and its nodes are {found:?}",
+            status.state
+        )
+        .into());
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! `Check::set`: sound sets pass it, and one whose nodes do not bear repetition is found.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use procession::StageError;
+use procession::flow::{Node, NodeContext, OnError, Processed, Processor, Set, When};
+use procession::testkit::{Check, Trouble};
+use serde::{Deserialize, Serialize};
+
+use crate::kit::Act;
+use crate::kit::{Lab, Rule, Tested, done, failing, kinds, ruled};
+
+fn all_strategies() -> Result<Set, Trouble> {
+    let mut set = Set::builder("all strategies");
+    let a = set.add(done("a"));
+    let b = set.add(done("b").after([a]));
+    let c = set.add(failing("c").after([a]).on_error(OnError::Continue));
+    let one = set.add(done("one").after([b, c]).when(When::AtLeast(1)));
+    let both = set.add(done("both").after([b, c]).when(When::AllFinished));
+    let named = set.add(done("named").after([b, c]).when(When::Named(vec!["b".to_owned()])));
+    let ruled = set.add(
+        ruled("ruled", Act::Done(1), Rule::OneFailed)
+            .after([b, c])
+            .when(When::Custom),
+    );
+    set.add(done("z").after([one, both, named, ruled]).on_error(OnError::Stop));
+    Ok(set.build()?)
+}
+
+#[test]
+fn a_set_with_all_strategies_passes() -> Tested {
+    let lab = Lab::default();
+    let checked = Check::set(move |builder| kinds(&lab, builder), all_strategies).everything()?;
+    assert!(checked.runs > 50 && checked.crashes > 30, "{checked:?}");
+    Ok(())
+}
+
+#[test]
+fn a_node_that_always_fails_is_let_fail() -> Tested {
+    let lab = Lab::default();
+    let set = || {
+        let mut set = Set::builder("it fails");
+        let a = set.add(failing("a"));
+        set.add(done("b").after([a]));
+        Ok(set.build()?)
+    };
+    Check::set(move |builder| kinds(&lab, builder), set).crash_at_every_commit()?;
+    Ok(())
+}
+
+/// Leaves how often it was called, which a crash changes.
+#[derive(Serialize, Deserialize)]
+struct Counting;
+
+impl Processor for Counting {
+    const NAME: &'static str = "counting";
+    type Env = Arc<AtomicU32>;
+    type Output = u32;
+
+    async fn process(&self, _: &mut NodeContext<'_>, calls: &Self::Env) -> Result<Processed<u32>, StageError> {
+        Ok(Processed::Done(calls.fetch_add(1, Ordering::Relaxed)))
+    }
+}
+
+#[test]
+fn a_node_that_does_not_bear_repetition_is_found() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let set = || {
+        let mut set = Set::builder("counts");
+        set.add(Node::new("a", Counting));
+        Ok(set.build()?)
+    };
+    let check = Check::set(move |builder| builder.processor::<Counting>(Arc::clone(&calls)), set);
+    assert!(check.crash_at_every_commit().is_err());
+}
