@@ -4,12 +4,15 @@ use std::io::{self, BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::project::LEFT_OUT;
 
 /// A program that prints nothing for so long hangs.
 const SILENCE: Duration = Duration::from_secs(120);
+
+/// How often it is looked whether a program is at rest.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// How a program ended, and all that it printed.
 pub(crate) struct Printed {
@@ -52,19 +55,9 @@ fn follow(child: &mut Child, lines: &Receiver<String>, kill: Option<&Kill<'_>>) 
     let mut printed = Vec::new();
     loop {
         if let Some(kill) = kill.filter(|kill| is_shown(kill.printed, &printed)) {
-            let begin = Instant::now();
-            while !(kill.is_at_rest)() {
-                if begin.elapsed() > SILENCE {
-                    child.kill().map_err(|error| error.to_string())?;
-                    return Err("it comes to no rest in which it can be killed".to_owned());
-                }
-                let end = child.try_wait().map_err(|error| error.to_string())?;
-                if end.is_some() {
-                    return Err("it ends before it can be killed".to_owned());
-                }
-            }
+            let is_at_rest = rest(lines, kill, &mut printed);
             child.kill().map_err(|error| error.to_string())?;
-            return Ok(printed);
+            return is_at_rest.map(|()| printed);
         }
         match lines.recv_timeout(SILENCE) {
             Ok(line) => printed.push(line),
@@ -76,6 +69,21 @@ fn follow(child: &mut Child, lines: &Receiver<String>, kill: Option<&Kill<'_>>) 
             }
         }
     }
+}
+
+/// Waits until a program is at rest, for a time that is bounded. It may print on.
+fn rest(lines: &Receiver<String>, kill: &Kill<'_>, printed: &mut Vec<String>) -> Result<(), String> {
+    for _ in 0..SILENCE.as_millis() / LOOK.as_millis() {
+        if (kill.is_at_rest)() {
+            return Ok(());
+        }
+        match lines.recv_timeout(LOOK) {
+            Ok(line) => printed.push(line),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err("it ends before it can be killed".to_owned()),
+        }
+    }
+    Err("it comes to no rest in which it can be killed".to_owned())
 }
 
 /// Says whether a page shows these lines. [`LEFT_OUT`] stands for any lines, or any part of a line.

@@ -219,9 +219,13 @@ fn of(shell: &Shell, member: u32, outcome: StageOutcome) -> Result<Event, String
 
 /// The members that give a permit back.
 fn givers(effects: &[Effect]) -> Vec<u32> {
-    let giver = |effect: &Effect| match effect {
-        Effect::Admission(AdmissionEffect::GiveBack(id, needs)) if needs.limits == cards() => Some(id.member),
-        _ => None,
+    let giver = |effect: &Effect| {
+        if let Effect::Admission(AdmissionEffect::GiveBack(id, needs)) = effect
+            && needs.limits == cards()
+        {
+            return Some(id.member);
+        }
+        None
     };
     effects.iter().filter_map(giver).collect()
 }

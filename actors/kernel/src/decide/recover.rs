@@ -65,6 +65,8 @@ impl Draft<'_> {
         for scope in scopes {
             if self.waits_for_operator(scope) || self.undo_waits(scope) {
                 self.ask_stack(scope);
+            } else if self.pause_was_lifted(scope) {
+                self.try_undo_again(scope);
             } else {
                 self.begin_rollback_if_quiet(scope);
             }
@@ -83,6 +85,13 @@ impl Draft<'_> {
     fn undo_waits(&self, scope: ProcedureId) -> bool {
         self.row(scope)
             .is_some_and(|row| row.wait.as_ref().is_some_and(WaitReason::is_admission))
+    }
+
+    /// Returns `true` if the rollback of the scope waits for a pause that was lifted while its family was quarantined.
+    fn pause_was_lifted(&self, scope: ProcedureId) -> bool {
+        let waits = self.row(scope).is_some_and(|row| row.wait == Some(WaitReason::Paused));
+        let family = self.family(scope.family).filter(|_| waits);
+        family.is_some_and(|family| !family.members.iter().any(|row| self.is_paused(row)))
     }
 
     /// Resumes one procedure, given its row from before. Nearly all rows are unchanged; looking each up again would
@@ -137,6 +146,8 @@ impl Draft<'_> {
         }
         match (&row.wait, stopping) {
             (Some(WaitReason::Suspect), _) | (Some(WaitReason::Queue), false) => Resumption::Anew,
+            // The pause was lifted while its family was quarantined.
+            (Some(WaitReason::Paused), false) if !self.is_paused(row) => Resumption::Anew,
             (Some(WaitReason::Children), false)
                 if row.rounds.last().is_some_and(|round| round.join == JoinPolicy::Custom) =>
             {
