@@ -198,13 +198,15 @@ begin_journeys() {
     PROCESSION_BROWSER=required timeout --verbose 20m \
         cargo test --locked --workspace --all-features --test browser >"$journeys_log" 2>&1 &
     journeys=$!
-    trap 'kill "$journeys" 2>/dev/null; rm -f "$journeys_log"' EXIT
+    trap 'kill "$journeys" 2>/dev/null || true; rm -f "$journeys_log"' EXIT
 }
 
 end_journeys() {
     local status=0
     wait "$journeys" || status=$?
     cat "$journeys_log"
+    rm -f "$journeys_log"
+    trap - EXIT
     return "$status"
 }
 
