@@ -36,7 +36,7 @@ impl Procedure for Order {
         Part::Lines
     }
 
-    async fn execute(&mut self, part: Part, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    async fn execute(&mut self, part: Part, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let spawn = |children, then| Ok(Step::Spawn { children, then });
         match part {
             Part::Lines => {
@@ -48,7 +48,10 @@ impl Procedure for Order {
                 spawn(Children::new().child(own).child(both), Part::Mails)
             }
             Part::Mails => spawn(Children::of([&Noop])?.and_detached(&Noop)?.inherit_labels(), Part::End),
-            Part::End => Ok(Step::Done(())),
+            Part::End => {
+                cx.submit_message(Submit::new(&Noop)?.label("bill", "7"))?;
+                Ok(Step::Done(()))
+            }
         }
     }
 }
@@ -101,6 +104,8 @@ fn a_procedure_is_found_by_its_labels_until_its_result_goes_after_every_crash() 
             );
             assert_eq!(found(run, &[("line", "1")]).await?, [member(1)]);
             assert!(found(run, &[("line", "1"), ("region", "eu")]).await?.is_empty());
+            // A family that a stage submitted, with a label of its own.
+            assert_eq!(found(run, &[("bill", "7")]).await?.len(), 1);
         }
         run.pass(Duration::from_mins(31)).await;
         run.settle().await;
