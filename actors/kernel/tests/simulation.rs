@@ -57,7 +57,7 @@ const FIXED: u64 = 200;
 /// kept success that did not end, a late grant that cancelled the next request, and a simulated disk that gave two
 /// broadcasts one number, and an entry that was passed over and named the locks of an undo after a crash. The last two run
 /// a stage too often in a row.
-const FOUND: [u64; 13] = [
+const FOUND: [u64; 15] = [
     417,
     16_683,
     23_333,
@@ -71,6 +71,8 @@ const FOUND: [u64; 13] = [
     1_618,
     1_937,
     27_077,
+    282_778,
+    799_836,
 ];
 /// How long a plain run draws fresh seeds after them.
 const FRESH: Duration = Duration::from_secs(8);

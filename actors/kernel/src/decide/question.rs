@@ -26,10 +26,12 @@ impl Draft<'_> {
             until: timeout.map(|timeout| self.now.after(timeout)),
             keeps_place,
         };
+        // Where the list itself fails, its other children run no more, though this one may end first.
+        let list_fails = self.parent(&row).is_some_and(|parent| self.is_stopped(parent));
         let reason = WaitReason::Decision(Box::new(question));
         self.park(&mut row, ProcedureState::Runnable, reason);
         self.put(row);
-        if let Some(round) = round.filter(|_| !self.is_stopped(id)) {
+        if let Some(round) = round.filter(|_| !list_fails && !self.is_stopped(id)) {
             self.fill_width(id.family, &round);
         }
     }
