@@ -18,7 +18,7 @@ impl Document {
         Ok(Self(serde_json::to_value(body)?))
     }
 
-    /// Gives a field of it; nothing if it has no such field.
+    /// Returns a field of it; nothing if it has no such field.
     pub(super) fn get(&self, name: &str) -> &Value {
         self.0.get(name).unwrap_or(&Value::Null)
     }

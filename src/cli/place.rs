@@ -65,7 +65,7 @@ impl Place {
 }
 
 impl Remote {
-    /// Gives the dashboard that must be named.
+    /// Returns the dashboard that must be named.
     pub(super) fn must_be_named(&self) -> Result<Site, Failure> {
         self.site()?.ok_or_else(|| {
             Failure::usage(format!(

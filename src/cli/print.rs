@@ -68,7 +68,7 @@ pub(super) fn hold() {
     HELD.set(Some(String::new()));
 }
 
-/// Gives what was held back; what comes now is printed again.
+/// Returns what was held back; what comes now is printed again.
 pub(super) fn release() -> String {
     HELD.take().unwrap_or_default()
 }
@@ -108,12 +108,12 @@ pub(super) fn plain(text: &str) -> String {
     shown
 }
 
-/// Gives what there is, or a dash.
+/// Returns what there is, or a dash.
 pub(super) fn or_dash(text: Option<&str>) -> String {
     text.map_or_else(|| "-".to_owned(), plain)
 }
 
-/// Gives an instant without its fraction: enough for a table.
+/// Returns an instant without its fraction: enough for a table.
 pub(super) fn seconds(time: &str) -> String {
     match time.split_once('.') {
         Some((whole, _)) => format!("{whole}Z"),

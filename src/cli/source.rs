@@ -47,7 +47,7 @@ impl Wanted {
         self.all || self.filter.names_states()
     }
 
-    /// Gives the families whose rows must be read.
+    /// Returns the families whose rows must be read.
     pub(super) fn among(&self) -> FamilyScope {
         let shows_live_alone = !self.shows_ended() || (self.filter.names_states() && self.filter.is_of_live());
         self.filter.scope(shows_live_alone)
@@ -68,7 +68,7 @@ impl Source {
         }
     }
 
-    /// Gives `items`, `cursor`, `scanned`, `truncated`, `unreadable`.
+    /// Returns `items`, `cursor`, `scanned`, `truncated`, `unreadable`.
     pub(super) async fn list(&self, wanted: &Wanted) -> Result<Document, Failure> {
         match self {
             Self::Journal(journal) => journal.list(wanted).await,
@@ -76,7 +76,7 @@ impl Source {
         }
     }
 
-    /// Gives `procedure`.
+    /// Returns `procedure`.
     pub(super) async fn one(&self, id: ProcedureId) -> Result<Document, Failure> {
         match self {
             Self::Journal(journal) => journal.one(id).await,
@@ -84,7 +84,7 @@ impl Source {
         }
     }
 
-    /// Gives an explanation.
+    /// Returns an explanation.
     pub(super) async fn waits(&self, id: ProcedureId) -> Result<Document, Failure> {
         match self {
             Self::Journal(journal) => journal.waits(id).await,
@@ -92,7 +92,7 @@ impl Source {
         }
     }
 
-    /// Gives `items`.
+    /// Returns `items`.
     pub(super) async fn signals(&self, id: ProcedureId) -> Result<Document, Failure> {
         match self {
             Self::Journal(journal) => journal.signals(id).await,
@@ -100,7 +100,7 @@ impl Source {
         }
     }
 
-    /// Gives `items`: the procedure, and all below it.
+    /// Returns `items`: the procedure, and all below it.
     pub(super) async fn tree(&self, id: ProcedureId) -> Result<Document, Failure> {
         match self {
             Self::Journal(journal) => journal.tree(id).await,
@@ -108,7 +108,7 @@ impl Source {
         }
     }
 
-    /// Gives `items`, and says if there are more than `limit`.
+    /// Returns `items`, and says if there are more than `limit`.
     pub(super) async fn history(&self, id: ProcedureId, family: bool, limit: usize) -> Result<Document, Failure> {
         let mut document = match self {
             Self::Journal(journal) => journal.history(id, family).await?,
@@ -118,7 +118,7 @@ impl Source {
         Ok(document)
     }
 
-    /// Gives `items`.
+    /// Returns `items`.
     pub(super) async fn locks(&self) -> Result<Document, Failure> {
         match self {
             Self::Journal(journal) => journal.locks().await,
@@ -126,7 +126,7 @@ impl Source {
         }
     }
 
-    /// Gives `items`.
+    /// Returns `items`.
     pub(super) async fn limits(&self) -> Result<Document, Failure> {
         match self {
             Self::Journal(journal) => journal.limits().await,
@@ -134,7 +134,7 @@ impl Source {
         }
     }
 
-    /// Gives `bytes`, `families`, `procedures`, `kinds`, `verdicts`, `unreadable`.
+    /// Returns `bytes`, `families`, `procedures`, `kinds`, `verdicts`, `unreadable`.
     pub(super) async fn findings(&self, quick: bool) -> Result<Document, Failure> {
         match self {
             Self::Journal(journal) => journal.findings(quick).await,

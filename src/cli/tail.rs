@@ -197,7 +197,7 @@ fn as_of(page: &Document) -> String {
     page.get("as_of").as_str().unwrap_or_default().to_owned()
 }
 
-/// Gives the commit of a moment, `epoch-commit`, or of a revision; the first if it is neither.
+/// Returns the commit of a moment, `epoch-commit`, or of a revision; the first if it is neither.
 fn seq(text: &str) -> u64 {
     let seq = text.split_once('-').map_or(text, |(_, seq)| seq);
     seq.parse().unwrap_or_default()

@@ -20,7 +20,7 @@ const ALL_DATA_MAX: usize = 64 << 20;
 /// Nodes that are set going at once, unless said otherwise.
 pub(super) const WIDTH: u32 = 256;
 
-/// Tells the builders of a process apart.
+/// The number of the next builder in this process. A node reference names its builder.
 static BUILDERS: AtomicU64 = AtomicU64::new(0);
 
 /// A graph of nodes whose shape was checked, ready to [start](crate::Executor::start_set).

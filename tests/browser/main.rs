@@ -63,7 +63,7 @@ fn scripts(folder: &Path) -> Result<Vec<PathBuf>, std::io::Error> {
     Ok(found)
 }
 
-/// Gives the browser's path, if all is there that the journeys need; else what is missing.
+/// Returns the browser's path, if all is there that the journeys need; else what is missing.
 fn equipment(folder: &Path) -> Result<PathBuf, String> {
     if Command::new("node").arg("--version").output().is_err() {
         return Err("node is not installed".to_owned());

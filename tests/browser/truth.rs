@@ -122,7 +122,7 @@ async fn of_engine(executor: &Executor) -> Result<Value, Trouble> {
     }))
 }
 
-/// Gives the executed stages of one procedure.
+/// Returns the executed stages of one procedure.
 pub(crate) async fn history(run: &Run, id: ProcedureId) -> Result<Value, Trouble> {
     let now = run.world.clock.now();
     let entries = run.executor.history(id).await?;
@@ -159,7 +159,7 @@ fn ago(now: Timestamp, then: Timestamp) -> u64 {
     (now.0 / SECOND).saturating_sub(then.0 / SECOND)
 }
 
-/// Gives what a bulk that has ended says that it did; nothing if it has no output.
+/// Returns what a bulk that has ended says that it did; nothing if it has no output.
 async fn bulk(executor: &Executor, id: ProcedureId) -> Result<Value, Trouble> {
     let report: Option<BulkReport> = executor.outcome(id).await?.output()?;
     Ok(report.map_or(Value::Null, |report| {

@@ -31,7 +31,7 @@ impl Canned {
         procession(arguments.split_whitespace().chain(["--url", &self.url]))
     }
 
-    /// Gives what was asked, when all has been answered.
+    /// Returns what was asked, when all has been answered.
     pub(crate) fn asked(self) -> Outcome<Vec<String>> {
         Ok(self.thread.join().map_err(|_| "the server has panicked")??)
     }

@@ -258,7 +258,7 @@ fn what_cannot_be_read_changes_nothing() -> Tested {
     })
 }
 
-/// Gives the commit that a reply is of.
+/// Returns the commit that a reply is of.
 fn as_of(reply: &Reply) -> u64 {
     let moment = text(&at(&reply.body, "/as_of"));
     let seq = moment.split_once('-').map(|(_, seq)| seq.parse());

@@ -78,7 +78,7 @@ impl Redact for Of {
     }
 }
 
-/// Gives what the storm says of an order that is rolled back, and of a card in it, where this kind's errors are hidden.
+/// Returns what the storm says of an order that is rolled back, and of a card in it, where this kind's errors are hidden.
 fn storm(hidden: &'static str) -> Result<Value, procession::testkit::Trouble> {
     let engine = |builder: procession::Builder| builder.register::<Order>(()).register::<Card>(());
     let set_up = |dashboard| everybody(dashboard).redact(Of(hidden));

@@ -245,7 +245,7 @@ pub(crate) fn near(request: TestRequest) -> TestRequest {
     request.peer_addr(peer).insert_header(("host", "localhost:8080"))
 }
 
-/// Gives the ids of a list.
+/// Returns the ids of a list.
 pub(crate) fn ids(body: &Value) -> Vec<String> {
     let items = body["items"].as_array().cloned().unwrap_or_default();
     items.iter().map(|item| text(&item["id"])).collect()
@@ -255,7 +255,7 @@ pub(crate) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Gives what stands at a place of a reply.
+/// Returns what stands at a place of a reply.
 pub(crate) fn at(value: &Value, place: &str) -> Value {
     value.pointer(place).cloned().unwrap_or(Value::Null)
 }

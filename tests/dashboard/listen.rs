@@ -102,7 +102,7 @@ impl Listener {
     }
 }
 
-/// Gives the ids of the rows of a change.
+/// Returns the ids of the rows of a change.
 pub(crate) fn rows(event: &Event) -> Vec<String> {
     let rows = event.data.get("rows").and_then(Value::as_array);
     rows.into_iter().flatten().map(|row| text(&row["id"])).collect()

@@ -29,7 +29,7 @@ fn paths(document: &Value) -> Vec<(String, Value)> {
     paths.into_iter().collect()
 }
 
-/// Gives what stands between two texts, each time.
+/// Returns what stands between two texts, each time.
 fn between<'a>(text: &'a str, begin: &'a str, end: &'a str) -> impl Iterator<Item = &'a str> {
     text.split(begin).skip(1).filter_map(move |rest| rest.split(end).next())
 }
@@ -74,7 +74,7 @@ fn fits(template: &str, path: &str) -> bool {
     template.len() == path.len() && template.iter().zip(&path).all(same)
 }
 
-/// Gives the schema of what a request is answered with.
+/// Returns the schema of what a request is answered with.
 fn schema_of(document: &Value, path: &str, method: &str) -> Result<Value, Trouble> {
     let path = format!("/{}", path.split('?').next().unwrap_or_default());
     let mut found: Vec<(String, Value)> = paths(document);

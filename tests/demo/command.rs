@@ -24,12 +24,12 @@ pub(crate) fn demo(data: &Path, arguments: &str) -> Command {
     command
 }
 
-/// Gives what was said on standard error.
+/// Returns what was said on standard error.
 pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Gives the closing line of a run that must have succeeded.
+/// Returns the closing line of a run that must have succeeded.
 pub(crate) fn closing(output: &Output) -> Outcome<Value> {
     if !output.status.success() {
         return Err(format!("{}: {}", output.status, said(output)).into());

@@ -15,7 +15,7 @@ use crate::work::{COUNTS, STAGES, Tally, engine};
 /// How long an end may take at most.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Gives the numbers and ids that the ledger says were acknowledged.
+/// Returns the numbers and ids that the ledger says were acknowledged.
 pub(crate) fn acknowledged(ledger: &Path) -> Outcome<Vec<(u64, ProcedureId)>> {
     let mut known = Vec::new();
     for line in fs::read_to_string(ledger)?.lines() {
@@ -29,7 +29,7 @@ pub(crate) fn acknowledged(ledger: &Path) -> Outcome<Vec<(u64, ProcedureId)>> {
 }
 
 /// Starts the engine on what is there: all that was acknowledged is there and
-/// ends, each stage was committed once, and new work is done. Gives how many there were.
+/// ends, each stage was committed once, and new work is done. Returns how many there were.
 pub(crate) fn whole(ground: &Ground) -> Outcome<usize> {
     let known = acknowledged(&ground.ledger())?;
     actix_rt::System::new().block_on(async {

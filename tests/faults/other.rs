@@ -12,12 +12,12 @@ use crate::work::Task;
 /// How long a line may take at most.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Gives what runs a task in this test binary, or in a copy of it.
+/// Returns what runs a task in this test binary, or in a copy of it.
 pub(crate) fn task(binary: &Path, task: &Task) -> Command {
     under(Command::new(binary), task)
 }
 
-/// Gives what runs a task within a shell that was prepared by a script.
+/// Returns what runs a task within a shell that was prepared by a script.
 pub(crate) fn task_after(script: &str, given: &Task) -> Outcome<Command> {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{script} && exec \"$0\" \"$@\"")]);
@@ -106,7 +106,7 @@ impl Other {
         Ok(())
     }
 
-    /// Gives how many lines began so, of those that were read and of those that have come since.
+    /// Returns how many lines began so, of those that were read and of those that have come since.
     pub(crate) fn count(&mut self, beginning: &str) -> usize {
         self.read.extend(self.said.try_iter());
         self.read.iter().filter(|line| line.starts_with(beginning)).count()

@@ -41,7 +41,7 @@ async fn start(journal: &Path) -> Outcome<Executor> {
     }
 }
 
-/// Submits until the journal fails. Gives what was acknowledged, and what the failure said.
+/// Submits until the journal fails. Returns what was acknowledged, and what the failure said.
 async fn submit_until_it_fails(executor: &Executor, from: u64) -> Outcome<(Vec<Handle<Tally>>, String)> {
     let mut handles = Vec::new();
     for number in from..from + ENOUGH {

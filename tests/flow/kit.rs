@@ -343,7 +343,7 @@ pub(crate) async fn start(run: &Run, set: Set) -> Result<SetHandle, Trouble> {
     Ok(run.wait(run.executor.start_set(set).key("the set")).await??)
 }
 
-/// Tells how all nodes stand when everything is at rest: `a SUCCESS, b PENDING`.
+/// Returns how all nodes stand when everything is at rest: `a SUCCESS, b PENDING`.
 pub(crate) async fn states(run: &Run, set: &SetHandle) -> Result<String, Trouble> {
     run.settle().await;
     let nodes = run.wait(set.nodes(0, 1_000)).await??;
@@ -355,7 +355,7 @@ pub(crate) async fn states(run: &Run, set: &SetHandle) -> Result<String, Trouble
     Ok(shown.join(", "))
 }
 
-/// Tells how the set stands when everything is at rest.
+/// Returns how the set stands when everything is at rest.
 pub(crate) async fn state(run: &Run, set: &SetHandle) -> Result<SetState, Trouble> {
     run.settle().await;
     Ok(run.wait(set.status()).await??.state)

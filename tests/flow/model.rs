@@ -342,7 +342,7 @@ impl Story {
         Ok(())
     }
 
-    /// Tells one node something, or decides about one, and says whether anything was left to do.
+    /// Sends a notification to one node, or decides about one. Returns `false` if nothing was left to do.
     async fn step(&mut self, run: &Run, set: &SetHandle) -> Result<bool, Trouble> {
         self.steps += 1;
         let states = self.model.states();

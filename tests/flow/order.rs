@@ -109,7 +109,7 @@ fn f_021_a_child_waits_for_the_receipt() -> Tested {
     Ok(())
 }
 
-/// One first node, so many in the middle, and one last.
+/// Builds one first node, this number of nodes in the middle, and one last node.
 fn wide(middle: usize) -> Result<Set, procession::flow::BuildError> {
     let mut set = Set::builder("wide");
     let first = set.add(done("first"));

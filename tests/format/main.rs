@@ -81,7 +81,7 @@ fn path(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Gives a golden file, as `v1/rows.hex`; makes it of these lines where it is missing and may be made.
+/// Returns a golden file, as `v1/rows.hex`; makes it of these lines where it is missing and may be made.
 fn golden(
     name: &str,
     make: impl FnOnce() -> Result<Vec<Line>, Box<dyn std::error::Error>>,

@@ -153,7 +153,7 @@ fn write() -> Result<Vec<Line>, Box<dyn std::error::Error>> {
     Ok(lines)
 }
 
-/// Gives the golden world.
+/// Returns the golden world.
 pub(crate) fn stored() -> Result<World, Box<dyn std::error::Error>> {
     install(&golden("v1/store.hex", write)?)
 }

@@ -37,7 +37,7 @@ fn corpus(target: &str) -> PathBuf {
         .join(target)
 }
 
-/// Gives the inputs of a target's corpus, in the order of their names.
+/// Returns the inputs of a target's corpus, in the order of their names.
 fn inputs(target: &str) -> Result<Vec<(PathBuf, Vec<u8>)>, std::io::Error> {
     let mut paths: Vec<PathBuf> = fs::read_dir(corpus(target))?
         .filter_map(|entry| Some(entry.ok()?.path()))

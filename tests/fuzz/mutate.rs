@@ -51,7 +51,7 @@ impl Mutator {
         self.corpus.get(place).cloned().unwrap_or_default()
     }
 
-    /// Gives the next input.
+    /// Returns the next input.
     pub(crate) fn next(&mut self) -> Vec<u8> {
         let mut bytes = self.pick();
         for _ in 0..=self.below(CHANGES_MAX) {

@@ -105,7 +105,7 @@ impl Requests {
         open.map(|open| open.what.as_str()).collect()
     }
 
-    /// Gives those whose end somebody waits for.
+    /// Returns those whose end somebody waits for.
     pub(crate) fn watched(&self) -> impl Iterator<Item = ProcedureId> {
         self.open.iter().filter_map(|open| open.until)
     }

@@ -15,17 +15,17 @@ impl Draw {
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16
     }
 
-    /// Gives a number below `below`.
+    /// Returns a number below `below`.
     pub(crate) fn below(&mut self, below: u64) -> u64 {
         self.next() % below.max(1)
     }
 
-    /// Gives a small number below `below`.
+    /// Returns a small number below `below`.
     pub(crate) fn small(&mut self, below: u32) -> u32 {
         u32::try_from(self.below(below.into())).unwrap_or(0)
     }
 
-    /// Gives a place in a list of this length.
+    /// Returns a place in a list of this length.
     pub(crate) fn place(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap_or(0)
     }

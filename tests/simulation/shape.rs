@@ -269,7 +269,7 @@ fn needs(draw: &mut Draw) -> Vec<LockNeed> {
 }
 
 impl Act {
-    /// Gives what this stage adds to rows of the user, if it is committed.
+    /// Returns what this stage adds to rows of the user, if it is committed.
     pub(crate) fn adds(&self) -> i64 {
         match self {
             Self::Add(_, amount, then) => amount + then.adds(),

@@ -69,7 +69,7 @@ fn limits() -> Vec<(LimitKey, Option<u32>)> {
     kinds.chain(servers).chain([all]).collect()
 }
 
-/// Everybody asks; one who runs at random ends, until all have. Gives the order of service.
+/// Everybody asks; one who runs at random ends, until all have. Returns the order of service.
 fn run(seed: u64, requests: u64) -> Vec<Claim> {
     let mut dice = Dice(seed);
     let mut admissions = Admissions::new(limits());
@@ -135,7 +135,7 @@ fn the_same_requests_are_served_in_the_same_order() {
 }
 
 #[expect(clippy::disallowed_types, reason = "as above")]
-/// Gives the median time of one release with the grant that follows, `waiting` being queued.
+/// Returns the median time of one release with the grant that follows, `waiting` being queued.
 fn grant_time(waiting: u64, needs: &Needs) -> Duration {
     const ROUNDS: u64 = 2_000;
     let mut admissions = Admissions::new([(LimitKey::from("kind"), Some(1))]);

@@ -198,7 +198,7 @@ impl Life {
         })
     }
 
-    /// Lives to the end, through the crash. Gives the commits.
+    /// Lives to the end, through the crash. Returns the commits.
     fn play(mut self) -> usize {
         let submitted = Event::Submitted(RequestId(1), vec![birth(self.wake).into()]);
         // A client whose submission is not on the disk sends it again.

@@ -177,7 +177,7 @@ impl Rate {
         }
     }
 
-    /// Gives the rate of units that are so many of what was counted.
+    /// Returns the rate of units that are so many of what was counted.
     pub fn of(self, parts: u32) -> Self {
         Self {
             per_second: self.per_second / f64::from(parts),

@@ -36,7 +36,7 @@ impl Target<Named> {
 }
 
 impl Target {
-    /// Gives its place in the API.
+    /// Returns its place in the API.
     pub(super) fn path(&self) -> String {
         match self {
             Self::One(id) => format!("procedures/{id}"),

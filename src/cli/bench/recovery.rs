@@ -187,7 +187,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Gives the size of the store's log without the zeros at the end of each file, which is made large at once.
+/// Returns the size of the store's log without the zeros at the end of each file, which is made large at once.
 fn log_bytes(engine: &Path) -> Result<u64, BenchError> {
     let store = engine.join("store");
     let mut bytes = 0;

@@ -46,7 +46,7 @@ pub struct Lot {
 }
 
 impl Lot {
-    /// Gives the lot of an operation that meets no fault.
+    /// Returns the lot of an operation that meets no fault.
     #[must_use]
     pub fn fair(operation: u64) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Lot {
         }
     }
 
-    /// Gives the lot of an operation that meets this fault.
+    /// Returns the lot of an operation that meets this fault.
     #[must_use]
     pub fn doomed(operation: u64, fault: Fault) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl Lot {
         }
     }
 
-    /// Gives the lot of child `place` of `siblings`.
+    /// Returns the lot of child `place` of `siblings`.
     #[must_use]
     pub fn of_child(&self, place: usize, siblings: usize) -> Self {
         let met = self.fault.as_ref().is_some_and(|fault| {

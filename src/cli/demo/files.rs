@@ -44,31 +44,31 @@ impl Files {
         })
     }
 
-    /// Gives the directory of the world.
+    /// Returns the directory of the world.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Gives the names of the servers.
+    /// Returns the names of the servers.
     #[must_use]
     pub fn servers(&self) -> &[String] {
         &self.servers
     }
 
-    /// Gives a server's place of a file.
+    /// Returns a server's place of a file.
     #[must_use]
     pub fn on_server(&self, server: &str, file: &str) -> PathBuf {
         self.root.join(SERVERS).join(server).join(file)
     }
 
-    /// Gives a file's place while no server has it.
+    /// Returns a file's place while no server has it.
     #[must_use]
     pub fn in_shared(&self, file: &str) -> PathBuf {
         self.root.join(SHARED).join(file)
     }
 
-    /// Gives the place where a tablet's file belongs.
+    /// Returns the place where a tablet's file belongs.
     #[must_use]
     pub fn place_of(&self, tablet: &TabletRow) -> PathBuf {
         match tablet.state {

@@ -32,7 +32,7 @@ pub struct Share {
 }
 
 impl Input {
-    /// Gives the data set that is shipped with the project.
+    /// Returns the data set that is shipped with the project.
     #[must_use]
     pub fn shipped() -> Self {
         Self::of(UNICODE_DATA)
@@ -85,7 +85,7 @@ impl Input {
         Ok(input)
     }
 
-    /// Gives the rows of one part, in order.
+    /// Returns the rows of one part, in order.
     #[must_use]
     pub fn share(&self, share: Share) -> Vec<&str> {
         let skip = usize::try_from(share.index).unwrap_or(usize::MAX);
@@ -93,13 +93,13 @@ impl Input {
         self.lines.iter().skip(skip).step_by(step).map(String::as_str).collect()
     }
 
-    /// Gives the number that tells this input from another.
+    /// Returns the number that tells this input from another.
     #[must_use]
     pub const fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// Gives the number of rows.
+    /// Returns the number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lines.len()

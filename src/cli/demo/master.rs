@@ -43,13 +43,13 @@ impl Master {
         Ok(Self(Arc::new(Shared { files, input })))
     }
 
-    /// Gives the tablets' files.
+    /// Returns the tablets' files.
     #[must_use]
     pub fn files(&self) -> &Files {
         &self.0.files
     }
 
-    /// Gives the rows that tables are filled with.
+    /// Returns the rows that tables are filled with.
     #[must_use]
     pub fn input(&self) -> &Input {
         &self.0.input

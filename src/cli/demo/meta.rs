@@ -34,7 +34,7 @@ pub enum TableState {
 }
 
 impl TableState {
-    /// Gives the word for it.
+    /// Returns the word for it.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ pub enum TabletState {
 }
 
 impl TabletState {
-    /// Gives the word for it.
+    /// Returns the word for it.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -107,13 +107,13 @@ pub struct TabletRow {
 }
 
 impl TabletRow {
-    /// Gives its key in the meta table.
+    /// Returns its key in the meta table.
     #[must_use]
     pub fn key(&self) -> String {
         tablet_key(&self.table, &self.id)
     }
 
-    /// Gives the name of its file.
+    /// Returns the name of its file.
     #[must_use]
     pub fn file(&self) -> String {
         format!("{}.rows", self.id)
@@ -125,7 +125,7 @@ impl TabletRow {
         self.start.as_str() <= key && self.end.as_deref().is_none_or(|end| key < end)
     }
 
-    /// Gives the row as it stands when no server serves it.
+    /// Returns the row as it stands when no server serves it.
     #[must_use]
     pub fn offline(&self) -> Self {
         Self {
@@ -135,7 +135,7 @@ impl TabletRow {
     }
 }
 
-/// Gives the key of a tablet in the meta table.
+/// Returns the key of a tablet in the meta table.
 #[must_use]
 pub fn tablet_key(table: &str, id: &str) -> String {
     format!("{table}/{id}")

@@ -15,7 +15,7 @@ impl Stopwatch {
         Self(Instant::now())
     }
 
-    /// Gives the time since the start.
+    /// Returns the time since the start.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed()

@@ -47,7 +47,7 @@ struct Closing {
 }
 
 impl Report {
-    /// Gives the closing line for programs.
+    /// Returns the closing line for programs.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Report {
         })
     }
 
-    /// Gives what is wrong, a line each, and what may have been the cause.
+    /// Returns what is wrong, a line each, and what may have been the cause.
     #[must_use]
     pub fn findings(&self) -> Vec<String> {
         let findings = &self.verdict.findings;
@@ -87,7 +87,7 @@ impl Report {
         lines
     }
 
-    /// Gives the summary for people.
+    /// Returns the summary for people.
     #[must_use]
     pub fn summary(&self, kept: Option<&Path>) -> String {
         let mut text = String::new();

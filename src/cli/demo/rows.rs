@@ -8,7 +8,7 @@
 /// run of keys that are prefixes of each other, few enough to end soon.
 const CUTS_TRIED: usize = 4096;
 
-/// Gives the key of a row: the text before the first `;` or tab.
+/// Returns the key of a row: the text before the first `;` or tab.
 #[must_use]
 pub fn key_of(line: &str) -> &str {
     line.split([';', '\t']).next().unwrap_or(line)
@@ -25,7 +25,7 @@ pub fn text_of<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
     text
 }
 
-/// Gives a number that differs when the text differs (FNV-1a, 64 bits).
+/// Returns a number that differs when the text differs (FNV-1a, 64 bits).
 #[must_use]
 pub fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
@@ -110,7 +110,7 @@ fn cut_at(lines: &[&str], at: usize) -> Option<Cut> {
     }
 }
 
-/// Gives the shortest beginning of `after` that is greater than `before`.
+/// Returns the shortest beginning of `after` that is greater than `before`.
 fn separator<'a>(before: &str, after: &'a str) -> Option<&'a str> {
     let mut left = before.chars();
     for (place, character) in after.char_indices() {

@@ -44,7 +44,7 @@ pub enum View {
     None,
 }
 
-/// Gives the place of the engine's journal.
+/// Returns the place of the engine's journal.
 #[must_use]
 pub fn journal_of(root: &Path) -> PathBuf {
     root.join("journal")

@@ -90,7 +90,7 @@ impl Site {
         })
     }
 
-    /// Gives where it listens.
+    /// Returns where it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address

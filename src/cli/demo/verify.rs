@@ -119,7 +119,7 @@ impl World {
         })
     }
 
-    /// Gives the tablets of one table.
+    /// Returns the tablets of one table.
     pub fn tablets_of<'a>(&'a self, table: &'a str) -> impl Iterator<Item = &'a TabletRow> {
         self.tablets.iter().filter(move |tablet| tablet.table == table)
     }

@@ -68,7 +68,7 @@ impl FromStr for Address {
 }
 
 impl Address {
-    /// Gives the address of a path of the API.
+    /// Returns the address of a path of the API.
     pub(super) fn of(&self, path: &str, query: &[(&str, &str)]) -> String {
         let mut url = format!("{}/api/v1/{path}", self.base);
         for (number, (name, value)) in query.iter().enumerate() {

@@ -100,7 +100,7 @@ async fn decide_all(set: &SetHandle, run: &Run) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// A set that has ended has only final nodes, as many as it counts. One that was not stopped has cancelled none.
+/// All nodes of a set that has ended are final, and its counts are their number. If it was not stopped, none is CANCELLED.
 async fn all_are_final(set: &SetHandle) -> Result<(), Trouble> {
     let status = set.status().await?;
     let (mut from, mut nodes) = (Some(0), Vec::new());

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::support::{Lab, kinds};
 
-/// Gives an instant in seconds.
+/// Returns an instant in seconds.
 pub(crate) fn at(seconds: u64) -> Timestamp {
     Timestamp(seconds * 1_000_000)
 }
@@ -63,7 +63,7 @@ pub(crate) fn set_up(lab: &Lab, builder: Builder) -> Builder {
         .thresholds(thresholds)
 }
 
-/// Gives the verdicts, each as its rule and whose it is.
+/// Returns the verdicts, each as its rule and whose it is.
 pub(crate) async fn told(run: &Run) -> Result<Vec<(Rule, Option<ProcedureId>)>, Trouble> {
     let verdicts = run.executor.verdicts().await?;
     Ok(verdicts
@@ -72,7 +72,7 @@ pub(crate) async fn told(run: &Run) -> Result<Vec<(Rule, Option<ProcedureId>)>, 
         .collect())
 }
 
-/// Gives the only verdict that there is.
+/// Returns the only verdict that there is.
 pub(crate) async fn the_verdict(run: &Run) -> Result<Verdict, Trouble> {
     run.settle().await;
     let verdicts = run.executor.verdicts().await?;
@@ -82,7 +82,7 @@ pub(crate) async fn the_verdict(run: &Run) -> Result<Verdict, Trouble> {
     }
 }
 
-/// Gives the links of an explanation without their times.
+/// Returns the links of an explanation without their times.
 pub(crate) fn links(explanation: &Explanation) -> Vec<(ProcedureId, ProcedureId, WaitingFor)> {
     let links = explanation.links.iter();
     links.map(|link| (link.from, link.to, link.why.clone())).collect()

@@ -25,7 +25,7 @@ fn of(texts: &[&str]) -> Vec<String> {
     texts.iter().copied().map(str::to_owned).collect()
 }
 
-/// Gives what an attempt says, if it fails.
+/// Returns what an attempt says, if it fails.
 fn said(texts: &[String], attempt: u32) -> Result<(), StageError> {
     match texts.get(attempt as usize - 1) {
         Some(text) => Err(StageError::retry(text.clone())),

@@ -53,7 +53,7 @@ pub(crate) async fn crash<T>(run: &Run) -> T {
 }
 
 /// Lives life after life, each with this fault at a commit: one number for the
-/// first life, one for those after it. Gives the restarts, and what was called.
+/// first life, one for those after it. Returns the restarts, and what was called.
 pub(crate) fn stepped(plan: &Plan, fault: Fault, first: u64, later: u64) -> Result<(usize, Lab), Trouble> {
     let (world, lab) = (World::new(), Lab::default());
     for restarts in 0..40 {
@@ -123,12 +123,12 @@ impl Changes {
         Ok(changes)
     }
 
-    /// Gives them in commit order.
+    /// Returns them in commit order.
     pub(crate) fn all(&self) -> Vec<Arc<Change>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Gives the states in which a member was shown, one for each change of it.
+    /// Returns the states in which a member was shown, one for each change of it.
     pub(crate) fn states(&self, id: ProcedureId) -> Vec<ProcedureState> {
         let rows = self.all();
         let rows = rows.iter().flat_map(|change| change.rows.clone());

@@ -20,7 +20,7 @@ impl Seen {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(what.into());
     }
 
-    /// Gives all that was seen, calls and committed changes included, sorted.
+    /// Returns all that was seen, calls and committed changes included, sorted.
     fn all(&self, lab: &Lab, changes: &Changes) -> Vec<String> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         all.extend(lab.calls().iter().map(|call| format!("call {}", call.short())));

@@ -13,7 +13,7 @@ use crate::support::{Act, Holding, Lab, Planned, Tested, UndoAct, chain, kinds, 
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// Gives who holds this path, and since when.
+/// Returns who holds this path, and since when.
 async fn holders(run: &Run, path: &str) -> Result<Vec<(ProcedureId, Option<Timestamp>)>, Trouble> {
     let locks = run.executor.locks().await?.into_iter();
     let of_path = locks.filter(|lock| lock.path.as_str() == path);

@@ -30,14 +30,14 @@ pub(crate) async fn at_rest(run: &Run, id: ProcedureId) -> Result<Status, Troubl
     Ok(run.executor.status(id).await?)
 }
 
-/// Gives those who hold this very path, by id.
+/// Returns those who hold this very path, by id.
 pub(crate) async fn owners(run: &Run, path: &str) -> Result<Vec<ProcedureId>, Trouble> {
     let locks = run.executor.locks().await?;
     let of_path = locks.into_iter().filter(|lock| lock.path.as_str() == path);
     Ok(of_path.flat_map(|lock| lock.holders).map(|(id, _)| id).collect())
 }
 
-/// Gives those who wait for this very path, in the order of service.
+/// Returns those who wait for this very path, in the order of service.
 pub(crate) async fn waiters(run: &Run, path: &str) -> Result<Vec<ProcedureId>, Trouble> {
     let locks = run.executor.locks().await?;
     let of_path = locks.into_iter().filter(|lock| lock.path.as_str() == path);
@@ -62,7 +62,7 @@ pub(crate) async fn nothing_is_left(run: &Run) -> Tested {
     Ok(())
 }
 
-/// Gives the place of the first call of a body, and of its last.
+/// Returns the place of the first call of a body, and of its last.
 fn span(lab: &Lab, body: &str) -> Option<(usize, usize)> {
     let calls = lab.calls();
     let first = calls.iter().position(|call| call.short() == body)?;

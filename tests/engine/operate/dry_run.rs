@@ -21,7 +21,7 @@ async fn everything(run: &Run) -> Result<(u64, Vec<Status>, usize), Trouble> {
     Ok((commits, page.items, run.executor.audit(None, 1_000).await?.len()))
 }
 
-/// Asks first, then does it: it is one commit, and changes what was said. Gives what changed.
+/// Asks first, then does it: it is one commit, and changes what was said. Returns what changed.
 async fn both<F>(run: &Run, verb: impl Fn(OperatorRequest) -> F) -> Result<Operated, Trouble>
 where
     F: Future<Output = Result<Operated, AskError>>,

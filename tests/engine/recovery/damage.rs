@@ -78,7 +78,7 @@ fn e_101_killed_in_the_middle_of_a_write() -> Tested {
     whole(place.path(), &known)
 }
 
-/// Opens the store; it must be refused as damaged. Gives what it says.
+/// Opens the store; it must be refused as damaged. Returns what it says.
 fn damage(place: &Path) -> Result<String, Trouble> {
     actix_rt::System::new().block_on(async {
         let opened = kinds(&Lab::default(), Executor::builder(place)).start().await;

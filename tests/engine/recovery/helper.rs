@@ -47,7 +47,7 @@ impl Other {
         self.child.id()
     }
 
-    /// Gives what follows the mark in the next line that has it.
+    /// Returns what follows the mark in the next line that has it.
     pub(crate) fn next(&mut self, mark: &str) -> Result<String, Trouble> {
         for line in self.lines.by_ref() {
             let line = line?;

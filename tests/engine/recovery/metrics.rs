@@ -37,7 +37,7 @@ impl Read {
         self.0.get(&name).map_or(&[], Vec::as_slice)
     }
 
-    /// Gives a counter or a gauge; an unknown one is no number, which equals nothing.
+    /// Returns a counter or a gauge; an unknown one is no number, which equals nothing.
     pub(super) fn value(&self, series: &str) -> f64 {
         self.samples(series).first().copied().unwrap_or(f64::NAN)
     }

@@ -119,7 +119,7 @@ fn until_it_fails(world: &World, lab: &Lab) -> Tested {
     Ok(())
 }
 
-/// Gives the first bodies that the next life calls.
+/// Returns the first bodies that the next life calls.
 fn first_calls(world: &World, lab: &Lab, count: usize) -> Result<Vec<String>, Trouble> {
     let before = lab.calls().len();
     live_in(world, lab, async |run| {

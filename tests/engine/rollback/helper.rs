@@ -82,19 +82,19 @@ pub(crate) async fn at_rest(run: &Run, id: ProcedureId) -> Result<Status, Troubl
     Ok(run.executor.status(id).await?)
 }
 
-/// Gives the states of a family by member.
+/// Returns the states of a family by member.
 pub(crate) async fn states(run: &Run, id: ProcedureId) -> Result<Vec<ProcedureState>, Trouble> {
     let tree = run.executor.tree(id).await?;
     Ok(tree.iter().map(|status| status.state).collect())
 }
 
-/// Gives what the engine counted: commits of this run.
+/// Returns what the engine counted: commits of this run.
 pub(crate) async fn commits(run: &Run) -> Result<u64, Trouble> {
     run.settle().await;
     Ok(run.executor.snapshot().await?.commits)
 }
 
-/// Gives why a procedure was rolled back.
+/// Returns why a procedure was rolled back.
 pub(crate) fn rolled_back<T>(outcome: Result<T, ProcedureError>) -> Result<(Cause, Vec<NotUndone>), Trouble> {
     match outcome {
         Err(ProcedureError::RolledBack { cause, not_undone }) => Ok((cause, not_undone)),
@@ -109,7 +109,7 @@ pub(crate) fn is_parked(status: &Status) -> bool {
 }
 
 /// Lives one life after the other, each crashing at the commit given for it,
-/// and then one to the end. Gives how many crashed, and what was called.
+/// and then one to the end. Returns how many crashed, and what was called.
 pub(crate) fn lives<T>(
     faults: &[(u64, Fault)],
     lab: &Lab,
@@ -136,7 +136,7 @@ pub(crate) async fn fails(run: &Run, plan: &Plan) -> Result<Cause, Trouble> {
     Ok(rolled_back(run.wait(handle.outcome()).await?)?.0)
 }
 
-/// Gives what of a family was executed and undone, in commit order: member, visit, and whether it is an undo.
+/// Returns what of a family was executed and undone, in commit order: member, visit, and whether it is an undo.
 pub(crate) async fn committed(run: &Run, id: ProcedureId) -> Result<Vec<(u32, u32, bool)>, Trouble> {
     let history = run.executor.history(id).await?;
     let mut done = Vec::new();

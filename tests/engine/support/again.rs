@@ -12,7 +12,7 @@ const LIVES: usize = 4;
 /// next life, crashed before, after and torn at each of its commits, the start's own
 /// included, and on to the end. Every final world equals that of the life that was
 /// not crashed. `drive` is run again after each crash; it is told how many came, as is `check`
-/// at the end. Gives the commits of the life that was not crashed, the start's own counted.
+/// at the end. Returns the commits of the life that was not crashed, the start's own counted.
 pub(crate) fn enumerate_later<S>(
     prepare: impl Fn() -> Result<(World, S), Trouble>,
     set_up: impl Fn(&S, Builder) -> Builder,

@@ -5,7 +5,7 @@ use procession::testkit::{MemoryDisk, Trouble};
 use procession_actors::journal::{codec, keys};
 use procession_kernel::Row;
 
-/// Gives all rows that are on the disk, by id.
+/// Returns all rows that are on the disk, by id.
 pub(crate) fn rows(disk: &MemoryDisk) -> Result<Vec<Row>, Trouble> {
     let mut rows = Vec::new();
     for (key, value) in disk.dump(&Space::Procedures) {

@@ -180,7 +180,7 @@ kind_of_plan! {
 }
 
 impl Plan {
-    /// Gives what a stage does on this visit of it.
+    /// Returns what a stage does on this visit of it.
     fn act(&self, stage: u32) -> Option<Act> {
         let act = self.acts.get(stage as usize - 1)?.clone();
         let Act::Visits(acts) = act else { return Some(act) };

@@ -90,12 +90,12 @@ impl Lab {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives all calls so far.
+    /// Returns all calls so far.
     pub(crate) fn calls(&self) -> Vec<Call> {
         self.notes().calls.clone()
     }
 
-    /// Gives all calls as one line: `r1 s1 t1 t1' s1' r1'`.
+    /// Returns all calls as one line: `r1 s1 t1 t1' s1' r1'`.
     pub(crate) fn line(&self) -> String {
         let calls: Vec<String> = self.calls().iter().map(Call::short).collect();
         calls.join(" ")
@@ -126,12 +126,12 @@ impl Lab {
         self.notes().outcomes.push(text.into());
     }
 
-    /// Gives the notes.
+    /// Returns the notes.
     pub(crate) fn noted(&self) -> Vec<String> {
         self.notes().outcomes.clone()
     }
 
-    /// Gives the id of the newest procedure with this name that ran a body.
+    /// Returns the id of the newest procedure with this name that ran a body.
     pub(crate) fn id(&self, name: &str) -> Option<ProcedureId> {
         self.notes().id.get(name).copied()
     }
@@ -221,7 +221,7 @@ impl Lab {
         self.notes().overlaps = true;
     }
 
-    /// Gives all clashes of bodies that exclude each other.
+    /// Returns all clashes of bodies that exclude each other.
     pub(crate) fn clashes(&self) -> Vec<String> {
         self.notes().clashes.clone()
     }
@@ -234,7 +234,7 @@ impl Lab {
         notes.asker = None;
     }
 
-    /// Gives the calls of this life.
+    /// Returns the calls of this life.
     pub(crate) fn calls_of_life(&self) -> Vec<Call> {
         let notes = self.notes();
         notes.calls.iter().skip(notes.before).cloned().collect()

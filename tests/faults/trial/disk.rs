@@ -273,7 +273,7 @@ impl Disk {
         }
     }
 
-    /// Gives what is left if the power is cut now.
+    /// Returns what is left if the power is cut now.
     pub(crate) fn cut(&self, cut: Cut, draw: &mut Draw) -> Left {
         let mut folders: Vec<Folder> = self.directories.iter().map(|one| one.kept.clone()).collect();
         for entry in self.kept_entries(cut.names, draw) {
@@ -282,13 +282,13 @@ impl Disk {
         self.collect(&folders, &mut |file| file.cut(cut.bytes, draw))
     }
 
-    /// Gives what the system has in memory: the whole record, followed.
+    /// Returns what the system has in memory: the whole record, followed.
     pub(crate) fn now(&self) -> Left {
         let folders: Vec<Folder> = self.directories.iter().map(|one| one.now.clone()).collect();
         self.collect(&folders, &mut |file| file.now().clone())
     }
 
-    /// Gives the changes of names that reached the disk although nobody waited for them.
+    /// Returns the changes of names that reached the disk although nobody waited for them.
     fn kept_entries(&self, unnamed: Unnamed, draw: &mut Draw) -> Vec<&Entry> {
         let all = self.pending.iter().flat_map(|change| &change.entries);
         match (unnamed, self.names) {

@@ -27,7 +27,7 @@ pub(crate) struct Failing {
 }
 
 impl Failing {
-    /// Gives each operation that counts in a life without a fault, as its letter and its path.
+    /// Returns each operation that counts in a life without a fault, as its letter and its path.
     pub(crate) fn operations(&self, letters: &str) -> Outcome<Vec<String>> {
         let none = Fault {
             at: 0,
@@ -60,7 +60,7 @@ impl Failing {
         Ok(())
     }
 
-    /// Gives what failed and how the life ended.
+    /// Returns what failed and how the life ended.
     fn try_case(&self, fault: &Fault, place: &Path) -> Outcome<String> {
         let case = Case::new(self, place)?;
         let (status, lines) = case.live(fault)?;

@@ -39,7 +39,7 @@ impl Content {
         self.length = length;
     }
 
-    /// Gives a sector, or what there is of it.
+    /// Returns a sector, or what there is of it.
     fn sector(&self, sector: u64) -> &[u8] {
         let end = self.bytes.len();
         let from = index(sector * SECTOR).min(end);
@@ -162,7 +162,7 @@ impl File {
         }
     }
 
-    /// Gives what a power cut leaves.
+    /// Returns what a power cut leaves.
     pub(crate) fn cut(&self, unsynced: Unsynced, draw: &mut Draw) -> Content {
         const EACH: [Unsynced; 5] = [
             Unsynced::Lost,

@@ -110,13 +110,13 @@ impl Place {
     }
 }
 
-/// Gives the seed of this run: another one each time, unless `TRIAL_SEED` says which.
+/// Returns the seed of this run: another one each time, unless `TRIAL_SEED` says which.
 pub(crate) fn seed() -> u64 {
     let given = std::env::var("TRIAL_SEED").ok().and_then(|text| text.parse().ok());
     given.unwrap_or_else(|| u64::from(std::process::id()))
 }
 
-/// Gives how many of something are tried: so many thousandths of `TRIAL_STATES`, or so many if that says nothing.
+/// Returns how many of something are tried: so many thousandths of `TRIAL_STATES`, or so many if that says nothing.
 pub(crate) fn states(share: usize, otherwise: usize) -> usize {
     let given: Option<usize> = std::env::var("TRIAL_STATES").ok().and_then(|text| text.parse().ok());
     given.map_or(otherwise, |states| (states * share).div_ceil(1_000))

@@ -38,7 +38,7 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// Gives what runs it: this test binary once more.
+    /// Returns what runs it: this test binary once more.
     pub(crate) fn command(&self) -> Outcome<Command> {
         let mut command = Command::new(std::env::current_exe()?);
         command

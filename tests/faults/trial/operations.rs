@@ -25,7 +25,7 @@ const WAYS: [(How, i32, &str); 6] = [
     (How::Once, NO_MORE_FILES, "co"),
 ];
 
-/// Gives every operation that each way knows in a life without a fault.
+/// Returns every operation that each way knows in a life without a fault.
 fn every_case(failing: &Failing) -> Outcome<Vec<Fault>> {
     let mut cases = Vec::new();
     for (how, error, letters) in WAYS {

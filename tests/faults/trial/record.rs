@@ -114,7 +114,7 @@ impl Record {
         &self.bytes[range.clone()]
     }
 
-    /// Gives what the ledger says when this many operations are done.
+    /// Returns what the ledger says when this many operations are done.
     pub(crate) fn ledger(&self, operations: usize) -> String {
         let mut text = Vec::new();
         for operation in &self.operations[..operations] {

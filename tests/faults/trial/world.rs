@@ -38,7 +38,7 @@ pub(crate) enum Role {
     Broken,
 }
 
-/// Gives the role of a submission.
+/// Returns the role of a submission.
 pub(crate) fn role_of(number: u64) -> Role {
     match number % 5 {
         0 => Role::Chain,

@@ -17,7 +17,7 @@ use procession_kernel::{Record, Seq};
 use super::kinds::{self, Plain, Script, Stuck};
 use super::recovery::{self, Entry, SOUND};
 
-/// Gives the entries of the sound family, which sleeps, with one stage behind it and one before it.
+/// Returns the entries of the sound family, which sleeps, with one stage behind it and one before it.
 pub(crate) fn sound() -> Result<Vec<Entry>, Trouble> {
     static MADE: OnceLock<Result<Vec<Entry>, String>> = OnceLock::new();
     let made = MADE.get_or_init(|| make_sound().map_err(|error| error.to_string()));
@@ -98,7 +98,7 @@ fn worlds() -> Result<Vec<(&'static str, World)>, Trouble> {
     Ok(worlds)
 }
 
-/// Gives the entries of all those worlds.
+/// Returns the entries of all those worlds.
 pub(crate) fn dumps() -> Result<Vec<Vec<Entry>>, Trouble> {
     Ok(worlds()?.iter().map(|(_, world)| dump(world)).collect())
 }

@@ -120,7 +120,7 @@ fn stopped_by_a_scope(kernel: &Kernel) -> Result<(), String> {
     Ok(())
 }
 
-/// Gives those whose stage a decision sets going, save suspects that were held
+/// Returns those whose stage a decision sets going, save suspects that were held
 /// back: they are in doubt, and run to their commit also while their family fails.
 pub(crate) fn started(kernel: &Kernel, records: &[Record]) -> Vec<ProcedureId> {
     let run = |row: &Row| row.in_flight.map(|in_flight| in_flight.run);
@@ -199,7 +199,7 @@ fn is_listed(disk: &Disk, row: &Row) -> bool {
     disk.members(row.id.family).any(|other| names(other) || of_scope(other))
 }
 
-/// Gives what stands of a family: of each visit the newest attempt, by number.
+/// Returns what stands of a family: of each visit the newest attempt, by number.
 fn newest(disk: &Disk, family: u64) -> impl Iterator<Item = (u32, u32)> {
     let mut newest: BTreeMap<(u32, u32), (u32, bool)> = BTreeMap::new();
     for entry in disk.of_family(family) {

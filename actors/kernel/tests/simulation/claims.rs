@@ -112,7 +112,7 @@ fn sets(needs: &Needs) -> (BTreeSet<LimitKey>, BTreeSet<LockNeed>) {
     )
 }
 
-/// Gives those who wait for the limiter and hold all that they wait for, and
+/// Returns those who wait for the limiter and hold all that they wait for, and
 /// those who are in no queue: what the shell tells the health check.
 pub(crate) fn lost(kernel: &Kernel, desk: &Desk) -> (Vec<ProcedureId>, Vec<ProcedureId>) {
     let (mut granted, mut unknown) = (Vec::new(), Vec::new());

@@ -154,7 +154,7 @@ impl Desk {
     }
 }
 
-/// Gives the limit of a kind itself, if it is among these.
+/// Returns the limit of a kind itself, if it is among these.
 pub(crate) fn own_of(kind: &Kind, limits: &[LimitKey]) -> Option<LimitKey> {
     limits.iter().find(|key| key.as_str() == kind.as_str()).cloned()
 }

@@ -249,20 +249,20 @@ impl Disk {
         Ok(())
     }
 
-    /// Gives the history of a family, oldest first.
+    /// Returns the history of a family, oldest first.
     pub(crate) fn of_family(&self, family: u64) -> impl Iterator<Item = &HistoryEntry> {
         self.history
             .range((family, 0)..=(family, u32::MAX))
             .map(|(_, entry)| entry)
     }
 
-    /// Gives the rows of a family.
+    /// Returns the rows of a family.
     pub(crate) fn members(&self, family: u64) -> impl Iterator<Item = &Row> {
         let (first, last) = (ProcedureId::new(family, 0), ProcedureId::new(family, u32::MAX));
         self.rows.range(first..=last).map(|(_, row)| row)
     }
 
-    /// Gives the rows of all live families.
+    /// Returns the rows of all live families.
     pub(crate) fn live(&self) -> impl Iterator<Item = &Row> {
         self.live.iter().flat_map(|family| self.members(*family))
     }

@@ -85,7 +85,7 @@ impl Disk {
         }
     }
 
-    /// Gives the root's rows of finished families.
+    /// Returns the root's rows of finished families.
     fn results(&self) -> Vec<&Row> {
         let families = self.due.iter().filter(|(_, key)| key.is_none());
         let roots = families.filter_map(|((_, family), _)| self.rows.get(&ProcedureId::root(*family)));

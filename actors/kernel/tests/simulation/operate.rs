@@ -180,7 +180,7 @@ impl Play {
         }
     }
 
-    /// Gives what was done with a key, if that is known: number and words.
+    /// Returns what was done with a key, if that is known: number and words.
     fn done_with(&self, key: &Key) -> Option<(u64, String)> {
         let mut entries = self.shell.ahead.audit.values();
         let done = entries.find(|entry| entry.key.as_ref() == Some(key))?;

@@ -31,7 +31,7 @@ pub(crate) enum Judge {
 }
 
 impl Judge {
-    /// Gives what it reports.
+    /// Returns what it reports.
     pub(crate) fn rules(self, ruling: JoinRuling) -> Event {
         match self {
             Self::Join(parent, first, seen) => Event::JoinRuled {
@@ -146,7 +146,7 @@ impl Shell {
         self.start()
     }
 
-    /// Gives how many commits are on their way.
+    /// Returns how many commits are on their way.
     pub(crate) fn pending(&self) -> usize {
         self.pending.len()
     }
@@ -370,7 +370,7 @@ impl Shell {
         self.pending.is_empty() && self.desk.words.is_empty()
     }
 
-    /// Gives the history of a family as the store has it now.
+    /// Returns the history of a family as the store has it now.
     pub(crate) fn stack(&self, family: u64) -> Vec<HistoryEntry> {
         self.disk.of_family(family).cloned().collect()
     }
@@ -419,7 +419,7 @@ impl Shell {
     }
 }
 
-/// Gives who must be answered.
+/// Returns who must be answered.
 fn asker(event: &Event) -> Option<RequestId> {
     match event {
         Event::Submitted(request, _)

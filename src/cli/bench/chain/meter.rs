@@ -46,7 +46,7 @@ impl Meter {
         self.0.between.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives what was measured since the last time, and begins anew.
+    /// Returns what was measured since the last time, and begins anew.
     pub(super) fn take(&self) -> Histogram<u64> {
         std::mem::replace(&mut *self.between(), times())
     }

@@ -72,7 +72,7 @@ impl Site {
         })
     }
 
-    /// Gives where it listens.
+    /// Returns where it listens.
     pub(super) const fn address(&self) -> SocketAddr {
         self.address
     }

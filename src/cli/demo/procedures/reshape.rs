@@ -51,7 +51,7 @@ impl Reshape {
         self.names.iter().map(lock).collect()
     }
 
-    /// Gives the names of the new tablets.
+    /// Returns the names of the new tablets.
     pub(crate) fn ids(&self) -> Vec<String> {
         self.results.iter().map(|tablet| tablet.id.clone()).collect()
     }

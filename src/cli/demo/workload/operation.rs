@@ -17,7 +17,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Gives its idempotency key: the same in every run of the workload.
+    /// Returns its idempotency key: the same in every run of the workload.
     #[must_use]
     pub fn key(&self) -> String {
         format!("op-{}", self.number)
@@ -39,7 +39,7 @@ macro_rules! actions {
         })*
 
         impl Action {
-            /// Gives the kind of its procedure.
+            /// Returns the kind of its procedure.
             #[must_use]
             pub const fn kind(&self) -> &'static str {
                 match self {

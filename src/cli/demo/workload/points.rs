@@ -9,7 +9,7 @@ use procession::Procedure;
 /// Kind and stage.
 pub(super) type Point = (&'static str, &'static str);
 
-/// Gives the points of what first looks for its tablet.
+/// Returns the points of what first looks for its tablet.
 pub(super) fn sought(kind: &'static str) -> Vec<Point> {
     let of_work = match kind {
         LoadTablet::KIND => load(),
@@ -32,35 +32,35 @@ fn relocate() -> Vec<Point> {
     [of(MoveTablet::KIND, &["Prepare", "Reload", "Finish"]), unload(), load()].concat()
 }
 
-/// Gives the points of a creation.
+/// Returns the points of a creation.
 pub(super) fn create() -> Vec<Point> {
     [of(CreateTable::KIND, &["Prepare", "Write", "Commit", "Finish"]), load()].concat()
 }
 
-/// Gives the points of what unloads all tablets of a table: only those of an
+/// Returns the points of what unloads all tablets of a table: only those of an
 /// enabled one are loaded.
 pub(super) fn unload_all(kind: &'static str, enabled: bool) -> Vec<Point> {
     let children = if enabled { unload() } else { Vec::new() };
     [fan_out(kind), children].concat()
 }
 
-/// Gives the points of an enabling.
+/// Returns the points of an enabling.
 pub(super) fn enable() -> Vec<Point> {
     [fan_out(EnableTable::KIND), load()].concat()
 }
 
-/// Gives the points of an update: only an enabled table has its tablets reloaded.
+/// Returns the points of an update: only an enabled table has its tablets reloaded.
 pub(super) fn update(enabled: bool) -> Vec<Point> {
     let children = if enabled { relocate() } else { Vec::new() };
     [fan_out(UpdateTable::KIND), children].concat()
 }
 
-/// Gives the points of a quota's setting.
+/// Returns the points of a quota's setting.
 pub(super) fn quota() -> Vec<Point> {
     of(SetQuota::KIND, &["Prepare", "Apply"])
 }
 
-/// Gives the points of a user's change.
+/// Returns the points of a user's change.
 pub(super) fn auth() -> Vec<Point> {
     of(UpdateAuth::KIND, &["Prepare", "Apply"])
 }
