@@ -105,7 +105,7 @@ use timetable::Timetable;
 const NAME_MAX: usize = 128;
 /// Newest turns that are kept in the history: a day of ticks at every quarter of an hour.
 const HISTORY: u32 = 100;
-/// What is said of a signal with a payload that is none of the library's own.
+/// The refusal of a signal whose payload the library did not write.
 const NO_PAYLOAD: &str = "a request for a run has no payload, and a schedule is changed by its program alone, with \
                           `Executor::schedule`";
 /// How soon a schedule looks again at what no signal tells it.

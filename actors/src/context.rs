@@ -6,6 +6,7 @@ mod stage;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -727,8 +728,11 @@ impl<'a> CallContext<'a> {
         let limit = limit.min(HISTORY_PAGE);
         let mut entries = Vec::new();
         let mut before = before;
+        // Siblings may have written most of the newest entries.
+        let mut page = limit;
         while entries.len() < limit {
-            let (read, next) = self.host.reader.history_before(id.family, before, limit).await?;
+            let (read, next) = self.host.reader.history_before(id.family, before, page).await?;
+            page = page.saturating_mul(2);
             let own = read.into_iter().filter(|entry| entry.member == id.member);
             entries.extend(own.take(limit - entries.len()));
             let Some(next) = next else { break };
@@ -802,10 +806,14 @@ impl<'a> CallContext<'a> {
     /// ```
     pub fn submit_message(&mut self, submit: Submit) -> Result<(), CodecError> {
         let mut submission = submission_of(submit);
-        self.can_submit(&submission.birth).map_err(|why| CodecError {
-            what: "the procedure cannot be submitted",
-            why,
-        })?;
+        let children = submission.birth.brood.iter().flat_map(|brood| &brood.children);
+        let mut births = iter::once(&submission.birth).chain(children);
+        births
+            .try_for_each(|birth| self.can_submit(birth))
+            .map_err(|why| CodecError {
+                what: "the procedure cannot be submitted",
+                why,
+            })?;
         submission.birth.detached = true;
         self.births.push(submission);
         Ok(())

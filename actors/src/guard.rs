@@ -4,7 +4,11 @@ use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
 
 /// Runs a piece of user code that may panic.
-pub(crate) fn guarded<T>(what: &str, code: impl FnOnce() -> T) -> Result<T, String> {
+///
+/// # Errors
+///
+/// The text of its panic, as a sentence about `what`.
+pub fn guarded<T>(what: &str, code: impl FnOnce() -> T) -> Result<T, String> {
     std::panic::catch_unwind(AssertUnwindSafe(code))
         .map_err(|panic| format!("{what} panicked: {}", panic_text(&*panic)))
 }
@@ -16,10 +20,11 @@ pub(crate) fn guarded_each<T>(code: impl FnOnce(&Cell<&'static str>) -> T) -> Re
         .map_err(|panic| format!("{} panicked: {}", running.get(), panic_text(&*panic)))
 }
 
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+/// Returns the text of a panic.
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "panicked without a text".to_owned())
+    text.unwrap_or_else(|| "without a text".to_owned())
 }

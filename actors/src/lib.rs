@@ -49,6 +49,8 @@ pub use context::{CallContext, Fence, Signal, StageContext, Token};
 pub use engine::{Engine, Placement, Settings};
 pub use error::{AskError, CodecError, ImportError, ReadError, StartError, StoreError, SubmitBound, SubmitError};
 pub use export::{ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport};
+#[doc(hidden)]
+pub use guard::{guarded, panic_text};
 pub use hooks::{Finished, Hooks, Submitted};
 pub use kind_settings::KindSettings;
 pub use procedure::Procedure;

@@ -58,7 +58,7 @@ impl Place {
         Ok(Source::Journal(Journal::new(opened.map_err(Failure::new)??)))
     }
 
-    /// Tells whether a directory is looked at, which does not change.
+    /// Returns `true` if a directory is looked at, which does not change.
     pub(super) const fn is_closed(&self) -> bool {
         self.data.is_some()
     }

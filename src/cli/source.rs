@@ -55,7 +55,7 @@ impl Wanted {
 }
 
 impl Source {
-    /// Tells whether an engine runs there.
+    /// Returns `true` if an engine runs there.
     pub(super) const fn is_running(&self) -> bool {
         matches!(self, Self::Site(_))
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use procession_actors::CodecError;
 use procession_kernel::{CHILD_NAME_MAX, RETRY_AFTER_MAX, RetryPolicy};
 
-use super::error::PROBLEMS_MAX;
+use super::error::{PROBLEMS_MAX, listed};
 use super::node::{Named, Node, NodeRef, Parent, When, Work};
 
 /// Most parents of one node, as the engine has it.
@@ -16,7 +16,7 @@ const PARENTS_MAX: usize = 10_000;
 const EDGES_MAX: usize = 1_000_000;
 /// Most attempts that a node may have.
 const ATTEMPTS_MAX: u32 = 1_000;
-/// A name that is no name: engines of this kind store it where there is none.
+/// A name that others in this field store where there is no node, so a person would read it as none.
 const RESERVED: &str = "N/A";
 /// Characters of a name that is too long which its problem shows.
 const NAME_SHOWN: usize = 10;
@@ -63,13 +63,13 @@ pub enum Problem {
         limit: usize,
     },
     /// Nodes wait for each other. Each is named before the one that follows it, and the first again at the end.
-    #[error("cycle: {}", .0.join(" -> "))]
+    #[error("cycle: {}", listed(.0, " -> "))]
     Cycle(Vec<String>),
     /// It should have one first node.
-    #[error("the set has {} first nodes ({}), and single_ended asks for one", .0.len(), .0.join(", "))]
+    #[error("the set has {} first nodes ({}), and single_ended asks for one", .0.len(), listed(.0, ", "))]
     FirstNodes(Vec<String>),
     /// It should have one last node.
-    #[error("the set has {} last nodes ({}), and single_ended asks for one", .0.len(), .0.join(", "))]
+    #[error("the set has {} last nodes ({}), and single_ended asks for one", .0.len(), listed(.0, ", "))]
     LastNodes(Vec<String>),
     /// An edge begins or ends nowhere.
     #[error("node \"{node}\" follows \"{parent}\", which is not in the set")]
@@ -152,7 +152,7 @@ pub enum Problem {
         when: String,
     },
     /// A strategy names a node that is no parent.
-    #[error("node \"{node}\": Named lists \"{name}\", which is not a parent (parents: {})", .parents.join(", "))]
+    #[error("node \"{node}\": Named lists \"{name}\", which is not a parent (parents: {})", listed(.parents, ", "))]
     NamedStranger {
         /// The node.
         node: String,
@@ -225,8 +225,13 @@ pub(super) struct Problems {
 
 impl Problems {
     pub(super) fn add(&mut self, problem: Problem) {
+        self.add_with(|| problem);
+    }
+
+    /// Adds a problem that costs more to tell than to find. It is not told once there are enough.
+    fn add_with(&mut self, problem: impl FnOnce() -> Problem) {
         if self.first.len() < PROBLEMS_MAX {
-            self.first.push(problem);
+            self.first.push(problem());
         } else {
             self.more += 1;
         }
@@ -490,7 +495,7 @@ fn check_when(node: &Node, parents: &[usize], names: &[String], problems: &mut P
                 .collect();
             let is_known: std::collections::HashSet<&str> = known.iter().copied().collect();
             for stranger in named.iter().filter(|name| !is_known.contains(name.as_str())) {
-                problems.add(Problem::NamedStranger {
+                problems.add_with(|| Problem::NamedStranger {
                     node: name.clone(),
                     name: stranger.clone(),
                     parents: known.iter().map(|known| (*known).to_owned()).collect(),

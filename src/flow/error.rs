@@ -9,6 +9,18 @@ use super::state::NodeState;
 /// Problems that a [`BuildError`] lists.
 pub(super) const PROBLEMS_MAX: usize = 20;
 
+/// Names that a text lists; a set may have 100,000.
+const NAMES_LISTED: usize = 20;
+
+/// Lists the first of these names, and how many more there are.
+pub(super) fn listed(names: &[String], between: &str) -> String {
+    let first = names.get(..NAMES_LISTED).unwrap_or(names).join(between);
+    match names.len().saturating_sub(NAMES_LISTED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
 /// Why a set cannot be built: everything that is wrong with it, in the order of its nodes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.text())]
@@ -116,7 +128,7 @@ pub enum ResolveError {
 #[non_exhaustive]
 pub enum ParentError {
     /// The node has no parent of this name.
-    #[error("\"{name}\" is no parent of node \"{node}\"; its parents are: {}", .parents.join(", "))]
+    #[error("\"{name}\" is no parent of node \"{node}\"; its parents are: {}", listed(.parents, ", "))]
     Unknown {
         /// The node.
         node: String,

@@ -2,13 +2,16 @@
 
 use procession_actors::messages::Operate;
 use procession_actors::view::Status;
-use procession_actors::{AskError, CodecError};
-use procession_kernel::{BypassAs, BypassScope, Mark, Operated, OperatorRequest, ProcedureId, ProcedureState, Seq};
+use procession_actors::{AskError, CodecError, Procedure};
+use procession_kernel::{
+    BypassAs, BypassScope, Mark, Operated, OperatorRequest, PauseScope, ProcedureId, ProcedureState, Seq,
+};
 use serde::Serialize;
 
 use super::error::{ResolveError, SetError};
 use super::processor::Processor;
 use super::reading::{Counts, NodePage, NodeRead, NodeStatus, Reading, SetStatus};
+use super::root::SetRoot;
 use super::state::NodeState;
 use super::task::NOTIFY;
 use crate::executor::Executor;
@@ -110,7 +113,8 @@ impl SetHandle {
             let reading = match reading {
                 Some(reading) => reading,
                 None => {
-                    let root: Status = members.next().ok_or(AskError::Unknown(self.id))?;
+                    let is_set = |root: &Status| root.kind.as_str() == SetRoot::KIND;
+                    let root: Status = members.next().filter(is_set).ok_or(AskError::Unknown(self.id))?;
                     reading.insert(Reading::new(&root))
                 }
             };
@@ -172,14 +176,22 @@ impl SetHandle {
     }
 
     /// Lets a node run that is PENDING: one that asks runs with fresh attempts, one whose parents do not let it begin runs
-    /// all the same. Nodes that are PENDING because of it read WAIT again from that commit on.
+    /// all the same. A procedure whose undo has failed tries that undo again; one at its repeat limit is resumed. Nodes
+    /// that are PENDING because of it read WAIT again from that commit on.
     ///
     /// # Errors
     ///
     /// [`ResolveError::NotPending`] with its state if it is not PENDING.
     pub async fn retry(&self, name: &str, by: OperatorRequest) -> Result<Operated, ResolveError> {
         let node = self.decided(name).await?;
-        self.resolve(node, by, |id, by| Ok(Operate::retry_now(id, by))).await
+        let is_resumed = node.is_at_repeat_limit;
+        let verb = |id, by| {
+            Ok(match is_resumed {
+                true => Operate::resume(PauseScope::One(id), by),
+                false => Operate::retry_now(id, by),
+            })
+        };
+        self.resolve(node, by, verb).await
     }
 
     /// Ends a node that is PENDING as SUCCESS, with this output, without a call. Its children see the output.

@@ -43,6 +43,8 @@ pub struct NodeStatus {
     pub when: When,
     /// The commit that last wrote its row.
     pub revision: Seq,
+    /// It is a procedure that ran one stage too often, and goes on by a resume.
+    pub(super) is_at_repeat_limit: bool,
 }
 
 /// One page of a set's nodes.
@@ -143,7 +145,7 @@ pub(super) struct NodeRead {
     blame: Option<Blame>,
 }
 
-/// Who keeps a gate shut.
+/// The parents that keep a gate shut.
 struct Blame {
     /// The first of them.
     names: Vec<String>,
@@ -238,6 +240,7 @@ impl Reading {
             after: self.parents(&status).map(|parent| parent.name.to_string()).collect(),
             when: self.when(&status),
             revision: status.revision,
+            is_at_repeat_limit: status.wait == Some(WaitReason::RepeatLimit),
             kind: status.kind,
             name: status.name.unwrap_or_default(),
         }

@@ -87,7 +87,8 @@ impl Set {
     }
 
     /// Returns the message that starts the set: for [`NodeContext::submit_message`](super::NodeContext::submit_message),
-    /// with a key, a name or a signal at its end, and for senders that talk to the supervisor themselves.
+    /// with a key, a name or a signal at its end, and for senders that talk to the supervisor themselves. Such a set has a
+    /// width of 256; a priority of the message is that of the root, and not of the nodes.
     ///
     /// # Errors
     ///

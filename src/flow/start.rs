@@ -74,7 +74,8 @@ impl Executor {
         }
     }
 
-    /// Returns a handle of a set that was started before.
+    /// Returns a handle of a set that was started before. Its methods answer [`AskError::Unknown`](crate::errors::AskError)
+    /// if there is no set with this id.
     #[must_use]
     pub fn set_handle(&self, id: ProcedureId) -> SetHandle {
         SetHandle::new(self.clone(), id)
@@ -107,8 +108,8 @@ impl StartSet {
         self.key(key)
     }
 
-    /// Sets the priority of all nodes that have none of their own: a higher one is served first where they wait for a
-    /// permit.
+    /// Sets the priority of all nodes for which [`Node::priority`](crate::flow::Node::priority) says nothing, procedures
+    /// included: a higher one is served first where they wait for a permit.
     pub fn priority(mut self, priority: i16) -> Self {
         self.priority = Some(priority);
         self

@@ -1,16 +1,16 @@
 //! `Task`: the procedure that a node with a processor is. One stage, which calls the processor and turns what it says
 //! into a step: an output, a wait, another attempt, a question to a person, a failure.
 
-use std::any::Any;
 use std::cell::OnceCell;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures::FutureExt;
 use procession_actors::journal::codec;
 use procession_actors::{
-    Accepts, CallContext, ChildOutcome, CodecError, JoinVerdict, Old, Procedure, StageContext, StageError, Step, within,
+    Accepts, CallContext, ChildOutcome, CodecError, JoinVerdict, Old, Procedure, StageContext, StageError, Step,
+    guarded, panic_text, within,
 };
 use procession_kernel::{Blob, Hold, LimitKey, LockNeed, RetryPolicy};
 use serde::{Deserialize, Serialize};
@@ -123,7 +123,7 @@ impl<P: Processor> Task<P> {
 
     /// Decodes the data, once for each time that the node is revived.
     fn processor(&self) -> Result<&P, &str> {
-        let decode = || guarded(|| self.decode()).flatten();
+        let decode = || guarded("it", || self.decode()).flatten();
         self.processor.get_or_init(decode).as_ref().map_err(String::as_str)
     }
 
@@ -331,15 +331,4 @@ impl<P: Processor> Procedure for Task<P> {
             _ => Err(format!("a node waits for the event \"{NOTIFY}\" alone")),
         })
     }
-}
-
-/// Runs user code that may panic.
-fn guarded<T>(code: impl FnOnce() -> T) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(code)).map_err(|panic| format!("it panicked: {}", panic_text(&*panic)))
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("without a text")
 }

@@ -22,7 +22,8 @@ impl Executor {
     /// with what the code says, and at any time with something else; the newest call counts.
     ///
     /// A changed timetable begins with the first tick after the change. Runs that wait stay. A paused schedule takes the
-    /// change when it is resumed, and keeps one for any number of starts. One that has ended, because it was aborted for instance, is made anew.
+    /// change when it is resumed; further starts with the same plan add nothing. One that has ended, because it was
+    /// aborted for instance, is made anew.
     ///
     /// A release that no longer registers the job of a live schedule gives it another one here. What was due until then
     /// goes by the new plan.

@@ -34,7 +34,7 @@ pub enum Overlap {
     /// Skips the tick.
     #[default]
     Skip,
-    /// Lets so many ticks wait, 1,000 at most; a further one is skipped. The oldest runs once the run before it has
+    /// Lets this many ticks wait, 1,000 at most; a further one is skipped. The oldest runs once the run before it has
     /// ended.
     Queue(u32),
     /// Aborts the run that goes on, and runs the tick once that has ended. A run past its point of no return ends by

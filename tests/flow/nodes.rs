@@ -1,11 +1,13 @@
 //! What a node is given: outputs of its parents, waits, time limits, permits; and what it starts itself.
 
+use std::future::IntoFuture;
 use std::time::Duration;
 
 use procession::StageError;
-use procession::flow::{NOTIFY, Node, NodeContext, NodeState, OnError, Processed, Processor, Set, When};
+use procession::errors::AskError;
+use procession::flow::{NOTIFY, Node, NodeContext, NodeState, OnError, Processed, Processor, Set, SetError, When};
 use procession::operate::OperatorRequest;
-use procession::procedure::RetryPolicy;
+use procession::procedure::{Noop, RetryPolicy};
 use procession::testkit::{FaultPlan, Run, World};
 use serde::{Deserialize, Serialize};
 
@@ -292,6 +294,70 @@ fn a_node_starts_a_set_and_waits_for_it() -> Tested {
     })?;
     assert_eq!(lab.line(), "n x y n z");
     Ok(())
+}
+
+/// Its processor is not registered.
+#[derive(Serialize, Deserialize)]
+struct Stranger;
+
+impl Processor for Stranger {
+    const NAME: &'static str = "stranger";
+    type Env = ();
+    type Output = ();
+
+    async fn process(&self, _: &mut NodeContext<'_>, (): &()) -> Result<Processed<()>, StageError> {
+        Ok(Processed::Done(()))
+    }
+}
+
+/// Starts a set that the commit would refuse, and hears of it in time.
+#[derive(Serialize, Deserialize)]
+struct Hopeful;
+
+impl Processor for Hopeful {
+    const NAME: &'static str = "hopeful";
+    type Env = ();
+    type Output = String;
+
+    async fn process(&self, cx: &mut NodeContext<'_>, (): &()) -> Result<Processed<String>, StageError> {
+        let mut inner = Set::builder("inner");
+        inner.add(Node::new("x", Stranger));
+        let inner = inner.build().map_err(StageError::fail)?.into_message()?;
+        let refused = cx.submit_message(inner).err().map(|error| error.to_string());
+        Ok(Processed::Done(
+            refused.unwrap_or_else(|| "nothing is wrong".to_owned()),
+        ))
+    }
+}
+
+#[test]
+fn a_set_that_cannot_start_is_refused_in_the_call() -> Tested {
+    let lab = Lab::default();
+    let set_up = |builder| kinds(&lab, builder).processor::<Hopeful>(());
+    let drive = async |run: &Run| {
+        let handle = start(run, set([Node::new("h", Hopeful)])?).await?;
+        run.settle().await;
+        assert_eq!(
+            handle.output::<Hopeful>("h").await?,
+            "the procedure cannot be submitted: no procedure of kind \"stranger\" is registered"
+        );
+        Ok(())
+    };
+    World::new().run(FaultPlan::none(), set_up, drive)?.done()
+}
+
+#[test]
+fn a_procedure_is_no_set() -> Tested {
+    let lab = Lab::default();
+    let set_up = |builder| kinds(&lab, builder).register::<Noop>(());
+    let drive = async |run: &Run| {
+        let id = run.wait(run.executor.submit(Noop).into_future()).await??.id();
+        run.settle().await;
+        let told = run.executor.set_handle(id).status().await;
+        assert!(matches!(told, Err(SetError::Ask(AskError::Unknown(unknown))) if unknown == id));
+        Ok(())
+    };
+    World::new().run(FaultPlan::none(), set_up, drive)?.done()
 }
 
 #[test]

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use procession::errors::AskError;
-use procession::flow::{NodeState, OnError, ResolveError, SetState, When};
+use procession::flow::{Node, NodeState, OnError, ResolveError, SetState, When};
 use procession::operate::{Bulk, BulkVerb, PauseScope};
 use procession::procedure::{Kind, RetryPolicy};
 use procession::testkit::{FaultPlan, Run, World};
+use procession::{Procedure, StageContext, StageError, Step};
+use serde::{Deserialize, Serialize};
 
 use crate::kit::{
     Act, Bulky, Lab, Rule, Tested, Work, by, done, ended, enumerate_in, enumerate_set, failing, held, kinds, live,
@@ -16,6 +18,53 @@ use crate::kit::{
 /// Fails until it is repaired.
 fn broken(name: &str) -> procession::flow::Node {
     node(name, Act::FailUntil(format!("{name} repaired")))
+}
+
+/// Runs its second stage again and again, beyond its point of no return, until it is let out.
+#[derive(Serialize, Deserialize)]
+struct Circle;
+
+impl Procedure for Circle {
+    const KIND: &'static str = "circle";
+    const REPEAT_LIMIT: Option<u32> = Some(3);
+    type Stage = u8;
+    type Env = Lab;
+    type Output = ();
+
+    fn first(&self) -> u8 {
+        1
+    }
+
+    async fn execute(&mut self, _: u8, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        if cx.env().is_open("out") {
+            return Ok(Step::Done(()));
+        }
+        Ok(Step::Next(2))
+    }
+
+    async fn rollback(&mut self, _: u8, _: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+        Ok(())
+    }
+
+    fn rollback_supported(&self, stage: &u8) -> bool {
+        *stage == 1
+    }
+}
+
+#[test]
+fn a_retry_resumes_a_procedure_at_its_repeat_limit() -> Tested {
+    let lab = Lab::default();
+    let set_up = |builder| kinds(&lab, builder).register::<Circle>(lab.clone());
+    let drive = async |run: &Run| {
+        let handle = start(run, set([Node::procedure("c", Circle)])?).await?;
+        run.settle().await;
+        assert_eq!(handle.node("c").await?.state, NodeState::Pending);
+        lab.open("out");
+        handle.retry("c", by()).await?;
+        assert_eq!(ended(run, &handle).await?, "1 SUCCESS");
+        Ok(())
+    };
+    World::new().run(FaultPlan::none(), set_up, drive)?.done()
 }
 
 #[test]

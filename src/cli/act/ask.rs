@@ -6,7 +6,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use super::super::exit::Failure;
 use super::target::Target;
 
-/// Tells whether there is somebody to ask.
+/// Returns `true` if there is somebody to ask.
 pub(crate) fn is_possible() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

@@ -31,6 +31,15 @@ fn parents_are_put_before_their_children() {
 }
 
 #[test]
+fn a_text_lists_the_first_names_and_counts_the_others() {
+    let next: Vec<[usize; 1]> = (0..30).map(|place: usize| [(place + 29) % 30]).collect();
+    let ring: Vec<&[usize]> = next.iter().map(<[usize; 1]>::as_slice).collect();
+    let told = ordered(&ring).expect_err("it is a ring");
+    assert!(told.starts_with("cycle: 0 -> 1 -> 2 -> "), "{told}");
+    assert!(told.ends_with(" -> 19 and 11 more"), "{told}");
+}
+
+#[test]
 fn a_cycle_is_named_from_its_first_node_on_along_the_edges() {
     assert_eq!(ordered(&[&[2], &[0], &[1]]), Err("cycle: 0 -> 1 -> 2 -> 0".to_owned()));
     assert_eq!(ordered(&[&[], &[1, 0]]), Err("cycle: 1 -> 1".to_owned()));

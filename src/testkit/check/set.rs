@@ -1,10 +1,9 @@
 //! `Check::set`: the same properties of a set. Whatever then asks is decided about.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::IntoFuture;
 
-use procession_kernel::{OperatorRequest, ProcedureId};
+use procession_kernel::{OperatorRequest, ProcedureId, ProcedureState};
 
 use super::{Check, KEY};
 use crate::executor::Builder;
@@ -21,7 +20,8 @@ impl Check<()> {
     ///
     /// [`everything`](Self::everything) crashes it at every commit, runs every node twice, and fails each in turn. A node
     /// that then reads PENDING is retried, and let fail if it goes on to fail; so the set comes to its end. After each
-    /// run all its nodes must be final, and their states must be what their rows and strategies make of them.
+    /// run all its nodes must be final, each must read as its own outcome says, the counts must be their number, and none
+    /// may be CANCELLED unless the set was stopped.
     ///
     /// Nodes have no undo, so what they did may stay when the set is stopped.
     ///
@@ -64,13 +64,15 @@ impl Check<()> {
         let check = Self { undoes: false, ..check };
         check
             .client(async |(), run, id| decide_all(&run.executor.set_handle(id), run).await)
-            .afterwards(async |(), run, outcome| all_are_final(&run.executor.set_handle(outcome.id)).await)
+            .afterwards(async |(), run, outcome| {
+                all_are_final(&run.executor.set_handle(outcome.id), run, outcome.cause.is_some()).await
+            })
     }
 }
 
 /// Decides about every node that waits for it, until the set has ended.
 async fn decide_all(set: &SetHandle, run: &Run) -> Result<(), Trouble> {
-    let tried: RefCell<BTreeMap<String, u32>> = RefCell::default();
+    let mut tried: BTreeMap<String, u32> = BTreeMap::new();
     while run.executor.status(set.id()).await?.ended.is_none() {
         let status = set.status().await?;
         let rests = matches!(status.state, SetState::Pending | SetState::Finish) && status.counts.pending > 0;
@@ -80,12 +82,9 @@ async fn decide_all(set: &SetHandle, run: &Run) -> Result<(), Trouble> {
         }
         for name in status.pending {
             let by = OperatorRequest::new("the test kit", "it waits for a decision");
-            let tries = *tried
-                .borrow_mut()
-                .entry(name.clone())
-                .and_modify(|tries| *tries += 1)
-                .or_insert(1);
-            let decided = if tries > RETRIES {
+            let tries = tried.entry(name.clone()).or_default();
+            *tries += 1;
+            let decided = if *tries > RETRIES {
                 set.fail(&name, by).await
             } else {
                 set.retry(&name, by).await
@@ -100,8 +99,9 @@ async fn decide_all(set: &SetHandle, run: &Run) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// All nodes of a set that has ended are final, and its counts are their number. If it was not stopped, none is CANCELLED.
-async fn all_are_final(set: &SetHandle) -> Result<(), Trouble> {
+/// Checks a set that has ended: all nodes are final and read as their outcomes say, and the counts are their number. If it
+/// was not stopped, none is CANCELLED.
+async fn all_are_final(set: &SetHandle, run: &Run, is_stopped: bool) -> Result<(), Trouble> {
     let status = set.status().await?;
     let (mut from, mut nodes) = (Some(0), Vec::new());
     while let Some(place) = from {
@@ -111,6 +111,24 @@ async fn all_are_final(set: &SetHandle) -> Result<(), Trouble> {
     }
     if let Some(node) = nodes.iter().find(|node| !node.state.is_final()) {
         return Err(format!("the set has ended, and node \"{}\" is {}", node.name, node.state).into());
+    }
+    for node in &nodes {
+        let outcome = run.executor.outcome(node.id).await?;
+        let ended = match (outcome.state, outcome.cause) {
+            (ProcedureState::Success, _) => NodeState::Success,
+            (_, Some(_)) => NodeState::Error,
+            (_, None) => NodeState::Cancelled,
+        };
+        if node.state != ended {
+            return Err(format!(
+                "node \"{}\" reads {}, and its outcome is {ended}",
+                node.name, node.state
+            )
+            .into());
+        }
+        if ended == NodeState::Cancelled && !is_stopped {
+            return Err(format!("node \"{}\" is CANCELLED, and nothing stopped its set", node.name).into());
+        }
     }
     let counted = |state: NodeState| nodes.iter().filter(|node| node.state == state).count();
     let counts = status.counts;
