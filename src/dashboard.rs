@@ -34,6 +34,35 @@
 //! })
 //! # }
 //! ```
+//!
+//! Behind a proxy that logs people in and passes their names on:
+//!
+//! ```
+//! use actix_web::{App, HttpRequest, HttpServer, web};
+//! use procession::dashboard::{Dashboard, Grant};
+//! use procession::procedure::Noop;
+//! use procession::Executor;
+//!
+//! fn by_proxy(request: &HttpRequest) -> Grant {
+//!     match request.headers().get("x-remote-user").and_then(|who| who.to_str().ok()) {
+//!         Some(who) if !who.is_empty() => Grant::ReadOnly { who: who.to_owned() },
+//!         Some(_) | None => Grant::Deny,
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # actix_rt::System::new().block_on(async {
+//! # let executor = Executor::builder(directory.path().join("journal")).register::<Noop>(()).start().await?;
+//! let dashboard = Dashboard::builder(&executor).hosts(["ops.example"])?.access(by_proxy).start().await?;
+//! let server = HttpServer::new(move || {
+//!     App::new().service(web::scope("/ops/procedures").configure(dashboard.routes()))
+//! });
+//! # drop(server);
+//! # Ok(())
+//! # })
+//! # }
+//! ```
 
 mod access;
 mod act;

@@ -6,6 +6,8 @@
 
 #[path = "tidy/dependencies.rs"]
 mod dependencies;
+#[path = "tidy/excerpts.rs"]
+mod excerpts;
 #[path = "tidy/links.rs"]
 mod links;
 #[path = "tidy/reading.rs"]
@@ -18,6 +20,7 @@ mod tables;
 use std::fs;
 
 use dependencies::{compiled, too_new, wrong_rust_versions};
+use excerpts::loose_blocks;
 use links::wrong_links;
 use reading::{
     Checked, Source, check, code, lines_naming, package_below, root, rust_below, shown_file, sources, verdict,
@@ -292,6 +295,18 @@ fn links_lead_somewhere() -> Checked {
 }
 
 #[test]
+fn rust_in_the_reference_is_compiled_somewhere() -> Checked {
+    let mut pages = sources(&["md"])?;
+    pages.retain(|page| page.path.starts_with("docs/reference") || page.path.starts_with("docs/explanation"));
+    let mut compiled = rust_below("examples")?;
+    compiled.extend(rust_below("src")?);
+    verdict(
+        "each block of Rust of docs/reference and docs/explanation stands in an example or in a documentation test",
+        &loose_blocks(&pages, &compiled),
+    )
+}
+
+#[test]
 fn alerts_are_about_metrics_that_there_are() -> Checked {
     let page = fs::read_to_string(root().join("docs/how-to/alert.md"))?;
     let telemetry = fs::read_to_string(root().join("actors/src/telemetry/names.rs"))?;
@@ -353,6 +368,12 @@ fn every_rule_can_fail() {
     )));
     bad(wrong_links(&page("# A\n[here](#b)")));
     bad(wrong_links(&page("[there](nowhere.md)")));
+    let example = [source(
+        "src/a.rs",
+        "//! ```\n//! let a = 1;\n//!     let b = 2;\n//! ```",
+    )];
+    good(loose_blocks(&page("```rust\nlet a = 1;\nlet b = 2;\n```"), &example));
+    bad(loose_blocks(&page("```rust\nlet a = 1;\nlet c = 2;\n```"), &example));
     good(wrong_alerts("expr: procession_a_total > 0", "(\"procession_a_total\")"));
     bad(wrong_alerts("expr: procession_b > 0", "(\"procession_a\")"));
 

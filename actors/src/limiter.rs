@@ -106,6 +106,8 @@ pub(crate) struct WaitingClaim {
     pub(crate) claim: ClaimId,
     pub(crate) blockers: Vec<Blocker>,
     pub(crate) overtaken: u32,
+    /// It holds something meanwhile, so others may wait for it.
+    pub(crate) holds: bool,
     /// The claim's position in the order of service: the smaller goes first.
     pub(crate) order: u128,
 }
@@ -123,15 +125,16 @@ impl WaitingClaim {
             claim,
             blockers: admissions.blockers(claim),
             overtaken: admissions.overtaken(claim),
+            holds: admissions.holds_any(claim),
             order,
         };
         (page.into_iter().map(waiting).collect(), next)
     }
 }
 
-/// The number of claims in one page. Going through a page takes a millisecond of the limiter's time, and of the
+/// The number of claims in one page. Going through a page takes half a millisecond of the limiter's time, and of the
 /// supervisor's when it takes the answer.
-const PAGE: usize = 2_048;
+const PAGE: usize = 256;
 
 /// Asks for the page of waiting claims that begins at `from`, and what each waits for. For the claim in `of` it also
 /// asks for the details of what that claim lacks, preferably of the lock or permit named there.

@@ -1555,7 +1555,7 @@ impl Supervisor {
     fn check_health(&mut self, requester: Requester, ctx: &mut Context<Self>) {
         self.measure_disk(ctx);
         let check = self.health.begin_check(requester, self.pipeline.durable());
-        self.read_queues(QueueReading::for_check(check, self.admission.claims()), ctx);
+        self.read_queues(QueueReading::for_check(check), ctx);
     }
 
     fn read_queues(&self, reading: QueueReading, ctx: &mut Context<Self>) {
@@ -1624,7 +1624,7 @@ impl Supervisor {
                 }));
             }
             Next::AskAgain(check) => {
-                self.read_queues(QueueReading::for_recheck(check, self.admission.claims()), ctx);
+                self.read_queues(QueueReading::for_recheck(check), ctx);
             }
             Next::Repair(check, repairs) => self.end_check(check, repairs, ctx),
         }

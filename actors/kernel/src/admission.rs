@@ -304,6 +304,13 @@ impl Admissions {
         self.waiting_of(claim_id).map_or(0, |waiting| waiting.overtaken)
     }
 
+    /// Returns `true` if the claim holds any permit or lock.
+    #[must_use]
+    pub fn holds_any(&self, claim_id: ClaimId) -> bool {
+        let claim = self.claims.get_by(claim_id);
+        claim.is_some_and(|(_, claim)| !claim.is_empty_handed())
+    }
+
     /// Returns `true` if the claim holds all of this, each lock in exactly that mode.
     #[must_use]
     pub fn holds_all(&self, claim_id: ClaimId, needs: &Needs) -> bool {

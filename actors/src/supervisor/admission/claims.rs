@@ -61,11 +61,6 @@ impl Claims {
         self.of.get(&id).map(|current| current.claim.id)
     }
 
-    /// Returns how many procedures have a claim.
-    pub(in crate::supervisor) fn len(&self) -> usize {
-        self.of.len()
-    }
-
     /// Returns the claims of a family.
     pub(super) fn of_family(&self, family: u64) -> Vec<(ProcedureId, ClaimId)> {
         let of_family = self.of.iter().filter(|(id, _)| id.family == family);

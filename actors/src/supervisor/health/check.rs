@@ -9,6 +9,7 @@
 //! the mailbox, the limiter and the threads, takes that step and calls the next function.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use procession_kernel::{
@@ -32,6 +33,8 @@ use crate::view::Verdict;
 const SLICE: Duration = Duration::from_millis(1);
 /// Members judged, or procedures visited by a search, between two looks at the time.
 const STEP: usize = 64;
+/// The supervisor itself frees the memory of up to this many entries, in less than a tenth of a millisecond.
+const FREED_AT_ONCE: usize = 1_024;
 /// The number of pending reads beyond which no check looks for uncalled procedures. Most procedures without an actor
 /// are then waiting for a read, and going through them takes too long. A later check looks.
 const PENDING_MAX: usize = 16_384;
@@ -63,8 +66,8 @@ pub(in crate::supervisor) struct Check {
     usual: UsualTimes,
     /// The family to judge next, starting at this member. `None` when all are judged.
     next: Option<(u64, usize)>,
-    /// The search for deadlocks starts from the procedures that wait at the limiter, from this index on.
-    searched: usize,
+    /// The search for deadlocks has started from the procedures that wait at the limiter, up to this one.
+    searched: Option<ProcedureId>,
     search: Search,
     verdicts: Vec<Verdict>,
     missed: BTreeMap<ProcedureId, Seq>,
@@ -150,7 +153,7 @@ impl Health {
             queues: Queues::default(),
             usual: UsualTimes::default(),
             next: Some((0, 0)),
-            searched: 0,
+            searched: None,
             search: Search::default(),
             verdicts: Vec::new(),
             missed: BTreeMap::new(),
@@ -209,7 +212,8 @@ impl Health {
         queues: Queues,
         state: &EngineState<'_>,
     ) -> Next {
-        check.queues = queues;
+        let first = std::mem::replace(&mut check.queues, queues);
+        free_memory(first.waiting.len(), first);
         let still = check.missed.iter().filter(|(id, revision)| {
             let row = state.kernel.row(**id).filter(|row| row.revision == **revision);
             row.is_some_and(|row| !row.is_ended() && is_missed(row, &check, state))
@@ -234,12 +238,23 @@ impl Health {
     /// Ends a check: logs new verdicts, and returns all of them.
     pub(in crate::supervisor) fn finish(&mut self, mut check: Box<Check>) -> Report {
         self.tell(&mut check.verdicts);
+        let Check {
+            requester,
+            verdicts,
+            waiters,
+            signals,
+            took,
+            queues,
+            search,
+            ..
+        } = *check;
+        free_memory(queues.waiting.len() + search.visited(), (queues, search));
         Report {
-            requester: check.requester,
-            verdicts: check.verdicts,
-            waiters: check.waiters,
-            signals: check.signals,
-            took: check.took,
+            requester,
+            verdicts,
+            waiters,
+            signals,
+            took,
         }
     }
 
@@ -330,8 +345,8 @@ impl Health {
         check.is_lost |= state.kernel.has_lost_wake(family, row);
     }
 
-    /// Continues building the graph of waits. A deadlock leads through the limiter's queues, so the search starts
-    /// from the procedures that wait there. Returns `true` if there is more to search.
+    /// Continues building the graph of waits. The search starts where [a deadlock
+    /// may](DiagnosisInput::may_deadlock). Returns `true` if there is more to search.
     fn search_some(&self, check: &mut Check, state: &EngineState<'_>) -> bool {
         let called = |id| state.progress(id);
         let Check {
@@ -346,12 +361,15 @@ impl Health {
             let visited = input.search(search, Some(state.durable), left);
             left -= visited.min(left);
             if left > 0 {
-                let Some((id, _)) = queues.waiting.get(*searched) else {
+                let rest = searched.map_or(Bound::Unbounded, Bound::Excluded);
+                let Some((id, waiting)) = queues.waiting.range((rest, Bound::Unbounded)).next() else {
                     return false;
                 };
-                *searched += 1;
+                *searched = Some(*id);
                 left -= 1;
-                search.begin(*id);
+                if input.may_deadlock(*id, waiting) {
+                    search.begin(*id);
+                }
             }
         }
         true
@@ -364,6 +382,13 @@ impl Health {
         let members = deadlock.cycle.iter().map(|link| link.from);
         let again = input.graph(members, Some(state.durable)).deadlocks();
         again.iter().any(|again| again.victim == deadlock.victim)
+    }
+}
+
+/// Frees the memory of a value with this many entries. Freeing many takes long, so another thread does it.
+fn free_memory(entries: usize, value: impl Send + 'static) {
+    if entries > FREED_AT_ONCE {
+        drop(actix_rt::task::spawn_blocking(move || drop(value)));
     }
 }
 

@@ -8,7 +8,6 @@ use procession_kernel::{
     Bounds, ClaimId, Kernel, LimitDetail, LimitUse, LockMode, LockNeed, LockUse, Missing, ProcedureId, ProcedureState,
     Row, Seq, Timestamp,
 };
-use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::starved::{Unserved, free};
 use crate::limiter::WaitingClaim;
@@ -19,25 +18,17 @@ use crate::view::{LockView, LockWaiter, NAMED};
 /// What the limiter reports of waiting procedures, by procedure.
 #[derive(Default)]
 pub(crate) struct Queues {
-    pub(super) waiting: Vec<(ProcedureId, WaitingClaim)>,
-    places: FxHashMap<ProcedureId, usize>,
+    /// A tree, because its memory grows with its entries. A list or a hash table of a million moves all of it, or touches
+    /// all of it at once, which took 60 to 150 ms.
+    pub(super) waiting: BTreeMap<ProcedureId, WaitingClaim>,
     /// Procedures that wait for something free, each with its revision and the orphaned claims that block it.
     pub(super) free: Vec<(ProcedureId, Seq, Vec<ClaimId>)>,
 }
 
 impl Queues {
-    /// Reserves room for as many procedures as may wait, because growing a large table moves everything in it.
-    pub(in crate::supervisor) fn with_room(waiting: usize) -> Self {
-        Self {
-            waiting: Vec::with_capacity(waiting),
-            places: FxHashMap::with_capacity_and_hasher(waiting, FxBuildHasher),
-            free: Vec::new(),
-        }
-    }
-
     /// Collects all waiting procedures, as the limiter names them.
     pub(crate) fn new(waiting: Vec<WaitingClaim>, claims: &Claims, kernel: &Kernel) -> Self {
-        let mut queues = Self::with_room(waiting.len());
+        let mut queues = Self::default();
         queues.extend(waiting, claims, kernel);
         queues
     }
@@ -51,14 +42,12 @@ impl Queues {
             if let Some((unowned, row)) = free(&waiting, claims).zip(kernel.row(id)) {
                 self.free.push((id, row.revision, unowned));
             }
-            self.places.insert(id, self.waiting.len());
-            self.waiting.push((id, waiting));
+            self.waiting.insert(id, waiting);
         }
     }
 
     pub(super) fn of(&self, id: ProcedureId) -> Option<&WaitingClaim> {
-        let place = self.places.get(&id)?;
-        self.waiting.get(*place).map(|(_, waiting)| waiting)
+        self.waiting.get(&id)
     }
 }
 

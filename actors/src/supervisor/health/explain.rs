@@ -14,6 +14,7 @@ use super::queue_reading::Explained;
 use super::undecided::{BehindCounter, STEPS};
 use crate::error::AskError;
 use crate::journal::codec;
+use crate::limiter::WaitingClaim;
 use crate::read::CommittedReader;
 use crate::view::{self, ChainEnd, Explanation, Particulars, QueuePosition};
 
@@ -41,6 +42,11 @@ impl Search {
         if self.seen.len() < NODES_MAX && self.seen.insert(id) {
             self.next.push(id);
         }
+    }
+
+    /// Returns how many procedures were added.
+    pub(super) fn visited(&self) -> usize {
+        self.seen.len()
     }
 }
 
@@ -74,6 +80,22 @@ impl DiagnosisInput<'_> {
             search.graph.insert(id, node);
         }
         looked_at
+    }
+
+    /// Returns `true` if the search for deadlocks must start from a procedure that waits at the limiter.
+    ///
+    /// A procedure in a cycle waits for another and is waited for. Some wait in each cycle is for what a procedure holds,
+    /// or for a relative: those for who is ahead in a queue alone lead to ever earlier places. That procedure waits at
+    /// the limiter itself, or for relatives of which one does. So no search starts from a procedure that holds nothing
+    /// and has no relatives, however many of these wait.
+    pub(super) fn may_deadlock(&self, id: ProcedureId, waiting: &WaitingClaim) -> bool {
+        let has_relatives = || {
+            self.kernel
+                .families()
+                .get(&id.family)
+                .is_some_and(|family| family.members.len() > 1)
+        };
+        waiting.holds || has_relatives()
     }
 
     fn node(&self, id: ProcedureId) -> Option<WaitNode> {

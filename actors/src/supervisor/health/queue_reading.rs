@@ -47,13 +47,13 @@ pub(in crate::supervisor) enum PageRead {
 
 impl QueueReading {
     /// Begins a reading for a health check.
-    pub(in crate::supervisor) fn for_check(check: Box<Check>, claims: &Claims) -> Self {
-        Self::new(Reason::Check(check), None, claims)
+    pub(in crate::supervisor) fn for_check(check: Box<Check>) -> Self {
+        Self::new(Reason::Check(check), None)
     }
 
     /// Begins the second reading of a health check.
-    pub(in crate::supervisor) fn for_recheck(check: Box<Check>, claims: &Claims) -> Self {
-        Self::new(Reason::Recheck(check), None, claims)
+    pub(in crate::supervisor) fn for_recheck(check: Box<Check>) -> Self {
+        Self::new(Reason::Recheck(check), None)
     }
 
     /// Begins a reading that explains why this procedure waits.
@@ -66,15 +66,15 @@ impl QueueReading {
         let of = kernel
             .lacks(id)
             .and_then(|(asker, lacking)| Some((claims.claim(asker)?, lacking)));
-        Self::new(Reason::Explain(id, sender), of, claims)
+        Self::new(Reason::Explain(id, sender), of)
     }
 
-    fn new(reason: Reason, of: Option<(ClaimId, Lacking)>, claims: &Claims) -> Self {
+    fn new(reason: Reason, of: Option<(ClaimId, Lacking)>) -> Self {
         Self {
             reason,
             from: 0,
             of,
-            queues: Queues::with_room(claims.len()),
+            queues: Queues::default(),
             missing: None,
         }
     }

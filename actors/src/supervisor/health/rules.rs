@@ -348,12 +348,17 @@ impl DiagnosisInput<'_> {
         Some(of_row(Rule::Undecided, row, facts, &text))
     }
 
-    /// Returns the deadlocks. A cycle leads through the limiter's queues, so only procedures that wait there are
-    /// looked at.
+    /// Returns the deadlocks.
     fn deadlocks(&self) -> Vec<Verdict> {
-        let waiting = self.queues.waiting.iter().map(|(id, _)| *id);
-        let graph = self.graph(waiting, Some(self.durable));
-        graph.deadlocks().into_iter().map(deadlocked).collect()
+        let waiting = self.queues.waiting.iter();
+        let starts = waiting.clone().filter(|(id, waiting)| self.may_deadlock(**id, waiting));
+        let found = self.graph(starts.map(|(id, _)| *id), Some(self.durable)).deadlocks();
+        debug_assert_eq!(
+            found,
+            self.graph(waiting.map(|(id, _)| *id), Some(self.durable)).deadlocks(),
+            "a search from everybody who waits finds as much"
+        );
+        found.into_iter().map(deadlocked).collect()
     }
 }
 

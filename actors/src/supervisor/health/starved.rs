@@ -182,6 +182,7 @@ mod tests {
         claims.bind(Claim::first(WAITER), ProcedureId::root(1));
         claims.bind(Claim::first(SOMEBODY), ProcedureId::root(2));
         let waiting = WaitingClaim {
+            holds: false,
             claim: WAITER,
             blockers,
             overtaken: 0,
