@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use procession::StageError;
 use procession::flow::{Node, NodeContext, OnError, Processed, Processor, Set, When};
+use procession::procedure::RetryPolicy;
 use procession::testkit::{Check, Trouble};
 use serde::{Deserialize, Serialize};
 
 use crate::kit::Act;
-use crate::kit::{Lab, Rule, Tested, done, failing, kinds, ruled};
+use crate::kit::{Lab, Rule, Tested, done, failing, kinds, node, ruled};
 
 fn all_strategies() -> Result<Set, Trouble> {
     let mut set = Set::builder("all strategies");
@@ -46,6 +48,20 @@ fn a_node_that_always_fails_is_let_fail() -> Tested {
         Ok(set.build()?)
     };
     Check::set(move |builder| kinds(&lab, builder), set).crash_at_every_commit()?;
+    Ok(())
+}
+
+#[test]
+fn a_set_passes_that_waits_for_time() -> Tested {
+    let lab = Lab::default();
+    let set = || {
+        let mut set = Set::builder("it waits");
+        let twice = RetryPolicy::default().attempts(2);
+        let a = set.add(node("a", Act::RetryUpTo(1)).retry(twice));
+        set.add(node("b", Act::Park(Some(Duration::from_secs(60)))).after([a]));
+        Ok(set.build()?)
+    };
+    Check::set(move |builder| kinds(&lab, builder), set).everything()?;
     Ok(())
 }
 
