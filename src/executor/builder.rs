@@ -346,6 +346,13 @@ impl Builder {
         self
     }
 
+    /// Lets a test fail calls of a stream's nodes.
+    #[cfg(all(feature = "flow", feature = "testkit"))]
+    pub(crate) fn injections(mut self, injections: crate::flow::Injections) -> Self {
+        self.flow.injections = Some(injections);
+        self
+    }
+
     /// Merges at most this many commits into one batch. Default 4,096.
     #[must_use]
     pub fn merge(mut self, commits: usize) -> Self {

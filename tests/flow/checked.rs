@@ -90,3 +90,38 @@ fn a_node_that_does_not_bear_repetition_is_found() {
     let check = Check::set(move |builder| builder.processor::<Counting>(Arc::clone(&calls)), set);
     assert!(check.crash_at_every_commit().is_err());
 }
+
+#[test]
+fn a_stream_passes() -> Tested {
+    let lab = Lab::default();
+    let nodes = || {
+        vec![
+            done("a"),
+            failing("b").on_error(OnError::Continue),
+            node("c", Act::See(1)).when(When::AllFinished),
+            node("d", Act::RetryUpTo(1)).retry(RetryPolicy::default().attempts(2)),
+            done("e").on_error(OnError::Stop),
+            done("f"),
+        ]
+    };
+    let checked = Check::stream(move |builder| kinds(&lab, builder), nodes).everything()?;
+    assert!(checked.runs > 40 && checked.crashes > 30, "{checked:?}");
+    Ok(())
+}
+
+#[test]
+fn a_node_of_a_stream_that_always_fails_is_let_fail() -> Tested {
+    let lab = Lab::default();
+    let nodes = || vec![failing("a"), done("b")];
+    Check::stream(move |builder| kinds(&lab, builder), nodes).crash_at_every_commit()?;
+    Ok(())
+}
+
+#[test]
+fn a_node_of_a_stream_that_does_not_bear_repetition_is_found() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let register = move |builder: procession::Builder| builder.processor::<Counting>(Arc::clone(&calls));
+    let check = Check::stream(register, || vec![Node::new("a", Counting)]);
+    let found = check.crash_at_every_commit().map_err(|finding| finding.to_string());
+    assert!(found.as_ref().is_err_and(|text| text.contains("picture")), "{found:?}");
+}

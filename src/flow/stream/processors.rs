@@ -16,6 +16,8 @@ use super::record::OUTPUT_MAX;
 use crate::executor::EngineLink;
 use crate::flow::attempt::{self, Allowed, Attempted, Failure};
 use crate::flow::context::Called;
+#[cfg(feature = "testkit")]
+use crate::flow::injected::Injections;
 use crate::flow::processor::{Processed, Processor};
 
 /// A registered processor without its type.
@@ -87,8 +89,10 @@ impl<P: Processor> AnyProcessor for Registered<P> {
                 policy: self.policy(node),
                 timeout: node.timeout.or_else(|| processor.timeout()),
                 bytes: cx.max_payload().min(OUTPUT_MAX),
+                #[cfg(feature = "testkit")]
+                injected: called.injections.and_then(|injections| injections.take(cx.id())),
             };
-            let attempted = attempt::call(cx, &processor, &self.env, called, &allowed).await;
+            let attempted = attempt::call(cx, &processor, &self.env, called, allowed).await;
             let result = attempted.result.and_then(|processed| match processed {
                 Processed::Done(output) => {
                     let output = codec::encode_user(&output);
@@ -127,6 +131,8 @@ pub struct StreamEnv {
     engine: EngineLink,
     /// The engine's bound of values, in bytes.
     max_payload: usize,
+    #[cfg(feature = "testkit")]
+    pub(super) injections: Option<Injections>,
 }
 
 type Processors = BTreeMap<&'static str, Arc<dyn AnyProcessor>>;
@@ -159,6 +165,9 @@ pub(crate) struct SetUp {
     pub(crate) takes_sets: bool,
     pub(crate) takes_streams: bool,
     processors: Processors,
+    /// What a test has fail.
+    #[cfg(feature = "testkit")]
+    pub(crate) injections: Option<Injections>,
 }
 
 impl SetUp {
@@ -172,6 +181,8 @@ impl SetUp {
             processors: Arc::new(std::mem::take(&mut self.processors)),
             engine,
             max_payload,
+            #[cfg(feature = "testkit")]
+            injections: self.injections.clone(),
         })
     }
 }

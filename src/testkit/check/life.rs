@@ -129,6 +129,8 @@ impl<S: 'static> Trial<'_, S> {
 
     fn set_up(&self, builder: crate::Builder) -> crate::Builder {
         let builder = builder.seed(self.check.seed.max(1)).interceptor(self.calls.clone());
+        #[cfg(feature = "flow")]
+        let builder = builder.injections(self.calls.injections());
         (self.check.register)(&self.state, builder)
     }
 
