@@ -157,6 +157,7 @@ pub use root::SetRoot;
 pub use set::{Set, SetBuilder};
 pub use start::StartSet;
 pub use state::NodeState;
+#[cfg(feature = "testkit")]
 pub(crate) use stream::SetUp;
 pub use stream::{
     AppendError, RecordPage, Stream, StreamEnv, StreamName, StreamNameError, StreamReader, StreamRecord, StreamRoot,

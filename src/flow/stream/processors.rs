@@ -7,13 +7,14 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use procession_actors::journal::codec;
-use procession_actors::{CallContext, CodecError, guarded};
+use procession_actors::{CallContext, CodecError, Registry, guarded};
 use procession_kernel::{Blob, RetryPolicy};
 
 use super::answer::{Act, Answer};
 use super::node::StoredNode;
 use super::record::OUTPUT_MAX;
-use crate::executor::EngineLink;
+use super::root::StreamRoot;
+use crate::executor::{AtStart, EngineLink};
 use crate::flow::attempt::{self, Allowed, Attempted, Failure};
 use crate::flow::context::Called;
 #[cfg(feature = "testkit")]
@@ -174,15 +175,18 @@ impl SetUp {
     pub(crate) fn add<P: Processor>(&mut self, env: P::Env) {
         self.processors.insert(P::NAME, Arc::new(Registered::<P>::new(env)));
     }
+}
 
-    /// Returns what streams need, if the engine takes any.
-    pub(crate) fn streams(&mut self, engine: EngineLink, max_payload: usize) -> Option<StreamEnv> {
-        self.takes_streams.then(|| StreamEnv {
-            processors: Arc::new(std::mem::take(&mut self.processors)),
-            engine,
-            max_payload,
-            #[cfg(feature = "testkit")]
-            injections: self.injections.clone(),
-        })
+impl AtStart for SetUp {
+    fn register(self: Box<Self>, registry: &mut Registry, engine: EngineLink, max_payload: usize) {
+        if self.takes_streams {
+            registry.register::<StreamRoot>(StreamEnv {
+                processors: Arc::new(self.processors),
+                engine,
+                max_payload,
+                #[cfg(feature = "testkit")]
+                injections: self.injections,
+            });
+        }
     }
 }
