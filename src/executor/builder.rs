@@ -1,5 +1,7 @@
 //! How an engine is set up: a place for the journal, kinds, limits, bounds.
 
+#[cfg(feature = "flow")]
+use std::any::Any;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,8 +15,15 @@ use procession_actors::{
 };
 use procession_kernel::{Kind, Limit, LimitKey};
 
-use super::{Executor, JournalPlace};
+use super::{EngineLink, Executor, JournalPlace};
 use crate::bulk::{Bulk, BulkEngine};
+
+/// What a module above the builder registers at the start: a kind whose environment is known only then.
+#[cfg(feature = "flow")]
+pub(crate) trait AtStart: Any + Send {
+    /// Registers it. Values may have this many bytes.
+    fn register(self: Box<Self>, registry: &mut Registry, link: EngineLink, max_payload: usize);
+}
 
 /// Settings of an engine that is not started yet.
 pub struct Builder {
@@ -23,9 +32,11 @@ pub struct Builder {
     checkpoint_bytes: usize,
     registry: Registry,
     settings: Settings,
-    /// The root of sets is registered.
+    /// The way to the engine, for kinds that need it.
+    link: EngineLink,
+    /// What is registered at the start, when all is known.
     #[cfg(feature = "flow")]
-    takes_sets: bool,
+    at_start: Option<Box<dyn AtStart>>,
 }
 
 impl fmt::Debug for Builder {
@@ -47,15 +58,25 @@ impl Builder {
             checkpoint_bytes: EmbeddedStore::CHECKPOINT_BYTES,
             registry: Registry::default(),
             settings: Settings::default(),
+            link: EngineLink::default(),
             #[cfg(feature = "flow")]
-            takes_sets: false,
+            at_start: None,
         }
     }
 
-    /// Notes that it takes sets. Returns `true` if it did not before.
     #[cfg(feature = "flow")]
-    pub(crate) fn begins_to_take_sets(&mut self) -> bool {
-        !std::mem::replace(&mut self.takes_sets, true)
+    pub(crate) fn link(&self) -> EngineLink {
+        self.link.clone()
+    }
+
+    /// Changes what a module above keeps here until the start.
+    #[cfg(feature = "flow")]
+    pub(crate) fn at_start<T: AtStart + Default>(&mut self, change: impl FnOnce(&mut T)) {
+        let kept = self.at_start.get_or_insert_with(|| Box::<T>::default());
+        let kept: &mut dyn Any = &mut **kept;
+        if let Some(kept) = kept.downcast_mut() {
+            change(kept);
+        }
     }
 
     /// Registers a kind, with the environment that its stages get.
@@ -372,10 +393,13 @@ impl Builder {
             JournalPlace::Store(store) => store,
             JournalPlace::Directory(directory) => open(directory, self.sync, self.checkpoint_bytes).await?,
         };
-        let bulk = BulkEngine::default();
-        self.registry.register::<Bulk>(bulk.clone());
+        self.registry.register::<Bulk>(BulkEngine::new(self.link.clone()));
+        #[cfg(feature = "flow")]
+        if let Some(at_start) = self.at_start.take() {
+            at_start.register(&mut self.registry, self.link.clone(), self.settings.bounds.payload);
+        }
         let engine = Engine::start(store, self.registry, self.settings).await?;
-        bulk.open(engine.supervisor());
+        self.link.open(engine.supervisor());
         Ok(Executor::new(engine))
     }
 

@@ -9,6 +9,7 @@
 mod building;
 mod checked;
 mod crash;
+mod every_crash;
 mod failure;
 mod kit;
 mod model;
@@ -16,3 +17,4 @@ mod nodes;
 mod order;
 mod resolve;
 mod strategies;
+mod streams;
