@@ -14,6 +14,8 @@ fn numbers_out_of_bounds_are_refused_with_the_bounds() -> Outcome {
         ("limits --kinds 9", "1..=8"),
         ("locks --locks many", "many"),
         ("submit --rounds 0", "1..=1000"),
+        ("set --nodes 2", "3..=1000000"),
+        ("set --shape round", "lattice"),
     ] {
         let output = bench(arguments)?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
