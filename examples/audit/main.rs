@@ -19,9 +19,11 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "an example talks")]
 
 mod dpkg;
+#[cfg(test)]
+mod ground;
 mod nodes;
 mod plan;
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;

@@ -1,19 +1,15 @@
 //! The audit of a small root: what it finds, what holds it up, and that no crash changes its report.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::symlink;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use md5::{Digest, Md5};
 use procession::flow::{NodeState, SetState};
 use procession::operate::OperatorRequest;
 use procession::testkit::Check;
-use tempfile::TempDir;
 
+use super::ground::Ground;
 use super::*;
 
 type Tested<T = ()> = Result<T, Box<dyn Error>>;
@@ -22,132 +18,6 @@ type Tested<T = ()> = Result<T, Box<dyn Error>>;
 const WORDS: &str = "AUDIT_WORDS";
 /// The test that starts them, and that they are.
 const KILLED: &str = "tests::f_066_killed_again_and_again_it_reports_the_same";
-
-/// A root of twelve packages. The first two need each other.
-const PACKAGES: [(&str, &str); 12] = [
-    ("libc", "Depends: libgcc\nMulti-Arch: same\nSection: libs"),
-    ("libgcc", "Depends: libc (>= 2.36)\nSection: libs"),
-    (
-        "dash",
-        "Pre-Depends: libc\nSection: shells\nConffiles:\n /etc/dash.conf {conffile}",
-    ),
-    ("bash", "Depends: libc:any\nSection: shells"),
-    ("tool", "Depends: bash | dash, libc\nSection: utils"),
-    ("data", "Section: non-free/doc"),
-    ("app", "Depends: none-such | data\nSection: utils"),
-    ("locked", "Section: utils"),
-    ("viewer", "Depends: locked, libgcc\nSection: utils"),
-    ("nano", "Provides: editor (= 1)\nDepends: libc\nSection: editors"),
-    ("notes", "Depends: editor\nSection: editors"),
-    ("perl", "Depends: dash"),
-];
-
-/// A directory with a root and a place for data.
-struct Ground(TempDir);
-
-impl Ground {
-    fn root(&self) -> PathBuf {
-        self.0.path().join("root")
-    }
-
-    fn data(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn file(&self, package: &str) -> PathBuf {
-        self.root().join(format!("usr/share/{package}/file"))
-    }
-
-    /// Makes a root on which nothing differs.
-    fn intact() -> Tested<Self> {
-        let ground = Self(tempfile::tempdir()?);
-        let records = ground.root().join("var/lib/dpkg");
-        fs::create_dir_all(records.join("info"))?;
-        fs::create_dir_all(ground.root().join("etc"))?;
-        fs::write(ground.root().join("etc/dash.conf"), "prompt")?;
-        let mut status = String::new();
-        for (package, fields) in PACKAGES {
-            let fields = fields.replace("{conffile}", &checksum("prompt"));
-            status.push_str(&format!(
-                "Package: {package}\nStatus: install ok installed\nVersion: 1.0\nArchitecture: amd64\n{fields}\n\n"
-            ));
-            ground.reinstall(package)?;
-            let name = if package == "libc" { "libc:amd64" } else { package };
-            let conffile = if package == "dash" { "/etc/dash.conf\n" } else { "" };
-            let list = format!("/.\n/usr/share/{package}\n/usr/share/{package}/file\n{conffile}");
-            fs::write(records.join(format!("info/{name}.list")), list)?;
-            let sums = format!("{}  usr/share/{package}/file\n", checksum(package));
-            fs::write(records.join(format!("info/{name}.md5sums")), sums)?;
-        }
-        status.push_str("Package: gone\nStatus: deinstall ok not-installed\n\n");
-        fs::write(records.join("status"), status)?;
-        // Another package has moved perl's file away.
-        let moved = "/usr/share/perl/file\n/usr/share/perl/file.moved\ndash\n";
-        fs::write(records.join("diversions"), moved)?;
-        fs::rename(ground.file("perl"), ground.root().join("usr/share/perl/file.moved"))?;
-        Ok(ground)
-    }
-
-    /// Makes a root with a changed file, a missing one and one that nobody can read.
-    fn damaged() -> Tested<Self> {
-        let ground = Self::intact()?;
-        fs::write(ground.file("bash"), "something else")?;
-        fs::remove_file(ground.file("data"))?;
-        // Root may read everything. A directory that is a link to itself leads nobody anywhere.
-        let directory = ground.root().join("usr/share/locked");
-        fs::remove_dir_all(&directory)?;
-        symlink("locked", directory)?;
-        Ok(ground)
-    }
-
-    /// Puts a package's file there, as it should be.
-    fn reinstall(&self, package: &str) -> Tested {
-        let directory = self.root().join("usr/share").join(package);
-        if directory.is_symlink() {
-            fs::remove_file(&directory)?;
-        }
-        fs::create_dir_all(directory)?;
-        Ok(fs::write(self.file(package), package)?)
-    }
-
-    fn options(&self, data: &str, more: &str) -> Tested<Options> {
-        let words = self.words(data, more);
-        Ok(Options::parse(
-            words.split(' ').filter(|word| !word.is_empty()).map(str::to_owned),
-        )?)
-    }
-
-    fn words(&self, data: &str, more: &str) -> String {
-        format!(
-            "--root {} --data {} {more}",
-            self.root().display(),
-            self.data(data).display()
-        )
-    }
-
-    /// Returns the report: each file with its text.
-    fn report(&self, data: &str) -> Tested<BTreeMap<String, String>> {
-        let mut report = BTreeMap::new();
-        for file in fs::read_dir(self.data(data).join("report"))? {
-            let file = file?;
-            report.insert(file.file_name().display().to_string(), fs::read_to_string(file.path())?);
-        }
-        Ok(report)
-    }
-
-    /// Returns the lines of all packages.
-    fn lines(&self, data: &str) -> Tested<Vec<String>> {
-        let report = self.report(data)?;
-        let sections = report.iter().filter(|(name, _)| name.ends_with(".txt"));
-        let mut lines: Vec<String> = sections.flat_map(|(_, text)| text.lines()).map(str::to_owned).collect();
-        lines.sort();
-        Ok(lines)
-    }
-}
-
-fn checksum(text: &str) -> String {
-    Md5::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 fn in_system<T>(test: impl Future<Output = Tested<T>>) -> Tested<T> {
     actix_rt::System::new().block_on(test)
@@ -274,6 +144,21 @@ fn f_066_killed_again_and_again_it_reports_the_same() -> Tested {
 }
 
 impl Ground {
+    fn options(&self, data: &str, more: &str) -> Tested<Options> {
+        let words = self.words(data, more);
+        Ok(Options::parse(
+            words.split(' ').filter(|word| !word.is_empty()).map(str::to_owned),
+        )?)
+    }
+
+    fn words(&self, data: &str, more: &str) -> String {
+        format!(
+            "--root {} --data {} {more}",
+            self.root().display(),
+            self.data(data).display()
+        )
+    }
+
     /// Runs an audit in a process of its own, and kills it once it has looked at so many packages. Returns its last line if
     /// it ends by itself.
     fn process(&self, data: &str, killed_at: Option<usize>) -> Tested<Option<String>> {
