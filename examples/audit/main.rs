@@ -5,8 +5,9 @@
 //! cargo run --release --example audit -- --data DIR [--root /] [--width 8] [--hold] [--json]
 //! ```
 //! Each package is a node of a set, behind the nodes of what it depends on. It compares its files with what dpkg knows of
-//! them. It is *trusted* if it is intact, and so is all that it depends on. `DIR/report` gets a file for each section,
-//! with a line for each package, and `files-that-differ`, which equals what `dpkg --verify` prints, sorted.
+//! them. It is *trusted* if it is intact, and so is all that it depends on. In its own commit it appends its line to the
+//! stream of its section, which writes one line behind the other. So `DIR/report` has a file for each section, with each
+//! line once, and `files-that-differ`, which equals what `dpkg --verify` prints, sorted.
 //!
 //! With `--hold` a package that was changed waits for a person, and with it all that depends on it. On the page, whose
 //! address is printed, *Retry now* looks again once the package is reinstalled, and *Bypass* with the output `true`
@@ -38,21 +39,21 @@ use actix_rt::signal::unix::{SignalKind, signal};
 use actix_web::{App, HttpRequest, HttpServer, web};
 use procession::Executor;
 use procession::dashboard::{Dashboard, Grant};
-use procession::flow::{SetHandle, SetState};
+use procession::flow::{SetHandle, SetState, Stream, StreamState};
 use procession::operate::OperatorRequest;
 use procession::provider::{Clock, SystemClock, Timestamp};
 use procession::status::KeyedProcedure;
 use serde::Serialize;
 
 use dpkg::{Installed, Root};
-use nodes::{AUDIT, CHECKED, Checked, PACKAGES, Report, ReportDirectory, Snapshot, Verify};
+use nodes::{AUDIT, CHECKED, Checked, PACKAGES, ReportDirectory, SCENE, SECTIONS};
 
 /// Stands for the set: a directory has one audit.
 const KEY: &str = "audit";
 /// Results are kept this long, and with them what a finished audit says when it is started again.
 const KEPT: Duration = Duration::from_hours(30 * 24);
-/// How often the set is looked at.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often the set and its streams are looked at.
+const LOOK: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 100 });
 
 /// What the command line says.
 #[derive(Debug)]
@@ -153,11 +154,9 @@ impl Audit {
     /// Begins an audit, or goes on with the one in the directory.
     async fn begin(options: Options) -> Result<Self, Box<dyn Error>> {
         let begun = SystemClock.now();
-        let root = Root(options.root.clone());
-        let executor = Executor::builder(options.data.join("journal"))
-            .processor::<Snapshot>(root.clone())
-            .processor::<Verify>(root)
-            .processor::<Report>(ReportDirectory(options.data.join("report")))
+        let builder = Executor::builder(options.data.join("journal"));
+        let (root, report) = (Root(options.root.clone()), ReportDirectory(options.data.join("report")));
+        let executor = nodes::register(builder, root, report)
             .retention(KEPT, KEPT)
             .max_write_bytes(256 << 20)
             .start()
@@ -196,7 +195,10 @@ impl Audit {
             match status.state {
                 SetState::Finish => {
                     self.set.outcome().await?;
-                    return Ok(());
+                    for stream in self.streams().await? {
+                        stream.finish().await?;
+                    }
+                    return self.watch_lines().await;
                 }
                 SetState::Pending => {
                     let mut moves = self.options.is_held;
@@ -204,13 +206,48 @@ impl Audit {
                         moves |= self.settle(&name).await?;
                     }
                     if !moves {
-                        return Ok(());
+                        return self.watch_lines().await;
                     }
                 }
                 SetState::Init | SetState::Running => {}
             }
             SystemClock.sleep_until(SystemClock.now().after(LOOK)).await;
         }
+    }
+
+    /// Waits until the lines of all packages that were looked at are written.
+    async fn watch_lines(&self) -> Result<(), Box<dyn Error>> {
+        for stream in self.streams().await? {
+            let mut is_seen = false;
+            loop {
+                let status = stream.status().await?;
+                let is_done = status.state == StreamState::Finish || status.since.is_none() || status.is_idle();
+                let is_pending = status.state == StreamState::Pending;
+                if is_done || (is_pending && is_seen && !self.options.is_held) {
+                    break;
+                }
+                if is_pending && !is_seen {
+                    is_seen = true;
+                    if self.options.is_held {
+                        let cause = status.in_hand.and_then(|line| line.cause).unwrap_or_default();
+                        eprintln!("stream {} waits for you: {cause}", stream.name());
+                    } else {
+                        stream.retry(by_itself()).await?;
+                    }
+                }
+                SystemClock.sleep_until(SystemClock.now().after(LOOK)).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the streams of the report, once the snapshot has told of them.
+    async fn streams(&self) -> Result<Vec<Stream>, Box<dyn Error>> {
+        let sections: Option<Vec<String>> = self.executor.get(AUDIT, SECTIONS).await?;
+        let streams = sections.unwrap_or_default().into_iter();
+        Ok(streams
+            .map(|section| self.executor.stream(SCENE, section))
+            .collect::<Result<_, _>>()?)
     }
 
     /// Tries a node once more that asks, or leaves it to a person. Returns `true` if it is tried.
@@ -223,14 +260,16 @@ impl Audit {
             );
             return Ok(false);
         }
-        let by = OperatorRequest::new("audit", "nothing else moves");
-        self.set.retry(name, by).await?;
+        self.set.retry(name, by_itself()).await?;
         Ok(true)
     }
 
     /// Counts what was found until now.
     async fn closing(&self) -> Result<Closing, Box<dyn Error>> {
-        let counts = self.set.status().await?.counts;
+        let mut pending = self.set.status().await?.counts.pending;
+        for stream in self.streams().await? {
+            pending += u32::from(stream.status().await?.state == StreamState::Pending);
+        }
         let checked = self.executor.scan::<Checked>(CHECKED, "").await?;
         let checked = || checked.iter().map(|(_, one)| one);
         Ok(Closing {
@@ -239,7 +278,7 @@ impl Audit {
             changed: checked().map(|one| one.changed).sum(),
             missing: checked().map(|one| one.missing).sum(),
             untrusted: checked().filter(|one| !one.is_trusted).count(),
-            pending: counts.pending,
+            pending,
             lines: self.lines()?,
             resumed: self.resumed,
             commits: self.executor.snapshot().await?.durable.0,
@@ -262,6 +301,11 @@ impl Audit {
         }
         Ok(lines)
     }
+}
+
+/// Says who tries once more what asks, and why.
+fn by_itself() -> OperatorRequest {
+    OperatorRequest::new("audit", "nothing else moves")
 }
 
 /// Serves the dashboard on this machine, where a person settles what waits.

@@ -1,12 +1,14 @@
-//! What the nodes of the audit do: copy the reference, compare packages with it, report.
+//! What the nodes of the audit do. Of its set: copy the reference, compare packages with it, report. Of its streams, one for
+//! each section: write a line.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use procession::StageError;
-use procession::flow::{NodeContext, NodeState, Processed, Processor};
+use procession::flow::{Node, NodeContext, NodeState, Processed, Processor, StreamName};
+use procession::{Builder, StageError};
 use serde::{Deserialize, Serialize};
 
 use crate::dpkg::{Compared, Installed, Package, Reference, Root, Trouble, compare};
@@ -19,11 +21,25 @@ pub(crate) const REPORT: &str = "the report";
 const REFERENCE: &str = "reference";
 pub(crate) const CHECKED: &str = "checked";
 const WRONG: &str = "wrong";
-/// The number of packages.
+/// The number of packages, and the sections of the report.
 pub(crate) const AUDIT: &str = "audit";
 pub(crate) const PACKAGES: &str = "packages";
+pub(crate) const SECTIONS: &str = "sections";
+/// The scene of the streams; their groups are the sections.
+pub(crate) const SCENE: &str = "report";
 /// Items of a list that are one value: lists may be long, and a value is at most 1 MiB.
 const CHUNK: usize = 1_000;
+
+/// Registers what an audit of this root needs.
+pub(crate) fn register(builder: Builder, root: Root, report: ReportDirectory) -> Builder {
+    builder
+        .processor::<Snapshot>(root.clone())
+        .processor::<Verify>(root)
+        .processor::<Report>(report.clone())
+        .streams()
+        .processor::<Line>(report.clone())
+        .processor::<Sort>(report)
+}
 
 /// A package in a list.
 #[derive(Clone, Serialize, Deserialize)]
@@ -71,6 +87,12 @@ impl Processor for Snapshot {
         for (package, references) in installed.packages.iter().zip(&references) {
             put_list(cx, REFERENCE, &package.name, references)?;
         }
+        let sections: BTreeSet<&str> = installed
+            .packages
+            .iter()
+            .map(|package| package.section.as_str())
+            .collect();
+        cx.put(AUDIT, SECTIONS, &sections)?;
         cx.put(AUDIT, PACKAGES, &installed.packages.len())?;
         Ok(Processed::Done(()))
     }
@@ -117,7 +139,9 @@ impl Processor for Verify {
         }
         let is_trusted = is_intact && needs_are_trusted(cx).await?;
         for (package, one) in self.packages.iter().zip(&compared) {
-            cx.put(CHECKED, &package.name, &Checked::new(package, one, is_trusted))?;
+            let checked = Checked::new(one, is_trusted);
+            append_line(cx, package, checked.to_string()).await?;
+            cx.put(CHECKED, &package.name, &checked)?;
             put_list(cx, WRONG, &package.name, &one.wrong)?;
         }
         Ok(Processed::Done(is_trusted))
@@ -135,12 +159,9 @@ async fn needs_are_trusted(cx: &NodeContext<'_>) -> Result<bool, StageError> {
     Ok(true)
 }
 
-/// What became of a package: its line in the report.
+/// What became of a package.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Checked {
-    section: String,
-    name: String,
-    version: String,
     pub(crate) files: u64,
     pub(crate) changed: u64,
     pub(crate) missing: u64,
@@ -148,32 +169,49 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
-    fn new(package: &Listed, compared: &Compared, is_trusted: bool) -> Self {
+    fn new(compared: &Compared, is_trusted: bool) -> Self {
         Self {
-            section: package.section.clone(),
-            name: package.name.clone(),
-            version: package.version.clone(),
             files: compared.files,
             changed: compared.changed,
             missing: compared.missing,
             is_trusted,
         }
     }
+}
 
-    fn line(&self) -> String {
+impl fmt::Display for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = if self.is_trusted { "trusted" } else { "untrusted" };
-        format!(
-            "{} {}: {} files, {} changed, {} missing, {word}\n",
-            self.name, self.version, self.files, self.changed, self.missing
-        )
+        let (files, changed, missing) = (self.files, self.changed, self.missing);
+        write!(f, "{files} files, {changed} changed, {missing} missing, {word}")
     }
+}
+
+/// Appends the line of a package to the stream of its section, in the node's own commit: it is there once.
+async fn append_line(cx: &mut NodeContext<'_>, package: &Listed, said: String) -> Result<(), StageError> {
+    let line = Line {
+        section: package.section.clone(),
+        text: format!("{} {}: {said}\n", package.name, package.version),
+    };
+    append(cx, &package.section, Node::new(&package.name, line)).await
+}
+
+async fn append(cx: &mut NodeContext<'_>, section: &str, node: Node) -> Result<(), StageError> {
+    let stream = StreamName::new(SCENE, section).map_err(StageError::fail)?;
+    Ok(cx.append(&stream, node).await?)
 }
 
 /// Where the report is written.
 #[derive(Clone, Debug)]
 pub(crate) struct ReportDirectory(pub(crate) PathBuf);
 
-/// Writes the report: a file for each section with a line for each package, and a file with all that is wrong.
+impl ReportDirectory {
+    fn section(&self, section: &str) -> PathBuf {
+        self.0.join(format!("{section}.txt"))
+    }
+}
+
+/// Ends the report: the lines of packages about which a person has decided, and all files that are wrong.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Report {
     /// Each package, with the name of its node.
@@ -186,62 +224,121 @@ impl Processor for Report {
     type Output = ();
 
     async fn process(&self, cx: &mut NodeContext<'_>, to: &ReportDirectory) -> Result<Processed<()>, StageError> {
-        let mut sections: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        let checked: Vec<(_, Checked)> = cx.scan(CHECKED, "").await?;
-        let known: BTreeSet<&str> = checked.iter().map(|(_, one)| one.name.as_str()).collect();
-        for (_, one) in &checked {
-            sections.entry(one.section.clone()).or_default().insert(one.line());
-        }
-        for line in self.settled(cx, &known).await? {
-            sections.entry(line.0).or_default().insert(line.1);
+        self.append_settled(cx).await?;
+        let sections: BTreeSet<&str> = self
+            .packages
+            .iter()
+            .map(|(_, package)| package.section.as_str())
+            .collect();
+        for section in sections {
+            // Behind all lines of the section: those of packages were appended before this node began.
+            let sort = Sort {
+                section: section.to_owned(),
+            };
+            append(cx, section, Node::new(SORT, sort)).await?;
         }
         let wrong: Vec<(_, Vec<String>)> = cx.scan(WRONG, "").await?;
         let mut wrong: Vec<String> = wrong.into_iter().flat_map(|(_, lines)| lines).collect();
         wrong.sort_unstable();
         let to = to.clone();
         let written = cx.blocking(move || {
+            let text: String = wrong.iter().flat_map(|line| [line, "\n"]).collect();
             fs::create_dir_all(&to.0)?;
-            for (section, lines) in sections {
-                replace(
-                    &to.0.join(format!("{section}.txt")),
-                    &lines.into_iter().collect::<String>(),
-                )?;
-            }
-            let wrong: String = wrong.iter().flat_map(|line| [line, "\n"]).collect();
-            replace(&to.0.join(WRONG_FILES), &wrong)
+            replace(&to.0.join(WRONG_FILES), &text)
         });
-        written
-            .await?
-            .map_err(|error: io::Error| StageError::retry(error.to_string()))?;
+        written.await?.map_err(again)?;
         Ok(Processed::Done(()))
     }
 }
 
 impl Report {
-    /// Returns sections and lines of the packages about which a person has decided: no call of theirs has left a line.
-    async fn settled(&self, cx: &NodeContext<'_>, known: &BTreeSet<&str>) -> Result<Vec<(String, String)>, StageError> {
-        let parents = cx.parents().await?;
-        let accepted: BTreeSet<&str> = parents
+    /// Appends the lines of packages that a person has settled: no call of theirs has left one.
+    async fn append_settled(&self, cx: &mut NodeContext<'_>) -> Result<(), StageError> {
+        let checked: Vec<(Vec<u8>, Checked)> = cx.scan(CHECKED, "").await?;
+        let checked: BTreeSet<&[u8]> = checked.iter().map(|(name, _)| name.as_slice()).collect();
+        let accepted: BTreeSet<String> = cx
+            .parents()
+            .await?
             .iter()
             .filter(|parent| parent.state() == NodeState::Success)
-            .map(|parent| parent.name())
+            .map(|parent| parent.name().to_owned())
             .collect();
-        let others = self
-            .packages
-            .iter()
-            .filter(|(_, package)| !known.contains(package.name.as_str()));
-        let lines = others.map(|(node, package)| {
-            let word = match accepted.contains(node.as_str()) {
-                true => "accepted",
-                false => "given up, untrusted",
-            };
-            (
-                package.section.clone(),
-                format!("{} {}: {word} by a person\n", package.name, package.version),
-            )
-        });
-        Ok(lines.collect())
+        for (node, package) in &self.packages {
+            if !checked.contains(package.name.as_bytes()) {
+                let said = match accepted.contains(node) {
+                    true => "accepted by a person",
+                    false => "given up by a person, untrusted",
+                };
+                append_line(cx, package, said.to_owned()).await?;
+            }
+        }
+        Ok(())
     }
+}
+
+/// Writes a line of a section's file, behind the line before it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Line {
+    section: String,
+    text: String,
+}
+
+impl Processor for Line {
+    const NAME: &'static str = "line";
+    type Env = ReportDirectory;
+    /// Where the line ends.
+    type Output = u64;
+
+    async fn process(&self, cx: &mut NodeContext<'_>, to: &ReportDirectory) -> Result<Processed<u64>, StageError> {
+        let begin = match cx.parents().await?.first() {
+            Some(before) => before.output::<u64>().await?,
+            None => 0,
+        };
+        let (to, path, text) = (to.clone(), to.section(&self.section), self.text.clone());
+        let written = cx.blocking(move || {
+            fs::create_dir_all(&to.0)?;
+            let mut file = File::options().create(true).truncate(false).write(true).open(path)?;
+            // A crash may have left a part of this line there, or all of it.
+            file.set_len(begin)?;
+            file.seek(SeekFrom::Start(begin))?;
+            file.write_all(text.as_bytes())?;
+            file.sync_data()?;
+            file.stream_position()
+        });
+        Ok(Processed::Done(written.await?.map_err(again)?))
+    }
+}
+
+/// Sorts the lines of a section: they were written as packages happened to end.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Sort {
+    section: String,
+}
+
+/// Name of the node that sorts.
+const SORT: &str = "the order";
+
+impl Processor for Sort {
+    const NAME: &'static str = "sort";
+    type Env = ReportDirectory;
+    type Output = ();
+
+    async fn process(&self, cx: &mut NodeContext<'_>, to: &ReportDirectory) -> Result<Processed<()>, StageError> {
+        let path = to.section(&self.section);
+        let sorted = cx.blocking(move || {
+            let text = fs::read_to_string(&path)?;
+            let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+            lines.sort_unstable();
+            replace(&path, &lines.concat())
+        });
+        sorted.await?.map_err(again)?;
+        Ok(Processed::Done(()))
+    }
+}
+
+/// What cannot be written may be written in a moment.
+fn again(error: io::Error) -> StageError {
+    StageError::retry(error.to_string())
 }
 
 /// The file of the report that lists what is wrong, as `dpkg --verify` prints it, sorted.
@@ -249,7 +346,7 @@ pub(crate) const WRONG_FILES: &str = "files-that-differ";
 
 /// Writes a file whole, or not at all: a crash may cut this off anywhere.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let new = path.with_extension("new");
+    let new = path.with_added_extension("new");
     fs::write(&new, text)?;
     fs::File::open(&new)?.sync_all()?;
     fs::rename(&new, path)

@@ -8,7 +8,7 @@ use procession::testkit::{Run, Trouble};
 
 use crate::dpkg::{Installed, Root};
 use crate::ground::Ground;
-use crate::nodes::{Report, ReportDirectory, Snapshot, Verify};
+use crate::nodes::{self, ReportDirectory};
 use crate::plan::plan;
 
 /// The root of the world: a new one for each.
@@ -32,10 +32,7 @@ pub(crate) fn new_root() -> Result<(), Trouble> {
 pub(crate) fn registration() -> Result<impl FnOnce(Builder) -> Builder, Trouble> {
     let ground = ground()?;
     let (root, report) = (Root(ground.root()), ReportDirectory(ground.data("report")));
-    Ok(|builder: Builder| {
-        let builder = builder.processor::<Snapshot>(root.clone()).processor::<Verify>(root);
-        builder.processor::<Report>(report)
-    })
+    Ok(|builder| nodes::register(builder, root, report))
 }
 
 /// Starts an audit that holds what was changed.
