@@ -22,6 +22,7 @@ mod report;
 mod rollback;
 mod rounds;
 mod set;
+mod stream;
 mod submit;
 mod taken;
 
@@ -29,7 +30,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use procession::errors::{AskError, CodecError, ProbeError, ProcedureError, StartError, SubmitError};
-use procession::flow::{BuildError, ResolveError, SetError};
+use procession::flow::{AppendError, BuildError, ResolveError, SetError, StreamNameError};
 
 /// How long the engine may take to stop.
 const STOP_TIME: Duration = Duration::from_secs(30);
@@ -61,12 +62,17 @@ enum Workload {
     Submit(submit::SubmitArgs),
     /// Sets of nodes that do nothing: what a node costs, in graphs of several shapes.
     Set(set::SetArgs),
+    /// Streams of nodes that do nothing: what a node and an append cost, and what a queue takes in memory.
+    Stream(stream::StreamArgs),
     /// Builds what `recovery` kills, says "ready", and waits for the end of its input.
     #[command(hide = true)]
     RecoveryState(recovery::StateArgs),
     /// Builds what `set --shape recovery` kills.
     #[command(hide = true)]
     SetState(set::StateArgs),
+    /// Builds what `stream --shape recovery` kills.
+    #[command(hide = true)]
+    StreamState(stream::StateArgs),
 }
 
 /// A benchmark that did not come to its end.
@@ -107,6 +113,12 @@ pub(crate) enum BenchError {
     /// A decision about a node was refused.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
+    /// A stream cannot have this name.
+    #[error(transparent)]
+    StreamName(#[from] StreamNameError),
+    /// An append was refused.
+    #[error(transparent)]
+    Append(#[from] AppendError),
     /// A set did not end well.
     #[error("a set of nodes that do nothing has failed: the engine is wrong")]
     SetFailed,
@@ -169,5 +181,7 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), BenchError> {
         Workload::Set(args) => set::run(args).await,
         Workload::RecoveryState(args) => recovery::build(args).await,
         Workload::SetState(args) => set::build(args).await,
+        Workload::Stream(args) => stream::run(args).await,
+        Workload::StreamState(args) => stream::build(args).await,
     }
 }
