@@ -10,8 +10,8 @@
 //! line once, and `files-that-differ`, which equals what `dpkg --verify` prints, sorted.
 //!
 //! With `--hold` a package that was changed waits for a person, and with it all that depends on it. On the page, whose
-//! address is printed, *Retry now* looks again once the package is reinstalled, and *Bypass* with the output `true`
-//! accepts it as it is. A file that cannot be read is tried again, and then waits for a person too. Without `--hold` such
+//! address is printed, *Retry now* looks again once the package is reinstalled, and *Override result* with the output
+//! `true` accepts it as it is. A file that cannot be read is tried again, and then waits for a person too. Without `--hold` such
 //! a package is tried once more at the end, and at each start, and the audit ends without it.
 //!
 //! Ctrl-C stops it, and so does anything worse. Start it again with the same `--data`, and it goes on.

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use procession::flow::{Node, NodeContext, NodeState, Processed, Processor, StreamName};
+use procession::flow::{Node, NodeContext, NodeState, ParentError, Processed, Processor, StreamName};
 use procession::{Builder, StageError};
 use serde::{Deserialize, Serialize};
 
@@ -133,8 +133,11 @@ impl Processor for Verify {
         let wrong = compared.iter().flat_map(|one| &one.wrong);
         let is_intact = wrong.clone().next().is_none();
         if self.is_held && !is_intact {
-            let (first, others) = (wrong.clone().next().cloned().unwrap_or_default(), wrong.count() - 1);
-            let why = format!("not as installed: {first}, and {others} more; reinstall it and retry, or accept it");
+            let first = wrong.clone().next().cloned().unwrap_or_default();
+            let why = match wrong.count() {
+                1 => format!("not as installed: {first}"),
+                files => format!("{files} files are not as installed, the first: {first}"),
+            };
             return Err(StageError::fail(why));
         }
         let is_trusted = is_intact && needs_are_trusted(cx).await?;
@@ -151,9 +154,14 @@ impl Processor for Verify {
 /// Returns `true` if all that the node's packages depend on is trusted.
 async fn needs_are_trusted(cx: &NodeContext<'_>) -> Result<bool, StageError> {
     for parent in cx.parents().await? {
-        let is_package = parent.name() != SNAPSHOT;
-        if is_package && !(parent.state() == NodeState::Success && parent.output::<bool>().await?) {
-            return Ok(false);
+        if parent.name() == SNAPSHOT {
+            continue;
+        }
+        match parent.output::<bool>().await {
+            Ok(true) => {}
+            // A person has given it up, or has not said that it is trusted.
+            Ok(false) | Err(ParentError::NoOutput { .. }) => return Ok(false),
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(true)
