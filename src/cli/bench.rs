@@ -9,15 +9,20 @@
 mod chain;
 mod common;
 mod fanout;
+mod figure;
+mod killed;
 mod limits;
 mod locks;
 mod machine;
+mod node;
 mod parked;
 mod queued;
 mod recovery;
 mod report;
 mod rollback;
 mod rounds;
+mod set;
+mod stream;
 mod submit;
 mod taken;
 
@@ -25,6 +30,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use procession::errors::{AskError, CodecError, ProbeError, ProcedureError, StartError, SubmitError};
+use procession::flow::{AppendError, BuildError, ResolveError, SetError, StreamNameError};
 
 /// How long the engine may take to stop.
 const STOP_TIME: Duration = Duration::from_secs(30);
@@ -54,9 +60,19 @@ enum Workload {
     Locks(locks::LocksArgs),
     /// Submissions: how long until one is durable.
     Submit(submit::SubmitArgs),
+    /// Sets of nodes that do nothing: what a node costs, in graphs of several shapes.
+    Set(set::SetArgs),
+    /// Streams of nodes that do nothing: what a node and an append cost, and what a queue takes in memory.
+    Stream(stream::StreamArgs),
     /// Builds what `recovery` kills, says "ready", and waits for the end of its input.
     #[command(hide = true)]
     RecoveryState(recovery::StateArgs),
+    /// Builds what `set --shape recovery` kills.
+    #[command(hide = true)]
+    SetState(set::StateArgs),
+    /// Builds what `stream --shape recovery` kills.
+    #[command(hide = true)]
+    StreamState(stream::StateArgs),
 }
 
 /// A benchmark that did not come to its end.
@@ -88,6 +104,24 @@ pub(crate) enum BenchError {
     /// A message cannot be encoded.
     #[error(transparent)]
     Codec(#[from] CodecError),
+    /// A set cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A set cannot be read.
+    #[error(transparent)]
+    Set(#[from] SetError),
+    /// A decision about a node was refused.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// A stream cannot have this name.
+    #[error(transparent)]
+    StreamName(#[from] StreamNameError),
+    /// An append was refused.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// A set did not end well.
+    #[error("a set of nodes that do nothing has failed: the engine is wrong")]
+    SetFailed,
     /// The raw store cannot be measured.
     #[error(transparent)]
     Raw(#[from] ProbeError),
@@ -144,6 +178,10 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), BenchError> {
         Workload::Limits(args) => limits::run(args).await,
         Workload::Locks(args) => locks::run(args).await,
         Workload::Submit(args) => submit::run(args).await,
+        Workload::Set(args) => set::run(args).await,
         Workload::RecoveryState(args) => recovery::build(args).await,
+        Workload::SetState(args) => set::build(args).await,
+        Workload::Stream(args) => stream::run(args).await,
+        Workload::StreamState(args) => stream::build(args).await,
     }
 }

@@ -137,6 +137,96 @@ fn submit_tells_the_time_to_the_answer() -> Outcome {
 }
 
 #[test]
+fn set_counts_nodes_of_each_shape() -> Outcome {
+    for (arguments, commits) in [
+        ("chain --nodes 20", 21),
+        ("wide --nodes 20 --width 4", 21),
+        ("lattice --nodes 10 --sets 3", 33),
+        ("sets --nodes 10 --sets 4", 44),
+        ("validate --nodes 50", 51),
+    ] {
+        let closing = closing(&format!("set --shape {arguments}"))?;
+        must_have(&closing, "set", &["nodes_per_second", "build_ms", "start_ms"]);
+        assert_eq!(closing["commits"], commits, "{arguments}: starts and ends: {closing}");
+        assert_eq!(
+            closing.get("hop_us_p50").is_some(),
+            arguments.starts_with("chain"),
+            "{closing}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn set_tells_what_a_waiting_node_takes_beside_a_held_child() -> Outcome {
+    let closing = closing("set --shape waiting --nodes 500")?;
+    must_have(&closing, "set", &["nodes_per_second", "start_ms"]);
+    for name in ["bytes_per_node", "bytes_per_held_child"] {
+        // So few may fit into what the process has already; where there is no /proc it is null.
+        let bytes = closing.get(name).ok_or("it is not there")?;
+        assert!(bytes.is_null() || bytes.as_f64() >= Some(0.0), "{closing}");
+    }
+    Ok(())
+}
+
+#[test]
+fn set_asks_and_retries_with_as_many_writes_whatever_is_behind() -> Outcome {
+    let closing = closing("set --shape pend --nodes 200")?;
+    must_have(&closing, "set", &["ask_ms", "retry_ms", "ask_writes", "retry_writes"]);
+    assert_eq!(closing["ask_writes"], closing["ask_writes_few"], "{closing}");
+    assert_eq!(closing["retry_writes"], closing["retry_writes_few"], "{closing}");
+    Ok(())
+}
+
+#[test]
+fn set_kills_an_engine_and_finds_all_of_its_nodes() -> Outcome {
+    let closing = closing("set --shape recovery --sets 3 --nodes 20")?;
+    must_have(&closing, "set", &["first_node_ms", "queued_ms", "read_ms"]);
+    Ok(())
+}
+
+#[test]
+fn stream_counts_nodes_that_were_appended_before_and_nodes_that_are_appended() -> Outcome {
+    for (streams, has_hops) in [(1, true), (3, false)] {
+        let closing = closing(&format!("stream --shape backlog --streams {streams} --nodes 30"))?;
+        must_have(&closing, "stream", &["nodes_per_second", "append_bytes_per_node"]);
+        assert_eq!(
+            closing["commits"],
+            30 + streams,
+            "the nodes, and those that were held: {closing}"
+        );
+        assert_eq!(closing.get("hop_us_p50").is_some(), has_hops, "{closing}");
+    }
+    for (arguments, commits) in [
+        ("append --streams 2 --nodes 40 --producers 4", 40),
+        ("batch --nodes 250 --named", 3),
+    ] {
+        let closing = closing(&format!("stream --shape {arguments}"))?;
+        must_have(&closing, "stream", &["nodes_per_second", "append_us_p50", "last_tenth"]);
+        assert_eq!(closing["commits"], commits, "one an append: {closing}");
+    }
+    Ok(())
+}
+
+#[test]
+fn stream_tells_what_an_idle_one_takes() -> Outcome {
+    let closing = closing("stream --shape idle --streams 20 --nodes 40")?;
+    must_have(&closing, "stream", &["nodes_per_second"]);
+    assert_eq!(closing["commits"], 20 + 40, "{closing}");
+    // So few may fit into what the process has already; where there is no /proc it is null.
+    let bytes = closing.get("bytes_per_stream").ok_or("it is not there")?;
+    assert!(bytes.is_null() || bytes.as_f64() >= Some(0.0), "{closing}");
+    Ok(())
+}
+
+#[test]
+fn stream_kills_an_engine_and_finds_all_of_its_streams() -> Outcome {
+    let closing = closing("stream --shape recovery --streams 5 --nodes 50")?;
+    must_have(&closing, "stream", &["first_node_ms", "queued_ms", "read_ms"]);
+    Ok(())
+}
+
+#[test]
 fn without_json_a_table_names_machine_seed_and_sync() -> Outcome {
     let output = bench("submit --submissions 50 --rounds 1 --seed 9")?;
     let text = String::from_utf8(output.stdout)?;

@@ -14,6 +14,9 @@ fn numbers_out_of_bounds_are_refused_with_the_bounds() -> Outcome {
         ("limits --kinds 9", "1..=8"),
         ("locks --locks many", "many"),
         ("submit --rounds 0", "1..=1000"),
+        ("set --nodes 2", "3..=1000000"),
+        ("set --shape round", "lattice"),
+        ("stream --producers 0", "1..=100000"),
     ] {
         let output = bench(arguments)?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -28,6 +31,7 @@ fn options_that_do_not_fit_each_other_say_which_to_change() -> Outcome {
     for (arguments, named) in [
         ("fanout --children 5 --width 6", "--width"),
         ("locks --locks 2 --each 3", "--each"),
+        ("stream --streams 3 --nodes 2", "--nodes"),
     ] {
         let output = bench(arguments)?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

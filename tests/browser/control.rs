@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use crate::audit;
 use crate::kinds::{self, Act, Job, Limited};
 use crate::truth;
 
@@ -35,6 +36,12 @@ pub(crate) enum Order {
     Many { act: Act, count: u32 },
     /// Set up a schedule whose runs wait for the event `go`; gives its id.
     Schedule,
+    /// Audit a small root on which a package was changed; gives the id of the set.
+    Audit,
+    /// Put a package of that root there as it should be.
+    Reinstall { package: String },
+    /// Tell the lines of the audit's report.
+    Report,
     /// Send an event to a procedure.
     Signal { id: String, event: String },
     /// Repair what stuck undos trip over.
@@ -84,6 +91,16 @@ pub(crate) async fn carry_out(run: &Run, order: Order) -> Result<Value, Trouble>
             run.settle().await;
             Ok(json!(id.to_string()))
         }
+        Order::Audit => {
+            let set = audit::start(run).await?;
+            run.settle().await;
+            Ok(json!(set.id().to_string()))
+        }
+        Order::Reinstall { package } => {
+            audit::reinstall(&package)?;
+            Ok(Value::Null)
+        }
+        Order::Report => Ok(json!(audit::lines()?)),
         Order::Signal { id, event } => {
             run.executor.signal(id.parse()?, &event, &"now").await?;
             run.settle().await;

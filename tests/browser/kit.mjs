@@ -48,6 +48,11 @@ export const repair = () => tell({ do: 'repair' });
 export const pass = (ms) => tell({ do: 'pass', ms });
 export const signal = (id, event) => tell({ do: 'signal', id, event });
 export const submit = (act, { kind = 'job', key = null, trace = null, labels = {} } = {}) => tell({ do: 'submit', kind, act, key, trace, labels });
+/** Audits a small root on which the package bash was changed. */
+export const audit = () => tell({ do: 'audit' });
+export const reinstall = (/** @type {string} */ name) => tell({ do: 'reinstall', package: name });
+/** The lines of the audit's report. */
+export const report = () => tell({ do: 'report' });
 export const schedule = () => tell({ do: 'schedule' });
 export const many = (act, count) => tell({ do: 'many', act, count });
 

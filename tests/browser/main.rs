@@ -6,10 +6,21 @@
 //! `PROCESSION_BROWSER_ONLY=limits cargo test --all-features --test browser`.
 #![expect(clippy::print_stderr, reason = "a test that skips itself says so")]
 
+mod audit;
 mod control;
 mod kinds;
 mod site;
 mod truth;
+
+// The audit of the examples, on the small root of its tests.
+#[path = "../../examples/audit/dpkg.rs"]
+mod dpkg;
+#[path = "../../examples/audit/ground.rs"]
+mod ground;
+#[path = "../../examples/audit/nodes.rs"]
+mod nodes;
+#[path = "../../examples/audit/plan.rs"]
+mod plan;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

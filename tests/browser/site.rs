@@ -17,6 +17,7 @@ use serde_json::json;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
+use crate::audit;
 use crate::control::{Order, Ordered, carry_out};
 use crate::kinds;
 
@@ -39,25 +40,28 @@ pub(crate) fn start() -> Result<SocketAddr, Trouble> {
 /// One engine's life after the other, each on a new world or on the last one.
 fn worlds(listener: &TcpListener) -> Result<(), Trouble> {
     let (orders, mut ordered) = channel(64);
-    let (mut world, mut life) = (new_world(), 0);
+    let (mut world, mut life) = (new_world()?, 0);
     loop {
         life += 1;
+        let audit = audit::registration()?;
+        let set_up = |builder| audit(kinds::register(builder));
         let next = world
-            .run(FaultPlan::none(), kinds::register, async |run: &Run| {
+            .run(FaultPlan::none(), set_up, async |run: &Run| {
                 live(run, listener.try_clone()?, orders.clone(), &mut ordered, life).await
             })?
             .done()?;
         if matches!(next, Order::Fresh) {
-            world = new_world();
+            world = new_world()?;
             kinds::repair(false);
         }
     }
 }
 
-fn new_world() -> World {
+fn new_world() -> Result<World, Trouble> {
     let world = World::new();
     world.clock.advance(Duration::from_secs(BEGIN));
-    world
+    audit::new_root()?;
+    Ok(world)
 }
 
 /// Serves one engine until it is to end; gives the order that ended it.

@@ -9,9 +9,7 @@
 
 mod state;
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +18,8 @@ use serde::Serialize;
 use state::{Begun, Life, Sizes};
 pub(super) use state::{StateArgs, build};
 
-use super::common::{Common, remove, until, unusable};
+use super::common::{Common, remove, until};
+use super::killed::{self, copy, log_bytes};
 use super::report::{Telling, tell, thousands};
 use super::rounds::{Rounds, Summary};
 use super::taken::{Taken, count, now, seconds};
@@ -126,82 +125,16 @@ async fn measure(args: &RecoveryArgs, directory: &Path) -> Result<Summary<Times>
     rounds.summarize().await
 }
 
-/// A process that does not outlive its owner.
-struct Killed(Child);
-
-impl Killed {
-    fn kill(&mut self) -> std::io::Result<()> {
-        self.0.kill()?;
-        self.0.wait().map(drop)
-    }
-}
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        // It may have gone already; then there is nothing to be done.
-        drop(self.kill());
-    }
-}
-
 async fn build_and_kill(args: &RecoveryArgs, engine: &Path) -> Result<(), BenchError> {
-    let failed = |why: std::io::Error| BenchError::Child(format!("cannot be run: {why}"));
     let sizes = args.sizes;
-    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-    command.args(["bench", "recovery-state", "--engine"]).arg(engine);
-    for (name, value) in [
-        ("--live", sizes.live),
-        ("--parked", sizes.parked),
-        ("--finished", sizes.finished),
-        ("--payload", sizes.payload),
-    ] {
-        command.arg(name).arg(value.to_string());
-    }
-    command.arg("--seed").arg(args.common.seed.to_string());
-    // Its input ends with this process, and so does it.
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = Killed(command.spawn().map_err(failed)?);
-    let output = child.0.stdout.take();
-    let said = actix_rt::task::spawn_blocking(move || output.and_then(|output| BufReader::new(output).lines().next()));
-    let said = said.await.ok().flatten().and_then(Result::ok);
-    if said.as_deref() != Some("ready") {
-        return Err(BenchError::Child("ended before the state was there".to_owned()));
-    }
-    child.kill().map_err(failed)
-}
-
-/// Tables are never written again, so they are linked. Copies of them would be memory that nobody has touched: on a
-/// virtual machine that gives free memory back to its host, what is touched first in the start takes several times as
-/// long then, and more so the more has finished.
-fn copy(from: &Path, to: &Path) -> Result<(), BenchError> {
-    std::fs::create_dir_all(to).map_err(|why| unusable(to, why))?;
-    let are_tables = from.file_name().is_some_and(|name| name == "tables");
-    for entry in std::fs::read_dir(from).map_err(|why| unusable(from, why))? {
-        let entry = entry.map_err(|why| unusable(from, why))?;
-        let target = to.join(entry.file_name());
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            copy(&entry.path(), &target)?;
-        } else if !are_tables || std::fs::hard_link(entry.path(), &target).is_err() {
-            std::fs::copy(entry.path(), &target).map_err(|why| unusable(&target, why))?;
-        }
-    }
-    Ok(())
-}
-
-/// Returns the size of the store's log without the zeros at the end of each file, which is made large at once.
-fn log_bytes(engine: &Path) -> Result<u64, BenchError> {
-    let store = engine.join("store");
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(&store).map_err(|why| unusable(&store, why))? {
-        let path = entry.map_err(|why| unusable(&store, why))?.path();
-        if path.extension().is_some_and(|extension| extension == "jnl") {
-            let log = std::fs::read(&path).map_err(|why| unusable(&path, why))?;
-            bytes += log
-                .iter()
-                .rposition(|byte| *byte != 0)
-                .map_or(0, |last| last as u64 + 1);
-        }
-    }
-    Ok(bytes)
+    let numbers = [
+        ("--live", u64::from(sizes.live)),
+        ("--parked", u64::from(sizes.parked)),
+        ("--finished", u64::from(sizes.finished)),
+        ("--payload", u64::from(sizes.payload)),
+        ("--seed", args.common.seed),
+    ];
+    killed::build("recovery-state", engine, &numbers).await
 }
 
 async fn run_round(sizes: Sizes, engine: &Path, log_bytes: u64) -> Result<(Taken, Times), BenchError> {

@@ -1,6 +1,5 @@
 //! What is alive when the engine is killed, and how it is built: in a process of its own.
 
-use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::BenchError;
 use crate::bench::common::{at_once, payload, queue, until};
-use crate::bench::report::say;
+use crate::bench::killed::wait_to_be_killed;
 
 /// Submissions under way at once.
 const SUBMITTERS: u32 = 1_024;
@@ -188,8 +187,6 @@ pub(in crate::bench) async fn build(args: StateArgs) -> Result<(), BenchError> {
     // A first stage may still be out where a second one is meant: commits tell.
     let commits = u64::from(sizes.finished) * 2 + (u64::from(sizes.parked) + u64::from(sizes.live)) * 2;
     until(&executor, |snapshot| snapshot.commits >= commits).await?;
-    say("ready");
-    // However the input ends, whoever started this is gone.
-    drop(actix_rt::task::spawn_blocking(|| std::io::stdin().read(&mut [0])).await);
+    wait_to_be_killed().await;
     Ok(())
 }

@@ -1,0 +1,279 @@
+//! The audit of a small root: what it finds, what holds it up, and that no crash changes its report.
+
+use std::error::Error;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use procession::flow::{NodeState, SetState};
+use procession::operate::OperatorRequest;
+use procession::testkit::Check;
+
+use super::ground::Ground;
+use super::nodes::Verify;
+use super::*;
+
+type Tested<T = ()> = Result<T, Box<dyn Error>>;
+
+/// Set for the processes that a test starts: the words of the command line.
+const WORDS: &str = "AUDIT_WORDS";
+/// The test that starts them, and that they are.
+const KILLED: &str = "tests::f_066_killed_again_and_again_it_reports_the_same";
+
+fn in_system<T>(test: impl Future<Output = Tested<T>>) -> Tested<T> {
+    actix_rt::System::new().block_on(test)
+}
+
+/// What the damaged root comes to, once its locked package can be read.
+const LINES: [&str; 12] = [
+    "app 1.0: 1 files, 0 changed, 0 missing, untrusted",
+    "bash 1.0: 1 files, 1 changed, 0 missing, untrusted",
+    "dash 1.0: 2 files, 0 changed, 0 missing, trusted",
+    "data 1.0: 1 files, 0 changed, 1 missing, untrusted",
+    "libc:amd64 1.0: 1 files, 0 changed, 0 missing, trusted",
+    "libgcc 1.0: 1 files, 0 changed, 0 missing, trusted",
+    "locked 1.0: 1 files, 0 changed, 0 missing, trusted",
+    "nano 1.0: 1 files, 0 changed, 0 missing, trusted",
+    "notes 1.0: 1 files, 0 changed, 0 missing, trusted",
+    "perl 1.0: 1 files, 0 changed, 0 missing, trusted",
+    "tool 1.0: 1 files, 0 changed, 0 missing, untrusted",
+    "viewer 1.0: 1 files, 0 changed, 0 missing, trusted",
+];
+
+#[test]
+fn f_066_what_differs_is_found_and_what_depends_on_it_is_untrusted() -> Tested {
+    let ground = Ground::damaged()?;
+    let closing = in_system(async { run(Audit::begin(ground.options("data", "")?).await?).await })?;
+    // Locked, what needs it, and the report.
+    assert_eq!(
+        (closing.packages, closing.pending, closing.lines),
+        (12, 3, 10),
+        "{closing}"
+    );
+    ground.reinstall("locked")?;
+    let closing = in_system(async { run(Audit::begin(ground.options("data", "")?).await?).await })?;
+    assert_eq!(
+        (closing.files, closing.changed, closing.missing),
+        (13, 1, 1),
+        "{closing}"
+    );
+    assert_eq!(
+        (closing.untrusted, closing.pending, closing.lines),
+        (4, 0, 12),
+        "{closing}"
+    );
+    assert_eq!(closing.resumed, 10, "{closing}");
+    assert_eq!(ground.lines("data")?, LINES);
+    let wrong = "??5??????   /usr/share/bash/file\nmissing     /usr/share/data/file\n";
+    assert_eq!(
+        ground.report("data")?.get("files-that-differ").map(String::as_str),
+        Some(wrong)
+    );
+    Ok(())
+}
+
+#[test]
+fn f_066_with_hold_only_what_depends_on_a_changed_package_waits() -> Tested {
+    let ground = Ground::damaged()?;
+    ground.reinstall("locked")?;
+    in_system(async {
+        let audit = Audit::begin(ground.options("data", "--hold")?).await?;
+        let set = audit.set.clone();
+        let watched = actix_rt::spawn(async move { run(audit).await.map_err(|error| error.to_string()) });
+        let status = loop {
+            match set.status().await? {
+                status if status.state == SetState::Pending => break status,
+                _ => tokio::task::yield_now().await,
+            }
+        };
+        let mut held = status.pending;
+        held.sort();
+        assert_eq!(held, ["bash", "data"]);
+        let waiting = set.nodes(0, 100).await?.items.into_iter();
+        let waiting = waiting
+            .filter(|node| node.state == NodeState::Pending)
+            .map(|node| node.name);
+        let mut waiting: Vec<String> = waiting.collect();
+        waiting.sort();
+        assert_eq!(waiting, ["app", "bash", "data", "the report", "tool"]);
+        ground.reinstall("bash")?;
+        set.retry("bash", OperatorRequest::new("ann", "reinstalled")).await?;
+        let accepted = OperatorRequest::new("ann", "nobody reads it");
+        set.succeed::<Verify>("data", &true, accepted).await?;
+        let closing = watched.await??;
+        assert_eq!(
+            (closing.changed, closing.missing, closing.untrusted),
+            (0, 0, 0),
+            "{closing}"
+        );
+        assert_eq!((closing.pending, closing.lines), (0, 12), "{closing}");
+        Ok(())
+    })?;
+    let lines = ground.lines("data")?;
+    assert!(
+        lines.contains(&"data 1.0: accepted by a person".to_owned()),
+        "{lines:?}"
+    );
+    assert_eq!(
+        lines.iter().filter(|line| line.ends_with(", trusted")).count(),
+        11,
+        "{lines:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn f_066_killed_again_and_again_it_reports_the_same() -> Tested {
+    if let Ok(words) = std::env::var(WORDS) {
+        return audit_as_told(&words);
+    }
+    let ground = Ground::damaged()?;
+    ground.reinstall("locked")?;
+    let closing = ground.process("quiet", None)?.ok_or("it does not end")?;
+    assert!(closing.contains("lines 12, resumed 0"), "{closing}");
+    // In the beginning, in the middle, and with one package left; some of them twice.
+    let mut ended = 0;
+    for checked in [0, 1, 3, 3, 6, 9, 9, 11] {
+        // The last ones may end before they can be killed.
+        ended += usize::from(ground.process("killed", Some(checked))?.is_some());
+    }
+    assert!(ended < 4, "{ended} ended before they could be killed");
+    let closing = ground.process("killed", None)?.ok_or("it does not end")?;
+    assert!(closing.contains("lines 12"), "{closing}");
+    assert_eq!(ground.report("killed")?, ground.report("quiet")?);
+    Ok(())
+}
+
+impl Ground {
+    fn options(&self, data: &str, more: &str) -> Tested<Options> {
+        let words = self.words(data, more);
+        Ok(Options::parse(
+            words.split(' ').filter(|word| !word.is_empty()).map(str::to_owned),
+        )?)
+    }
+
+    fn words(&self, data: &str, more: &str) -> String {
+        format!(
+            "--root {} --data {} {more}",
+            self.root().display(),
+            self.data(data).display()
+        )
+    }
+
+    /// Runs an audit in a process of its own, and kills it once it has looked at so many packages. Returns its last line if
+    /// it ends by itself.
+    fn process(&self, data: &str, killed_at: Option<usize>) -> Tested<Option<String>> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["--exact", KILLED, "--nocapture"])
+            .env(WORDS, self.words(data, "--width 1"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let output = BufReader::new(child.stdout.take().ok_or("it has no output")?);
+        let (mut last, mut said) = (None, String::new());
+        for line in output.lines() {
+            let line = line?;
+            let checked = line
+                .strip_prefix("checked ")
+                .and_then(|count| count.parse::<usize>().ok());
+            if killed_at.is_some_and(|at| checked.is_some_and(|checked| checked >= at)) {
+                child.kill()?;
+            }
+            said.push_str(&line);
+            said.push('\n');
+            last = line.starts_with("packages ").then_some(line).or(last);
+        }
+        if !child.wait()?.success() && killed_at.is_none() {
+            return Err(said.into());
+        }
+        Ok(last)
+    }
+}
+
+/// Is the process that `Ground::process` starts: says how far it is, and the last line.
+fn audit_as_told(words: &str) -> Tested {
+    in_system(async {
+        let audit = Audit::begin(Options::parse(words.split(' ').map(str::to_owned))?).await?;
+        let executor = audit.executor.clone();
+        let told = actix_rt::spawn(async move {
+            let mut before = None;
+            while let Ok(checked) = executor.scan::<Checked>(CHECKED, "").await {
+                if before.replace(checked.len()) != Some(checked.len()) {
+                    println!("checked {}", checked.len());
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+        let closing = run(audit).await?;
+        told.abort();
+        println!("\n{closing}");
+        Ok(())
+    })
+}
+
+#[test]
+fn f_066_an_audit_survives_every_crash() -> Tested {
+    let ground = Ground::intact()?;
+    let (root, report) = (Root(ground.root()), ReportDirectory(ground.data("report")));
+    let installed = ground.root();
+    let check = Check::set(
+        move |builder| nodes::register(builder, root.clone(), report.clone()),
+        move || plan::plan("audit".to_owned(), &Installed::read(&installed)?, false),
+    );
+    let check = check.client(async |(), run, id| {
+        let audit = Audit {
+            options: Options::parse(["--data", "unused"].map(str::to_owned).into_iter())?,
+            executor: run.executor.clone(),
+            set: run.executor.set_handle(id),
+            resumed: 0,
+            begun: SystemClock.now(),
+        };
+        // A set whose snapshot fails is stopped: that is an end as well.
+        audit.watch().await.unwrap_or_default();
+        Ok(())
+    });
+    check.crash_at_every_commit()?;
+    check.run_stages_twice()?;
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_audited_is_refused_in_words() -> Tested {
+    let ground = Ground::intact()?;
+    let refused = |more: &str, data: &str| -> Tested<String> {
+        let begun = in_system(async { Ok(Audit::begin(ground.options(data, more)?).await.map(drop)) })?;
+        Ok(begun.err().ok_or("it was not refused")?.to_string())
+    };
+    let records = ground.root().join("var/lib/dpkg");
+    fs::rename(records.join("status"), records.join("kept"))?;
+    let why = refused("", "none")?;
+    assert!(why.contains("status cannot be read: No such file"), "{why}");
+    fs::write(records.join("status"), "Package: half\n")?;
+    let why = refused("", "half")?;
+    assert!(
+        why.contains("cannot be understood: no package or no status at \"Package: half\""),
+        "{why}"
+    );
+    let bad = "Package: bad\nStatus: install ok installed\nConffiles:\n /etc/bad sha256:17\n";
+    fs::write(records.join("status"), bad)?;
+    let why = refused("", "bad")?;
+    assert!(why.contains("unknown checksum"), "{why}");
+    fs::rename(records.join("kept"), records.join("status"))?;
+
+    fs::write(records.join("info/nano.md5sums"), "17  usr/share/nano/file\n")?;
+    let begun = in_system(async { Ok(run(Audit::begin(ground.options("sums", "")?).await?).await) })?;
+    let why = begun.err().ok_or("it was not refused")?.to_string();
+    assert!(why.contains("nano.md5sums has an unknown checksum"), "{why}");
+
+    let why = refused("--hold", "sums")?;
+    assert!(why.contains("has the audit of"), "{why}");
+    fs::remove_dir_all(records)?;
+    let why = refused("", "nothing")?;
+    assert!(why.contains("names the root of a Debian system"), "{why}");
+    let why = Options::parse(["--data".to_owned()].into_iter())
+        .err()
+        .unwrap_or_default();
+    assert_eq!(why, "--data needs a value");
+    Ok(())
+}
