@@ -108,6 +108,8 @@ pub use handle::SetHandle;
 pub use node::{Node, NodeRef, OnError, Parent, When};
 pub use processor::{Processed, Processor};
 pub use reading::{Counts, NodePage, NodeStatus, SetState, SetStatus};
+#[cfg(feature = "dashboard")]
+pub(crate) use reading::{NodeFacts, NodeRead, Reading, reason};
 pub use root::SetRoot;
 pub use set::{Set, SetBuilder};
 pub use start::StartSet;

@@ -4,6 +4,7 @@
 //! never renamed and never removed.
 
 mod explanation;
+mod flow;
 mod history;
 mod limit;
 mod lock;
@@ -22,6 +23,8 @@ mod words;
 pub use explanation::{
     ChildrenLeftView, EndView, ExplanationView, LinkView, LockWantedView, PermitWantedView, PlaceView,
 };
+pub(crate) use flow::NODES_MAX;
+pub use flow::{FlowView, GraphView, GroupView, NodeView, graph_of, is_set, set_status};
 pub use history::HistoryView;
 pub(crate) use history::note_shown;
 pub use limit::{LimitView, LimitWaiterView, RateView};

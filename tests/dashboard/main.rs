@@ -11,6 +11,7 @@ mod act;
 mod beyond;
 mod bounds;
 mod bulk;
+mod flows;
 mod hidden;
 mod hostile;
 mod kit;
