@@ -33,6 +33,10 @@ pub(crate) enum Order {
     },
     /// Submit so many of the kind `job`; gives how many.
     Many { act: Act, count: u32 },
+    /// Start a set, with so many nodes more than four; gives its id.
+    Album { more: u32 },
+    /// Tell how each set stands, and its first nodes, as the engine has it.
+    Sets,
     /// Set up a schedule whose runs wait for the event `go`; gives its id.
     Schedule,
     /// Send an event to a procedure.
@@ -78,6 +82,12 @@ pub(crate) async fn carry_out(run: &Run, order: Order) -> Result<Value, Trouble>
             run.settle().await;
             Ok(json!(count))
         }
+        Order::Album { more } => {
+            let set = run.executor.start_set(kinds::album(more)?).await?;
+            run.settle().await;
+            Ok(json!(set.id().to_string()))
+        }
+        Order::Sets => truth::sets(run).await,
         Order::Schedule => {
             let schedule = Schedule::every(kinds::NIGHTLY, Duration::from_secs(3_600))?;
             let id = run.executor.schedule(schedule).await?.id();

@@ -3,7 +3,7 @@ import { html, useState } from './dom.js';
 import { get, post, Problem } from './api.js';
 import { BULK, BulkTab } from './bulk.js';
 import { now } from './clock.js';
-import { FamilyGraph, hasGates } from './gates.js';
+import { FamilyGraph, hasGraph } from './gates.js';
 import { useLoad } from './load.js';
 import { useMe, useRights } from './me.js';
 import { Ago, download, Empty, Hour, Id, Shown, Trouble } from './parts.js';
@@ -189,5 +189,5 @@ const OF_GRAPH = [...TABS, { name: 'graph', title: 'Graph', Show: FamilyGraph }]
 /** The tabs of a procedure, the one first that it opens with. @param {import('./types.js').Row} row @param {import('./types.js').TreeRow[]} family */
 export function tabsOf(row, family) {
   if (row.kind === BULK) return OF_BULK;
-  return hasGates(family) ? OF_GRAPH : TABS;
+  return hasGraph(family) ? OF_GRAPH : TABS;
 }
