@@ -4,6 +4,8 @@
 
 mod doctor;
 mod export;
+mod flows;
+mod graph;
 mod history;
 mod limits;
 mod locks;
@@ -30,6 +32,10 @@ pub(super) enum Look {
     Show(show::ShowArgs),
     /// Show a procedure and all below it.
     Tree(tree::TreeArgs),
+    /// List sets: those that have not ended, or what a filter says, with how their nodes stand.
+    Flows(flows::FlowsArgs),
+    /// Show the members of a family that run after one another: the nodes of a set, for instance.
+    Graph(graph::GraphArgs),
     /// Show the executed stages and undos of a procedure, attempts included.
     History(history::HistoryArgs),
     /// Say why a procedure does not move: who waits for whom. Exit code 4 if in a circle.
@@ -66,6 +72,16 @@ impl Look {
             Self::Tree(args) => {
                 args.watch
                     .run(&args.place, async |from| tree::run(from, &args).await)
+                    .await
+            }
+            Self::Flows(args) => {
+                let wanted = args.wanted()?;
+                let verb = async |source: &Source| flows::run(source, &wanted, args.place.json).await;
+                args.watch.run(&args.place, verb).await
+            }
+            Self::Graph(args) => {
+                args.watch
+                    .run(&args.place, async |from| graph::run(from, &args).await)
                     .await
             }
             Self::Locks(args) => {
