@@ -4,16 +4,13 @@
 //! Each stage asks for a few of them, each with a key of its own: a stage that runs again after
 //! a crash asks for the same, and is answered as before.
 
-use std::sync::Arc;
-
-use actix::WeakAddr;
-use actix::prelude::*;
 use futures::future::join_all;
 use procession_actors::messages::Operate;
-use procession_actors::{AskError, Procedure, StageContext, StageError, Step, Supervisor};
+use procession_actors::{AskError, Procedure, StageContext, StageError, Step};
 use procession_kernel::{Operated, OperatorRequest, PauseScope, ProcedureId, RetryPolicy, Verb};
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
+
+use crate::executor::EngineLink;
 
 /// Procedures that one stage asks for, unless fewer are said: some kilobytes of audit a commit.
 const AT_ONCE: u16 = 32;
@@ -198,30 +195,16 @@ pub enum BulkStage {
 }
 
 /// The way from a bulk to the engine that it runs in: known once that has started.
-#[derive(Clone, Debug)]
-pub struct BulkEngine(Arc<watch::Sender<Option<WeakAddr<Supervisor>>>>);
-
-impl Default for BulkEngine {
-    fn default() -> Self {
-        Self(Arc::new(watch::Sender::new(None)))
-    }
-}
+#[derive(Clone, Debug, Default)]
+pub struct BulkEngine(EngineLink);
 
 impl BulkEngine {
-    pub(crate) fn open(&self, supervisor: &Addr<Supervisor>) {
-        self.0.send_replace(Some(supervisor.downgrade()));
-    }
-
-    /// Waits until the engine is open: a start may set a bulk going before.
-    async fn supervisor(&self) -> Result<Addr<Supervisor>, AskError> {
-        let mut opened = self.0.subscribe();
-        let opened = opened.wait_for(Option::is_some).await.map_err(|_| AskError::Stopped)?;
-        let supervisor = opened.as_ref().and_then(WeakAddr::upgrade);
-        supervisor.ok_or(AskError::Stopped)
+    pub(crate) const fn new(link: EngineLink) -> Self {
+        Self(link)
     }
 
     async fn operate(&self, request: Operate) -> Result<Operated, AskError> {
-        let supervisor = self.supervisor().await?;
+        let supervisor = self.0.supervisor().await?;
         supervisor.send(request).await.map_err(|_| AskError::Stopped)?
     }
 }

@@ -1,12 +1,14 @@
 //! `Executor`: the handle that users hold. Thin sugar over the supervisor's messages.
 
 mod builder;
+mod link;
 mod operate;
 mod place;
 mod signal;
 mod submission;
 
 pub use builder::Builder;
+pub(crate) use link::EngineLink;
 pub use place::JournalPlace;
 pub use signal::OutgoingSignal;
 pub use submission::Submission;
@@ -160,7 +162,7 @@ impl Executor {
         }
     }
 
-    #[cfg(any(feature = "dashboard", feature = "testkit"))]
+    #[cfg(any(feature = "dashboard", feature = "flow", feature = "schedule", feature = "testkit"))]
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }

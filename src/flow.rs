@@ -87,6 +87,7 @@
 //! processor is not [`REPEATABLE`](Processor::REPEATABLE), or if that has happened twice, it is not called: it reads
 //! PENDING, and asks whether to run again. A call that was queued and had not begun counts as well.
 
+mod attempt;
 mod check;
 mod context;
 mod error;
@@ -99,6 +100,7 @@ mod root;
 mod set;
 mod start;
 mod state;
+mod stream;
 mod task;
 
 pub use check::Problem;
@@ -114,4 +116,9 @@ pub use root::SetRoot;
 pub use set::{Set, SetBuilder};
 pub use start::StartSet;
 pub use state::NodeState;
+pub(crate) use stream::SetUp;
+pub use stream::{
+    AppendError, RecordPage, Stream, StreamEnv, StreamName, StreamNameError, StreamReader, StreamRecord, StreamRoot,
+    StreamStage, StreamState, StreamStatus,
+};
 pub use task::NOTIFY;

@@ -33,6 +33,12 @@ impl SignalOffer<'_> {
         self.signal.last
     }
 
+    /// Returns the size of the payload in bytes, as it is stored.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.signal.payload.len()
+    }
+
     /// Returns the payload that the sender attached.
     ///
     /// # Errors

@@ -80,6 +80,12 @@ impl Offline {
         })
     }
 
+    /// Returns the reader of what is committed, which reads what this type has no method for.
+    #[must_use]
+    pub const fn committed(&self) -> &CommittedReader {
+        &self.committed
+    }
+
     /// Reads all user data whose key begins with `prefix`, in key order.
     ///
     /// # Errors

@@ -29,6 +29,9 @@ use pages::page;
 /// The maximum number of entries of a family's history that are read to count the entries of one member.
 const HISTORY_COUNTED: usize = 2_000;
 
+/// The maximum number of signals of one page: each is read with its payload.
+const SIGNALS_PAGE: usize = 1_000;
+
 /// Quarantined families, each with the reason. Pending answers share it.
 pub(crate) type Quarantined = Arc<BTreeMap<u64, String>>;
 
@@ -217,6 +220,23 @@ impl CommittedReader {
         limit: usize,
     ) -> Result<Vec<(SignalSummary, Blob)>, AskError> {
         Ok(signals::read_with_payloads(&self.reader, &keys::procedure(id), limit).await?)
+    }
+
+    /// Reads the stored signals of a procedure from this number on, each with its payload, at most `limit` of them and
+    /// 1,000: the next page begins behind the last number. Otherwise like
+    /// [`signals_with_payloads`](Self::signals_with_payloads).
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if they cannot be read, or the engine has stopped.
+    pub async fn signals_from(
+        &self,
+        id: ProcedureId,
+        from: u32,
+        limit: usize,
+    ) -> Result<Vec<(SignalSummary, Blob)>, AskError> {
+        let limit = limit.min(SIGNALS_PAGE);
+        Ok(signals::read_from(&self.reader, id, from, limit).await?)
     }
 
     /// Reads the stored signals of all members of a family, as [`signals`](Self::signals) does.

@@ -13,7 +13,7 @@ use procession_actors::{
 };
 use procession_kernel::{Kind, Limit, LimitKey};
 
-use super::{Executor, JournalPlace};
+use super::{EngineLink, Executor, JournalPlace};
 use crate::bulk::{Bulk, BulkEngine};
 
 /// Settings of an engine that is not started yet.
@@ -23,9 +23,10 @@ pub struct Builder {
     checkpoint_bytes: usize,
     registry: Registry,
     settings: Settings,
-    /// The root of sets is registered.
+    /// The way to the engine, for kinds that need it.
+    link: EngineLink,
     #[cfg(feature = "flow")]
-    takes_sets: bool,
+    pub(crate) flow: crate::flow::SetUp,
 }
 
 impl fmt::Debug for Builder {
@@ -47,15 +48,15 @@ impl Builder {
             checkpoint_bytes: EmbeddedStore::CHECKPOINT_BYTES,
             registry: Registry::default(),
             settings: Settings::default(),
+            link: EngineLink::default(),
             #[cfg(feature = "flow")]
-            takes_sets: false,
+            flow: crate::flow::SetUp::default(),
         }
     }
 
-    /// Notes that it takes sets. Returns `true` if it did not before.
     #[cfg(feature = "flow")]
-    pub(crate) fn begins_to_take_sets(&mut self) -> bool {
-        !std::mem::replace(&mut self.takes_sets, true)
+    pub(crate) fn link(&self) -> EngineLink {
+        self.link.clone()
     }
 
     /// Registers a kind, with the environment that its stages get.
@@ -372,10 +373,13 @@ impl Builder {
             JournalPlace::Store(store) => store,
             JournalPlace::Directory(directory) => open(directory, self.sync, self.checkpoint_bytes).await?,
         };
-        let bulk = BulkEngine::default();
-        self.registry.register::<Bulk>(bulk.clone());
+        self.registry.register::<Bulk>(BulkEngine::new(self.link.clone()));
+        #[cfg(feature = "flow")]
+        if let Some(env) = self.flow.streams(self.link.clone(), self.settings.bounds.payload) {
+            self.registry.register::<crate::flow::StreamRoot>(env);
+        }
         let engine = Engine::start(store, self.registry, self.settings).await?;
-        bulk.open(engine.supervisor());
+        self.link.open(engine.supervisor());
         Ok(Executor::new(engine))
     }
 

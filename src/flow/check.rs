@@ -197,6 +197,40 @@ pub enum Problem {
         /// What was set.
         what: &'static str,
     },
+    /// A node of a stream has one node before it, and chooses among several.
+    #[error(
+        "node \"{node}\": {when} chooses among parents, and a stream's node has one: use AllSucceeded or AllFinished"
+    )]
+    WhenInStream {
+        /// The node.
+        node: String,
+        /// Its strategy.
+        when: String,
+    },
+    /// A node of a stream names its parents.
+    #[error("node \"{node}\" names its parents, and a stream's node follows the one before it: leave `after` out")]
+    ParentsInStream {
+        /// The node.
+        node: String,
+    },
+    /// A node of a stream has a priority.
+    #[error("node \"{node}\" has a priority, and a stream runs its nodes in their order: leave it out")]
+    PriorityInStream {
+        /// The node.
+        node: String,
+    },
+    /// A node of a stream is a procedure.
+    #[error("node \"{node}\" is a procedure, and a stream runs processors: put it into a set")]
+    ProcedureInStream {
+        /// The node.
+        node: String,
+    },
+    /// A node of a stream has a processor that takes locks.
+    #[error("processor \"{processor}\" takes locks, and a stream's node cannot: put it into a set")]
+    LocksInStream {
+        /// The processor.
+        processor: String,
+    },
     /// The data cannot be encoded.
     #[error("node \"{node}\": {why}")]
     Codec {
@@ -401,21 +435,27 @@ impl Graph {
 }
 
 fn check_name(name: &str, twice: bool, problems: &mut Problems) {
+    let twice = || twice.then(|| Problem::NameTwice(name.to_owned()));
+    if let Some(problem) = name_problem(name).or_else(twice) {
+        problems.add(problem);
+    }
+}
+
+/// Returns what is wrong with a name.
+pub(super) fn name_problem(name: &str) -> Option<Problem> {
     let characters = name.chars().count();
     if name.is_empty() {
-        problems.add(Problem::EmptyName);
+        Some(Problem::EmptyName)
     } else if characters > CHILD_NAME_MAX {
-        problems.add(Problem::LongName {
+        Some(Problem::LongName {
             start: name.chars().take(NAME_SHOWN).collect(),
             characters,
             limit: CHILD_NAME_MAX,
-        });
+        })
     } else if name.chars().any(char::is_control) {
-        problems.add(Problem::ControlCharacter(name.to_owned()));
-    } else if name == RESERVED {
-        problems.add(Problem::ReservedName(name.to_owned()));
-    } else if twice {
-        problems.add(Problem::NameTwice(name.to_owned()));
+        Some(Problem::ControlCharacter(name.to_owned()))
+    } else {
+        (name == RESERVED).then(|| Problem::ReservedName(name.to_owned()))
     }
 }
 
@@ -506,19 +546,22 @@ fn check_when(node: &Node, parents: &[usize], names: &[String], problems: &mut P
 }
 
 fn check_retry(node: &str, retry: RetryPolicy, problems: &mut Problems) {
+    for problem in retry_problems(node, retry) {
+        problems.add(problem);
+    }
+}
+
+/// Returns what is wrong with a retry policy.
+pub(super) fn retry_problems(node: &str, retry: RetryPolicy) -> impl Iterator<Item = Problem> {
     let node = || node.to_owned();
-    if retry.attempts == 0 {
-        problems.add(Problem::NoAttempt { node: node() });
-    } else if retry.attempts > ATTEMPTS_MAX {
-        problems.add(Problem::TooManyAttempts {
-            node: node(),
-            attempts: retry.attempts,
-        });
-    }
+    let attempts = match retry.attempts {
+        0 => Some(Problem::NoAttempt { node: node() }),
+        attempts if attempts > ATTEMPTS_MAX => Some(Problem::TooManyAttempts { node: node(), attempts }),
+        _ => None,
+    };
     let delay = retry.base.max(retry.max);
-    if delay > RETRY_AFTER_MAX {
-        problems.add(Problem::LongDelay { node: node(), delay });
-    }
+    let long = (delay > RETRY_AFTER_MAX).then(|| Problem::LongDelay { node: node(), delay });
+    attempts.into_iter().chain(long)
 }
 
 #[cfg(test)]

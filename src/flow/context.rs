@@ -7,14 +7,17 @@ use procession_actors::journal::codec;
 use procession_actors::messages::{SendSignal, Submit};
 use procession_actors::view::Status;
 use procession_actors::{CallContext, CodecError, Elapsed, Procedure, ReadError, StageError, Token};
-use procession_kernel::{ProcedureId, Timestamp};
+use procession_kernel::{Blob, ProcedureId, Timestamp};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::error::ParentError;
+use super::node::Node;
 use super::set::Set;
 use super::state::{NodeState, cause_of, state_by_itself};
-use super::task::Woken;
+use super::stream::{AppendError, StreamName, StreamRecord, append_in_stage, notify_event};
+use super::task::{NOTIFY, Woken};
+use crate::executor::EngineLink;
 
 /// What a [processor](super::Processor) may use while it runs.
 ///
@@ -22,41 +25,61 @@ use super::task::Woken;
 /// with what its end sets going. An attempt that fails leaves none of them.
 pub struct NodeContext<'a> {
     call: CallContext<'a>,
-    name: &'a str,
-    place: u32,
-    woken: Option<&'a Woken>,
+    called: Called<'a>,
+    /// The note of a stream's node, which is part of its record.
+    note: Option<Blob>,
+}
+
+/// A node as its call sees it.
+pub(super) struct Called<'a> {
+    pub(super) name: &'a str,
+    pub(super) place: u32,
+    /// What tells its token from those of other nodes of the same procedure.
+    pub(super) visit: u32,
+    pub(super) woken: Option<&'a Woken>,
+    pub(super) engine: &'a EngineLink,
+    pub(super) parents: Parents,
+}
+
+/// Where the parents of a node are found.
+#[derive(Clone, Copy)]
+pub(super) enum Parents {
+    /// They are the siblings before its gate: it is a node of a set.
+    Siblings,
+    /// The one before it is in the newest record: it is a node of a stream.
+    NewestRecord,
 }
 
 impl<'a> NodeContext<'a> {
-    pub(super) fn new(call: CallContext<'a>, name: &'a str, place: u32, woken: Option<&'a Woken>) -> Self {
+    pub(super) fn new(call: CallContext<'a>, called: Called<'a>) -> Self {
         Self {
             call,
-            name,
-            place,
-            woken,
+            called,
+            note: None,
         }
     }
 
-    pub(super) fn into_inner(self) -> CallContext<'a> {
-        self.call
+    pub(super) fn into_parts(self) -> (CallContext<'a>, Option<Blob>) {
+        (self.call, self.note)
     }
 
-    /// Returns the id of the procedure that the node is.
+    /// Returns the id of the procedure that the node is; of a stream's node, that of the stream.
     #[must_use]
     pub fn id(&self) -> ProcedureId {
         self.call.id()
     }
 
-    /// Returns the node's name.
+    /// Returns the node's name; empty if a stream's node has none.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.name
+        self.called.name
     }
 
-    /// Returns the node's place in its set, from 0: parents stand before their children.
+    /// Returns the node's place: in its set, from 0, and parents stand before their children; in its stream, from 1, and
+    /// places grow.
     #[must_use]
     pub fn place(&self) -> u32 {
-        self.place
+        self.called.place
     }
 
     /// Returns the number of this attempt, from 1. It begins anew after a wait, and when a person retries the node.
@@ -78,7 +101,7 @@ impl<'a> NodeContext<'a> {
     pub fn token(&self) -> Token {
         let mut token = self.call.token();
         // The engine's token changes with each commit of a procedure. A node has one piece of work.
-        token.visit = 0;
+        token.visit = self.called.visit;
         token
     }
 
@@ -88,12 +111,16 @@ impl<'a> NodeContext<'a> {
         self.call.now()
     }
 
-    /// Reads how the node's parents stand, in the order in which they were given. No output is read.
+    /// Reads how the node's parents stand, in the order in which they were given. No output is read. In a stream the
+    /// parent is the node before this one.
     ///
     /// # Errors
     ///
     /// [`ReadError`] if the store cannot be read.
     pub async fn parents(&self) -> Result<Vec<ParentNode<'_>>, ReadError> {
+        if let Parents::NewestRecord = self.called.parents {
+            return Ok(self.node_before().await?.into_iter().collect());
+        }
         let mut parents = Vec::new();
         for id in self.call.before() {
             parents.extend(self.read_parent(*id).await?);
@@ -110,6 +137,14 @@ impl<'a> NodeContext<'a> {
     /// [`ParentError::Unknown`] if the node has no parent of this name; it lists those that it has.
     pub async fn parent(&self, name: &str) -> Result<ParentNode<'_>, ParentError> {
         let mut others = Vec::new();
+        if let Parents::NewestRecord = self.called.parents
+            && let Some(parent) = self.node_before().await?
+        {
+            if parent.name() == name {
+                return Ok(parent);
+            }
+            others.push(parent.name().to_owned());
+        }
         for id in self.call.before() {
             let Some(parent) = self.read_parent(*id).await? else {
                 continue;
@@ -120,7 +155,7 @@ impl<'a> NodeContext<'a> {
             others.push(parent.name().to_owned());
         }
         Err(ParentError::Unknown {
-            node: self.name.to_owned(),
+            node: self.called.name.to_owned(),
             name: name.to_owned(),
             parents: others,
         })
@@ -130,7 +165,15 @@ impl<'a> NodeContext<'a> {
         let status = self.call.status(id).await?;
         Ok(status.map(|status| ParentNode {
             call: &self.call,
-            status,
+            read: ParentRead::Row(Box::new(status)),
+        }))
+    }
+
+    async fn node_before(&self) -> Result<Option<ParentNode<'_>>, ReadError> {
+        let record = StreamRecord::newest(&self.call).await?;
+        Ok(record.map(|record| ParentNode {
+            call: &self.call,
+            read: ParentRead::Record(Box::new(record)),
         }))
     }
 
@@ -141,7 +184,7 @@ impl<'a> NodeContext<'a> {
     ///
     /// [`CodecError`] if it is not of this type.
     pub fn notified<T: DeserializeOwned>(&self) -> Result<Option<T>, CodecError> {
-        match self.woken {
+        match self.called.woken {
             Some(Woken::Notified(payload)) => codec::decode_user(payload.as_slice()).map(Some),
             Some(Woken::TimedOut) | None => Ok(None),
         }
@@ -150,7 +193,7 @@ impl<'a> NodeContext<'a> {
     /// Returns `true` if the node's wait ended because its time was up.
     #[must_use]
     pub fn timed_out(&self) -> bool {
-        matches!(self.woken, Some(Woken::TimedOut))
+        matches!(self.called.woken, Some(Woken::TimedOut))
     }
 
     /// Reads a value of user data: see [`CallContext::get`].
@@ -199,17 +242,18 @@ impl<'a> NodeContext<'a> {
     }
 
     /// Submits in the node's commit what a message says: see [`CallContext::submit_message`]. With
-    /// [`Set::into_message`] it is a set, and with `signal_at_end(cx.id(), flow::NOTIFY, ..)` its end notifies this node:
+    /// [`Set::into_message`] it is a set, and with `signal_at_end(cx.id(), cx.notify_event(), ..)` its end notifies this
+    /// node:
     ///
     /// ```
     /// # use procession::StageError;
-    /// # use procession::flow::{NOTIFY, NodeContext, Processed, Set};
+    /// # use procession::flow::{NodeContext, Processed, Set};
     /// async fn build_all(cx: &mut NodeContext<'_>, parts: Set) -> Result<Processed<()>, StageError> {
     ///     if cx.notified::<()>()?.is_some() {
     ///         return Ok(Processed::Done(()));
     ///     }
     ///     let parts = parts.into_message()?.key(format!("parts of {}", cx.name()));
-    ///     cx.submit_message(parts.signal_at_end(cx.id(), NOTIFY, &())?)?;
+    ///     cx.submit_message(parts.signal_at_end(cx.id(), cx.notify_event(), &())?)?;
     ///     Ok(Processed::Park { timeout: None })
     /// }
     /// ```
@@ -228,6 +272,31 @@ impl<'a> NodeContext<'a> {
     /// [`CodecError`] if it cannot be started here.
     pub fn start_set(&mut self, set: Set) -> Result<(), CodecError> {
         self.submit_message(set.into_message()?)
+    }
+
+    /// Appends a node to a stream in this node's commit: exactly once, however often this node runs. A stream that is not
+    /// there yet is opened first, in commits of its own.
+    ///
+    /// The attempt fails if the stream refuses the node at the commit: it has finished, is full, or has another node of
+    /// this name.
+    ///
+    /// # Errors
+    ///
+    /// [`AppendError`] if the stream cannot be opened, or a stream cannot take such a node.
+    pub async fn append(&mut self, stream: &StreamName, node: Node) -> Result<(), AppendError> {
+        let signal = append_in_stage(&self.call, self.called.engine, stream, node).await?;
+        self.call.send(signal);
+        Ok(())
+    }
+
+    /// Returns the name of the event that notifies this node, for whoever sends it as a signal:
+    /// [`NOTIFY`](super::NOTIFY), and in a stream a name with the place behind it.
+    #[must_use]
+    pub fn notify_event(&self) -> String {
+        match self.called.parents {
+            Parents::Siblings => NOTIFY.to_owned(),
+            Parents::NewestRecord => notify_event(self.called.place),
+        }
     }
 
     /// Sends a signal in the node's commit: see [`CallContext::send_signal`].
@@ -250,13 +319,19 @@ impl<'a> NodeContext<'a> {
     }
 
     /// Leaves a note in the history entry of this attempt: see [`CallContext::note`]. An attempt that fails leaves its
-    /// note as well.
+    /// note as well. In a stream it is part of the node's [record](StreamRecord::note).
     ///
     /// # Errors
     ///
     /// [`CodecError`] if the note cannot be encoded.
     pub fn note<T: Serialize>(&mut self, note: &T) -> Result<(), CodecError> {
-        self.call.note(note)
+        match self.called.parents {
+            Parents::Siblings => self.call.note(note),
+            Parents::NewestRecord => {
+                self.note = Some(codec::encode_user(note)?);
+                Ok(())
+            }
+        }
     }
 
     /// Runs blocking work on a thread of its own: see [`CallContext::blocking`].
@@ -289,32 +364,52 @@ impl<'a> NodeContext<'a> {
 /// A parent of a node that runs, as it stood when it was read.
 pub struct ParentNode<'a> {
     call: &'a CallContext<'a>,
-    status: Status,
+    read: ParentRead,
+}
+
+/// What was read of a parent.
+enum ParentRead {
+    /// The row of a set's node.
+    Row(Box<Status>),
+    /// The record of a stream's node.
+    Record(Box<StreamRecord>),
 }
 
 impl ParentNode<'_> {
     /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.status.name.as_deref().unwrap_or_default()
+        match &self.read {
+            ParentRead::Row(status) => status.name.as_deref().unwrap_or_default(),
+            ParentRead::Record(record) => &record.name,
+        }
     }
 
-    /// Returns its id.
+    /// Returns its id: of a stream's node, that of the stream.
     #[must_use]
     pub fn id(&self) -> ProcedureId {
-        self.status.id
+        match &self.read {
+            ParentRead::Row(status) => status.id,
+            ParentRead::Record(_) => self.call.id(),
+        }
     }
 
     /// Returns its state. A parent that waits for its own parents reads WAIT, whatever they are.
     #[must_use]
     pub fn state(&self) -> NodeState {
-        state_by_itself(&self.status)
+        match &self.read {
+            ParentRead::Row(status) => state_by_itself(status),
+            ParentRead::Record(record) => record.state,
+        }
     }
 
     /// Returns why it failed, or what it asks a person.
     #[must_use]
     pub fn cause(&self) -> Option<&str> {
-        cause_of(&self.status)
+        match &self.read {
+            ParentRead::Row(status) => cause_of(status),
+            ParentRead::Record(record) => record.cause.as_deref(),
+        }
     }
 
     /// Reads its output.
@@ -329,10 +424,16 @@ impl ParentNode<'_> {
             state: self.state(),
             cause: self.cause().map(str::to_owned),
         };
-        let outcome = self.call.outcome(self.id()).await?.ok_or_else(no_output)?;
-        let output = outcome.output::<T>().map_err(|why| ParentError::WrongType {
+        let (output, kind) = match &self.read {
+            ParentRead::Row(status) => {
+                let outcome = self.call.outcome(status.id).await?.ok_or_else(no_output)?;
+                (outcome.output::<T>(), &status.kind)
+            }
+            ParentRead::Record(record) => (record.output::<T>(), &record.kind),
+        };
+        let output = output.map_err(|why| ParentError::WrongType {
             name: self.name().to_owned(),
-            processor: self.status.kind.to_string(),
+            processor: kind.to_string(),
             why,
         })?;
         output.ok_or_else(no_output)

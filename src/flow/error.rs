@@ -5,6 +5,7 @@ use procession_kernel::Cause;
 
 use super::check::Problem;
 use super::state::NodeState;
+use super::stream::StreamName;
 
 /// Problems that a [`BuildError`] lists.
 pub(super) const PROBLEMS_MAX: usize = 20;
@@ -116,6 +117,20 @@ pub enum ResolveError {
         processor: String,
         /// What is wrong with it.
         why: String,
+    },
+    /// No node of the stream asks.
+    #[error("stream {stream} asks nothing")]
+    AsksNothing {
+        /// The stream.
+        stream: StreamName,
+    },
+    /// The node has ended, or there is none at this place.
+    #[error("stream {stream} has no node at place {place} that has yet to end")]
+    Passed {
+        /// The stream.
+        stream: StreamName,
+        /// The place.
+        place: u32,
     },
     /// The engine refused it, or did not answer. It says what to do.
     #[error(transparent)]

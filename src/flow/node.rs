@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use procession_actors::journal::codec;
 use procession_actors::{Child, CodecError, Procedure};
-use procession_kernel::RetryPolicy;
+use procession_kernel::{Blob, RetryPolicy};
 use serde::{Deserialize, Serialize};
 
 use super::processor::Processor;
@@ -115,19 +116,53 @@ impl From<String> for Parent {
     }
 }
 
-/// Encodes a node once its options and its place are known. The number is the size of its data in bytes.
-type Encode = Box<dyn FnOnce(TaskOptions) -> Result<(Child, usize), CodecError>>;
+/// A processor without its type, until it is known whether the node stands in a set or in a stream.
+pub(super) trait AnyWork {
+    /// Encodes the node of a set once its options and its place are known. The number is the size of its data in bytes.
+    fn child(self: Box<Self>, options: TaskOptions) -> Result<(Child, usize), CodecError>;
+
+    /// Encodes the data of a stream's node.
+    fn data(&self) -> Result<Data, CodecError>;
+}
+
+/// The data of a node, and whose it is.
+pub(super) struct Data {
+    pub(super) kind: &'static str,
+    pub(super) version: u16,
+    pub(super) bytes: Blob,
+    pub(super) takes_locks: bool,
+}
+
+struct OfProcessor<P>(P);
+
+impl<P: Processor> AnyWork for OfProcessor<P> {
+    fn child(self: Box<Self>, options: TaskOptions) -> Result<(Child, usize), CodecError> {
+        let task = Task::new(self.0, options)?;
+        Ok((Child::new(&task)?, task.size()))
+    }
+
+    fn data(&self) -> Result<Data, CodecError> {
+        Ok(Data {
+            kind: P::NAME,
+            version: P::VERSION,
+            bytes: codec::encode_user(&self.0)?,
+            takes_locks: !self.0.locks().is_empty(),
+        })
+    }
+}
 
 /// What a node runs.
 pub(super) enum Work {
-    Processor(Encode),
+    Processor(Box<dyn AnyWork>),
     Procedure(Box<dyn FnOnce() -> Result<Child, CodecError>>),
 }
 
-/// A node to [add](super::SetBuilder::add) to a set: what it runs, what comes before it, and what its failure means.
-#[must_use = "a node runs only if it is added to a set"]
+/// A node to [add](super::SetBuilder::add) to a set, or to [append](super::Stream::append) to a stream: what it runs, what
+/// comes before it, and what its failure means.
+#[must_use = "a node runs only if it is added to a set, or appended to a stream"]
 pub struct Node {
     pub(super) name: String,
+    pub(super) is_named: bool,
     pub(super) after: Vec<Parent>,
     pub(super) when: When,
     pub(super) on_error: OnError,
@@ -138,25 +173,32 @@ pub struct Node {
 }
 
 impl Node {
-    /// Creates a node that runs this processor. The name has 1 to 200 characters, and is unique in the set.
+    /// Creates a node that runs this processor. The name has 1 to 200 characters, and is unique in the set. In a stream it
+    /// is what a repeated append is recognised by.
     pub fn new<P: Processor>(name: impl Into<String>, processor: P) -> Self {
-        let encode = |options| {
-            let task = Task::new(processor, options)?;
-            Ok((Child::new(&task)?, task.size()))
-        };
-        Self::of(name.into(), Work::Processor(Box::new(encode)))
+        Self::with(Some(name.into()), Work::Processor(Box::new(OfProcessor(processor))))
+    }
+
+    /// Creates a node of a stream that runs this processor and has no name: appended twice it runs twice. Nodes of sets
+    /// need names.
+    pub fn of<P: Processor>(processor: P) -> Self {
+        Self::with(None, Work::Processor(Box::new(OfProcessor(processor))))
     }
 
     /// Creates a node that runs a procedure: with stages, children and rollback of its own. It reads ERROR when the
     /// procedure has failed, and has rolled back what it could. Retries, time-outs and the end of its attempts are the
     /// procedure's own.
     pub fn procedure<P: Procedure>(name: impl Into<String>, procedure: P) -> Self {
-        Self::of(name.into(), Work::Procedure(Box::new(move || Child::new(&procedure))))
+        Self::with(
+            Some(name.into()),
+            Work::Procedure(Box::new(move || Child::new(&procedure))),
+        )
     }
 
-    fn of(name: String, work: Work) -> Self {
+    fn with(name: Option<String>, work: Work) -> Self {
         Self {
-            name,
+            is_named: name.is_some(),
+            name: name.unwrap_or_default(),
             after: Vec::new(),
             when: When::default(),
             on_error: OnError::default(),
@@ -202,6 +244,17 @@ impl Node {
     pub fn priority(mut self, priority: i16) -> Self {
         self.priority = Some(priority);
         self
+    }
+}
+
+impl Node {
+    /// Returns how problems name it.
+    pub(super) fn shown_name(&self) -> String {
+        if self.is_named {
+            self.name.clone()
+        } else {
+            "(unnamed)".to_owned()
+        }
     }
 }
 

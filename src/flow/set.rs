@@ -254,7 +254,7 @@ fn encode(nodes: Vec<Node>, graph: &Graph, order: &[usize], problems: &mut Probl
 /// Encodes a node; the number is the size of its data, as far as that is the set's.
 fn encode_one(node: Node, place: u32, after: Vec<u32>, opens: JoinPolicy) -> Result<(Built, usize), CodecError> {
     let (is_procedure, (child, size)) = match node.work {
-        Work::Processor(encode) => {
+        Work::Processor(work) => {
             let options = TaskOptions {
                 name: node.name.clone(),
                 place,
@@ -262,7 +262,7 @@ fn encode_one(node: Node, place: u32, after: Vec<u32>, opens: JoinPolicy) -> Res
                 retry: node.retry,
                 timeout: node.timeout,
             };
-            (false, encode(options)?)
+            (false, work.child(options)?)
         }
         // The engine bounds its value as that of any procedure.
         Work::Procedure(encode) => (true, (encode()?, 0)),

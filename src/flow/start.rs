@@ -12,7 +12,8 @@ use super::handle::SetHandle;
 use super::processor::Processor;
 use super::root::SetRoot;
 use super::set::{Set, WIDTH};
-use super::task::Task;
+use super::stream::{Stream, StreamName, StreamNameError};
+use super::task::{Task, TaskEnv};
 use crate::executor::{Builder, Executor};
 
 /// Most nodes of one set that may be set going at once.
@@ -42,18 +43,31 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn processor<P: Processor>(self, env: P::Env) -> Self {
-        self.sets().register::<Task<P>>(env)
+        let mut builder = self.sets();
+        builder.flow.add::<P>(env.clone());
+        let engine = builder.link();
+        builder.register::<Task<P>>(TaskEnv { env, engine })
     }
 
     /// Registers the kind of the roots of sets, `procession.set`. [`processor`](Self::processor) does it as well, so this
     /// is for engines whose sets have [procedures](crate::flow::Node::procedure) alone.
     #[must_use]
     pub fn sets(mut self) -> Self {
-        if self.begins_to_take_sets() {
-            self.register::<SetRoot>(())
-        } else {
+        if std::mem::replace(&mut self.flow.takes_sets, true) {
             self
+        } else {
+            self.register::<SetRoot>(())
         }
+    }
+
+    /// Lets the engine take [streams](crate::flow::Stream): registers the kind of their roots, `procession.stream`.
+    ///
+    /// An engine whose journal has streams needs it. Without it they are quarantined, or with
+    /// [`strict`](Self::strict) the start is refused.
+    #[must_use]
+    pub fn streams(mut self) -> Self {
+        self.flow.takes_streams = true;
+        self
     }
 }
 
@@ -72,6 +86,16 @@ impl Executor {
             trace: None,
             width: WIDTH,
         }
+    }
+
+    /// Returns a stream by its scene and its group: all that must stay in order, such as the `invoices` of `customer-17`.
+    /// It checks the two, and creates nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StreamNameError`] says what is wrong with them.
+    pub fn stream(&self, scene: impl Into<String>, group: impl Into<String>) -> Result<Stream, StreamNameError> {
+        Ok(Stream::new(self.clone(), StreamName::new(scene, group)?))
     }
 
     /// Returns a handle of a set that was started before. Its methods answer [`AskError::Unknown`](crate::errors::AskError)

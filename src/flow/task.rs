@@ -2,23 +2,21 @@
 //! into a step: an output, a wait, another attempt, a question to a person, a failure.
 
 use std::cell::OnceCell;
-use std::future::Future;
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures::FutureExt;
 use procession_actors::journal::codec;
 use procession_actors::{
-    Accepts, CallContext, ChildOutcome, CodecError, JoinVerdict, Old, Procedure, StageContext, StageError, Step,
-    guarded, panic_text, within,
+    Accepts, CallContext, ChildOutcome, CodecError, JoinVerdict, Procedure, StageContext, StageError, Step, guarded,
 };
 use procession_kernel::{Blob, Hold, LimitKey, LockNeed, RetryPolicy};
 use serde::{Deserialize, Serialize};
 
-use super::context::NodeContext;
+use super::attempt::{self, Allowed, Failure};
+use super::context::{Called, Parents};
 use super::node::OnError;
 use super::processor::{Processed, Processor};
 use super::retry::StoredRetry;
+use crate::executor::EngineLink;
 
 /// Name of the event for which a parked node waits.
 pub const NOTIFY: &str = "notify";
@@ -42,7 +40,7 @@ pub(super) enum Woken {
 }
 
 impl Woken {
-    fn of(cx: &CallContext<'_>) -> Option<Self> {
+    pub(super) fn of(cx: &CallContext<'_>) -> Option<Self> {
         let notified = cx.signal().map(|signal| Self::Notified(Blob::from(signal.bytes())));
         notified.or_else(|| cx.timed_out().then_some(Self::TimedOut))
     }
@@ -75,30 +73,26 @@ pub(super) struct Task<P> {
     processor: OnceCell<Result<P, String>>,
 }
 
+/// What a node needs from the host: the environment of its processor, and the way to the engine.
+pub(super) struct TaskEnv<P: Processor> {
+    pub(super) env: P::Env,
+    pub(super) engine: EngineLink,
+}
+
+impl<P: Processor> Clone for TaskEnv<P> {
+    fn clone(&self) -> Self {
+        Self {
+            env: self.env.clone(),
+            engine: self.engine.clone(),
+        }
+    }
+}
+
 /// The only stage of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum TaskStage {
     /// Call the processor.
     Process,
-}
-
-/// Why an attempt failed.
-enum Failure {
-    /// Another attempt may help, after this delay or that of the policy.
-    Again(String, Option<Duration>),
-    /// No other attempt helps.
-    Final(String),
-}
-
-impl From<StageError> for Failure {
-    fn from(error: StageError) -> Self {
-        match error {
-            StageError::RetryAfter(delay, text) => Self::Again(text, Some(delay)),
-            StageError::Fail(text) => Self::Final(text),
-            // Kinds of errors that are added later are tried again, as the engine does.
-            other @ (StageError::Retry(_) | StageError::TimedOut(_) | _) => Self::Again(other.text().to_owned(), None),
-        }
-    }
 }
 
 impl<P: Processor> Task<P> {
@@ -123,138 +117,48 @@ impl<P: Processor> Task<P> {
 
     /// Decodes the data, once for each time that the node is revived.
     fn processor(&self) -> Result<&P, &str> {
-        let decode = || guarded("it", || self.decode()).flatten();
+        let decode = || guarded("it", || attempt::decode(self.version, &self.data)).flatten();
         self.processor.get_or_init(decode).as_ref().map_err(String::as_str)
-    }
-
-    fn decode(&self) -> Result<P, String> {
-        let (version, name) = (self.version, P::NAME);
-        if version == P::VERSION {
-            let data = codec::decode_user(self.data.as_slice());
-            return data.map_err(|error| format!("its data cannot be read: {error}"));
-        }
-        if version > P::VERSION {
-            let known = P::VERSION;
-            return Err(format!(
-                "its data has version {version} of \"{name}\", and this code knows up to {known}; retry it with newer code"
-            ));
-        }
-        if version < P::OLDEST {
-            let oldest = P::OLDEST;
-            return Err(format!(
-                "its data has version {version} of \"{name}\", and this code reads from {oldest} on"
-            ));
-        }
-        let upgraded = P::upgrade(version, Old::new(self.data.as_slice()));
-        upgraded.map_err(|error| format!("its data of version {version} of \"{name}\": {}", error.text()))
     }
 
     fn policy(&self) -> RetryPolicy {
         self.retry.map_or_else(P::retry, RetryPolicy::from)
     }
 
-    /// Returns why the processor is not called although the node is to run: an earlier call may have done its work.
-    fn doubt(repeated: u32) -> Option<String> {
-        let why = match repeated {
-            0 => return None,
-            1 if P::REPEATABLE => return None,
-            1 => "the process ended while it ran, and it must not be repeated unasked".to_owned(),
-            // Whatever the processor says: the call itself may be what ends the process.
-            2.. => format!("{repeated} processes ended while it ran"),
-        };
-        Some(format!(
-            "in doubt: {why}; it may have done its work, so look before you retry it"
-        ))
-    }
-
     async fn attempt(
         &self,
         cx: &mut CallContext<'_>,
-        env: &P::Env,
+        env: &TaskEnv<P>,
         woken: Option<&Woken>,
     ) -> Result<Step<Self>, Failure> {
-        if cx.attempt() > self.policy().attempts.max(1) {
-            // The engine itself has counted an attempt: a worker was lost, or what it sent was refused.
-            let newest = cx.history(None, 1).await.map_err(StageError::from)?.pop();
-            let why = newest.and_then(|entry| entry.error);
-            return Err(Failure::Final(
-                why.unwrap_or_else(|| "its attempts are used up".to_owned()),
-            ));
-        }
         let processor = self.processor().map_err(|why| Failure::Final(why.to_owned()))?;
-        let mut node = NodeContext::new(cx.branch(), &self.name, self.place, woken);
-        let called = self.limited(cx, processor, processor.process(&mut node, env)).await;
-        let done = called.and_then(|processed| self.step_of(processed, cx.max_payload()));
-        match done {
-            Ok(step) => {
-                cx.merge(node.into_inner());
-                Ok(step)
-            }
-            Err(failure) => {
-                cx.merge_note(node.into_inner());
-                Err(failure)
-            }
-        }
-    }
-
-    /// Awaits the processor, at most as long as an attempt may take. A panic is a failed attempt.
-    async fn limited<T>(
-        &self,
-        cx: &CallContext<'_>,
-        processor: &P,
-        call: impl Future<Output = Result<T, StageError>>,
-    ) -> Result<T, Failure> {
-        let call = AssertUnwindSafe(call).catch_unwind();
-        let ended = match self.timeout.or_else(|| processor.timeout()) {
-            Some(time) => within(cx.clock(), time, call).await.map_err(StageError::from)?,
-            None => call.await,
+        let called = Called {
+            name: &self.name,
+            place: self.place,
+            visit: 0,
+            woken,
+            engine: &env.engine,
+            parents: Parents::Siblings,
         };
-        match ended {
-            Ok(result) => Ok(result?),
-            Err(panic) => Err(Failure::Again(format!("it panicked: {}", panic_text(&*panic)), None)),
-        }
-    }
-
-    fn step_of(&self, processed: Processed<P::Output>, limit: usize) -> Result<Step<Self>, Failure> {
-        match processed {
-            Processed::Done(output) => {
-                // An output over the bound is the node's own failure. The engine would end the node whatever its strategy.
-                let size = codec::encode_user(&output)
-                    .map_err(|error| Failure::Final(error.to_string()))?
-                    .len();
-                if size > limit {
-                    return Err(Failure::Final(format!(
-                        "its output of {size} bytes is over the limit of {limit}; store it elsewhere, and return its name"
-                    )));
-                }
-                Ok(Step::Done(output))
-            }
-            Processed::Park { timeout } => Ok(Step::Wait {
+        let allowed = Allowed {
+            policy: self.policy(),
+            timeout: self.timeout.or_else(|| processor.timeout()),
+            bytes: cx.max_payload(),
+        };
+        let attempted = attempt::call(cx, processor, &env.env, called, &allowed).await;
+        Ok(match attempted.result? {
+            Processed::Done(output) => Step::Done(output),
+            Processed::Park { timeout } => Step::Wait {
                 event: NOTIFY.to_owned(),
                 timeout,
                 then: TaskStage::Process,
-            }),
-        }
+            },
+        })
     }
 
     /// Turns a failed attempt into another one, a question, or the node's failure.
     fn failed(&self, cx: &mut CallContext<'_>, failure: Failure) -> Result<Step<Self>, StageError> {
-        let (attempt, policy) = (cx.attempt(), self.policy());
-        let text = match failure {
-            Failure::Again(text, chosen) if policy.allows_another(attempt) => {
-                let token = cx.token();
-                let drawn = token.store ^ (token.procedure.family << 20) ^ u64::from(token.procedure.member);
-                let drawn = drawn ^ (u64::from(attempt) << 56);
-                let delay = chosen.unwrap_or_else(|| policy.jittered(attempt, drawn));
-                return Err(StageError::RetryAfter(delay, text));
-            }
-            Failure::Again(text, _) | Failure::Final(text) => text,
-        };
-        let failed = attempt.min(policy.attempts.max(1));
-        let text = match failed {
-            0 | 1 => text,
-            2.. => format!("{text} (failed {failed} times)"),
-        };
+        let text = attempt::tried_again(cx, self.policy(), failure)?;
         match self.on_error {
             OnError::Pend => Ok(ask(cx, text)),
             OnError::Continue | OnError::Stop => {
@@ -280,7 +184,7 @@ impl<P: Processor> Procedure for Task<P> {
     const ROLLBACK: bool = false;
     const HOLD: Hold = Hold::WhileActive;
     type Stage = TaskStage;
-    type Env = P::Env;
+    type Env = TaskEnv<P>;
     type Output = P::Output;
 
     fn first(&self) -> TaskStage {
@@ -293,7 +197,7 @@ impl<P: Processor> Procedure for Task<P> {
         cx: &mut StageContext<'_, Self>,
     ) -> Result<Step<Self>, StageError> {
         let (env, woken) = (cx.env(), Woken::of(cx).or_else(|| self.woken.clone()));
-        let step = match Self::doubt(cx.repeated()) {
+        let step = match attempt::doubt::<P>(cx.repeated()) {
             Some(question) => ask(cx, question),
             None => match self.attempt(cx, env, woken.as_ref()).await {
                 Ok(step) => step,
@@ -325,7 +229,7 @@ impl<P: Processor> Procedure for Task<P> {
         P::retry().attempts(u32::MAX)
     }
 
-    fn accepts(_: &P::Env) -> Accepts {
+    fn accepts(_: &TaskEnv<P>) -> Accepts {
         Accepts::by(|signal| match signal.name() {
             NOTIFY => Ok(()),
             _ => Err(format!("a node waits for the event \"{NOTIFY}\" alone")),

@@ -18,6 +18,7 @@ mod results;
 mod retention;
 mod root_names;
 mod signal_keys;
+mod signal_pages;
 mod signals;
 mod stage_limits;
 mod timeouts;

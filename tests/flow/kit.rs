@@ -268,7 +268,7 @@ impl Lab {
 
     /// Whatever was called without a crash was called with crashes: at most once more for each of them, and with fresh
     /// attempts after two, when somebody has decided about it.
-    fn compare(&self, crashed: &Self, crashes: usize) -> Tested {
+    pub(crate) fn compare(&self, crashed: &Self, crashes: usize) -> Tested {
         let count = |lab: &Self| {
             let mut counts: BTreeMap<String, usize> = BTreeMap::new();
             for called in lab.calls() {
@@ -295,7 +295,8 @@ impl Lab {
 
 /// Registers the processors.
 pub(crate) fn kinds(lab: &Lab, builder: Builder) -> Builder {
-    builder.processor::<Work>(lab.clone()).processor::<Bulky>(lab.clone())
+    let builder = builder.processor::<Work>(lab.clone()).processor::<Bulky>(lab.clone());
+    builder.streams()
 }
 
 pub(crate) fn node(name: &str, act: Act) -> Node {
@@ -423,7 +424,7 @@ pub(crate) fn enumerate_in(
 }
 
 /// Retries whatever asks because the engine died twice while it was out, as a person would who has looked.
-async fn settle_doubts(run: &Run) -> Tested {
+pub(crate) async fn settle_doubts(run: &Run) -> Tested {
     loop {
         run.settle().await;
         let live = ListFilter {

@@ -16,3 +16,4 @@ mod nodes;
 mod order;
 mod resolve;
 mod strategies;
+mod streams;

@@ -4,7 +4,7 @@ use procession_kernel::{Blob, ProcedureId};
 
 use crate::error::{CodecError, ReadError, StoreError};
 use crate::journal::encode::StoredSignal;
-use crate::journal::store::Scan;
+use crate::journal::store::{Entries, Scan};
 use crate::journal::{JournalStore, Reader, Space, codec, keys};
 use crate::view::SignalSummary;
 
@@ -26,7 +26,26 @@ pub(super) async fn read_with_payloads(
     prefix: &[u8],
     limit: usize,
 ) -> Result<Vec<(SignalSummary, Blob)>, ReadError> {
-    let entries = reader.scan_up_to(Space::Signals, prefix, limit).await?;
+    decoded(&reader.scan_up_to(Space::Signals, prefix, limit).await?)
+}
+
+/// Reads the signals of a procedure from this number on, each with its payload, at most `limit` of them.
+pub(super) async fn read_from(
+    reader: &Reader,
+    id: ProcedureId,
+    from: u32,
+    limit: usize,
+) -> Result<Vec<(SignalSummary, Blob)>, ReadError> {
+    let scan = Scan {
+        space: Space::Signals,
+        from: keys::signal(id, from, ""),
+        to: keys::after_prefix(&keys::procedure(id)),
+        limit,
+    };
+    decoded(&reader.scan(scan).await?)
+}
+
+fn decoded(entries: &Entries) -> Result<Vec<(SignalSummary, Blob)>, ReadError> {
     let known = entries
         .iter()
         .filter_map(|(key, value)| Some((keys::parse_signal(key)?, value)));

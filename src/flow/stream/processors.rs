@@ -1,0 +1,177 @@
+//! The processors that a stream may meet, by name and without their types.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use procession_actors::journal::codec;
+use procession_actors::{CallContext, CodecError, guarded};
+use procession_kernel::{Blob, RetryPolicy};
+
+use super::answer::{Act, Answer};
+use super::node::StoredNode;
+use super::record::OUTPUT_MAX;
+use crate::executor::EngineLink;
+use crate::flow::attempt::{self, Allowed, Attempted, Failure};
+use crate::flow::context::Called;
+use crate::flow::processor::{Processed, Processor};
+
+/// A registered processor without its type.
+pub(super) trait AnyProcessor: Send + Sync {
+    /// Returns why it is not called although the node is to run.
+    fn doubt(&self, repeated: u32) -> Option<String>;
+
+    /// Returns the policy of a node.
+    fn policy(&self, node: &StoredNode) -> RetryPolicy;
+
+    /// Calls it once.
+    fn call<'a>(
+        &'a self,
+        cx: &'a mut CallContext<'_>,
+        node: &'a StoredNode,
+        called: Called<'a>,
+    ) -> LocalBoxFuture<'a, Attempted<Ran>>;
+
+    /// Reads a person's answer, whose output has the type of the processor's.
+    fn answer(&self, cx: &CallContext<'_>) -> Result<Option<Answer<Blob>>, CodecError>;
+}
+
+/// What a call that has not failed came to.
+pub(super) enum Ran {
+    /// The node has succeeded with this output.
+    Done(Blob),
+    /// It waits to be notified, at most this long.
+    Parked(Option<Duration>),
+}
+
+/// A registered processor with its environment.
+pub(crate) struct Registered<P: Processor> {
+    env: P::Env,
+}
+
+impl<P: Processor> Registered<P> {
+    pub(crate) const fn new(env: P::Env) -> Self {
+        Self { env }
+    }
+}
+
+impl<P: Processor> AnyProcessor for Registered<P> {
+    fn doubt(&self, repeated: u32) -> Option<String> {
+        attempt::doubt::<P>(repeated)
+    }
+
+    fn policy(&self, node: &StoredNode) -> RetryPolicy {
+        node.policy(P::retry())
+    }
+
+    fn call<'a>(
+        &'a self,
+        cx: &'a mut CallContext<'_>,
+        node: &'a StoredNode,
+        called: Called<'a>,
+    ) -> LocalBoxFuture<'a, Attempted<Ran>> {
+        async move {
+            let decoded = guarded("it", || attempt::decode::<P>(node.version, &node.data)).flatten();
+            let processor = match decoded {
+                Ok(processor) => processor,
+                Err(why) => {
+                    return Attempted {
+                        result: Err(Failure::Final(why)),
+                        note: None,
+                    };
+                }
+            };
+            let allowed = Allowed {
+                policy: self.policy(node),
+                timeout: node.timeout.or_else(|| processor.timeout()),
+                bytes: cx.max_payload().min(OUTPUT_MAX),
+            };
+            let attempted = attempt::call(cx, &processor, &self.env, called, &allowed).await;
+            let result = attempted.result.and_then(|processed| match processed {
+                Processed::Done(output) => {
+                    let output = codec::encode_user(&output);
+                    output.map(Ran::Done).map_err(|why| Failure::Final(why.to_string()))
+                }
+                Processed::Park { timeout } => Ok(Ran::Parked(timeout)),
+            });
+            Attempted {
+                result,
+                note: attempted.note,
+            }
+        }
+        .boxed_local()
+    }
+
+    fn answer(&self, cx: &CallContext<'_>) -> Result<Option<Answer<Blob>>, CodecError> {
+        let Some(answer) = cx.answer::<Answer<P::Output>>()? else {
+            return Ok(None);
+        };
+        let act = match answer.act {
+            Act::Retry => Act::Retry,
+            Act::Fail => Act::Fail,
+            Act::Succeed(output) => Act::Succeed(codec::encode_user(&output)?),
+        };
+        Ok(Some(Answer {
+            place: answer.place,
+            act,
+        }))
+    }
+}
+
+/// What streams need from the host.
+#[derive(Clone)]
+pub struct StreamEnv {
+    processors: Arc<Processors>,
+    engine: EngineLink,
+    /// The engine's bound of values, in bytes.
+    max_payload: usize,
+}
+
+type Processors = BTreeMap<&'static str, Arc<dyn AnyProcessor>>;
+
+impl StreamEnv {
+    pub(super) fn processor(&self, kind: &str) -> Option<&Arc<dyn AnyProcessor>> {
+        self.processors.get(kind)
+    }
+
+    pub(super) const fn engine(&self) -> &EngineLink {
+        &self.engine
+    }
+
+    /// Returns the most bytes of a node's data. The stream's value holds a whole node while it asks or is parked, and
+    /// with it what had notified the node.
+    pub(super) const fn data_max(&self) -> usize {
+        self.max_payload / 4 * 3
+    }
+
+    /// Returns the most bytes of a notification.
+    pub(super) const fn notification_max(&self) -> usize {
+        self.max_payload / 8
+    }
+}
+
+/// What a builder knows of sets and streams.
+#[derive(Default)]
+pub(crate) struct SetUp {
+    /// The root of sets is registered.
+    pub(crate) takes_sets: bool,
+    pub(crate) takes_streams: bool,
+    processors: Processors,
+}
+
+impl SetUp {
+    pub(crate) fn add<P: Processor>(&mut self, env: P::Env) {
+        self.processors.insert(P::NAME, Arc::new(Registered::<P>::new(env)));
+    }
+
+    /// Returns what streams need, if the engine takes any.
+    pub(crate) fn streams(&mut self, engine: EngineLink, max_payload: usize) -> Option<StreamEnv> {
+        self.takes_streams.then(|| StreamEnv {
+            processors: Arc::new(std::mem::take(&mut self.processors)),
+            engine,
+            max_payload,
+        })
+    }
+}

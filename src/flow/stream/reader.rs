@@ -1,0 +1,455 @@
+//! How a stream stands, read off what is stored: its row and value, its signals, its history.
+
+use procession_actors::offline::Offline;
+use procession_actors::view::Status;
+use procession_actors::{AskError, CommittedReader, Procedure, journal::codec};
+use procession_kernel::{Blob, Ending, HistoryEntry, ProcedureId, Timestamp, WaitReason};
+use serde::{Deserialize, Serialize};
+
+use super::name::StreamName;
+use super::node::{NODE, StoredNode};
+use super::record::{RecordPage, StreamRecord};
+use super::root::StreamRoot;
+use crate::executor::Executor;
+use crate::flow::node::When;
+use crate::flow::reading::{NodePage, NodeStatus};
+use crate::flow::state::{NodeState, state_by_itself};
+
+use std::fmt;
+
+/// Nodes, and records, that one page has at most.
+const PAGE: usize = 1_000;
+/// Signals that are read at once: each may have a mebibyte.
+const AT_ONCE: usize = 64;
+/// How often a stream that moves meanwhile is read again. Then it is shown as it is, with parts of two moments.
+const READS: usize = 3;
+
+/// The state of a whole stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum StreamState {
+    /// Nothing was appended yet, or it has not begun.
+    Init,
+    /// It runs, or is idle.
+    Running,
+    /// Its node in hand asks: nothing goes on unless a person decides.
+    Pending,
+    /// It has ended.
+    Finish,
+}
+
+impl fmt::Display for StreamState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Init => "INIT",
+            Self::Running => "RUNNING",
+            Self::Pending => "PENDING",
+            Self::Finish => "FINISH",
+        })
+    }
+}
+
+/// How a stream stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StreamStatus {
+    /// Its state.
+    pub state: StreamState,
+    /// Since when its root has been as it is; `None` if it is not there.
+    pub since: Option<Timestamp>,
+    /// The node that it has begun and not ended.
+    pub in_hand: Option<NodeStatus>,
+    /// How many nodes wait behind it.
+    pub waiting: u32,
+    /// When the oldest of those was appended.
+    pub oldest: Option<Timestamp>,
+    /// How many nodes have ended, by their code or by a person.
+    pub ended: u32,
+    /// Nothing more can be appended.
+    pub sealed: bool,
+}
+
+impl StreamStatus {
+    /// Of a stream that was not opened.
+    pub(super) const fn absent() -> Self {
+        Self {
+            state: StreamState::Init,
+            since: None,
+            in_hand: None,
+            waiting: 0,
+            oldest: None,
+            ended: 0,
+            sealed: false,
+        }
+    }
+
+    /// Returns `true` if it runs and has nothing to do.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.state == StreamState::Running && self.in_hand.is_none() && self.waiting == 0
+    }
+}
+
+/// Reads one stream by its id, of a running engine or of a closed journal. [`Stream`](super::Stream) has the same
+/// readings by name.
+#[derive(Clone)]
+pub struct StreamReader {
+    committed: CommittedReader,
+    /// Counts what waits from memory.
+    executor: Option<Executor>,
+    id: ProcedureId,
+}
+
+impl fmt::Debug for StreamReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamReader")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A stream at one moment.
+struct Seen {
+    status: Status,
+    root: StreamRoot,
+    taken: Taken,
+}
+
+/// The signal that its stage was set going with.
+enum Taken {
+    Nothing,
+    /// It is in its mailbox until the stage has ended.
+    Node(u32, Box<StoredNode>),
+    /// It is about to end.
+    Last,
+}
+
+/// A signal that was not consumed.
+struct Kept {
+    place: u32,
+    sent: Option<Timestamp>,
+    is_last: bool,
+    payload: Blob,
+}
+
+impl StreamReader {
+    /// Reads a stream of a running engine.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Unknown`] if there is no stream with this id.
+    pub async fn live(executor: &Executor, id: ProcedureId) -> Result<Self, AskError> {
+        let committed = executor.engine().committed();
+        Self::checked(committed, Some(executor.clone()), id).await
+    }
+
+    /// Reads a stream of a closed journal.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Unknown`] if there is no stream with this id.
+    pub async fn closed(journal: &Offline, id: ProcedureId) -> Result<Self, AskError> {
+        Self::checked(journal.committed().clone(), None, id).await
+    }
+
+    async fn checked(
+        committed: CommittedReader,
+        executor: Option<Executor>,
+        id: ProcedureId,
+    ) -> Result<Self, AskError> {
+        let reader = Self {
+            committed,
+            executor,
+            id,
+        };
+        reader.row().await?;
+        Ok(reader)
+    }
+
+    /// Returns the id of the stream.
+    #[must_use]
+    pub const fn id(&self) -> ProcedureId {
+        self.id
+    }
+
+    /// Reads its name.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if it cannot be read.
+    pub async fn name(&self) -> Result<StreamName, AskError> {
+        let root = self.root().await?;
+        root.name().ok_or(AskError::Unknown(self.id))
+    }
+
+    async fn row(&self) -> Result<Status, AskError> {
+        let status = self.committed.status(self.id).await?;
+        let is_stream = |status: &Status| status.kind.as_str() == StreamRoot::KIND;
+        status.filter(is_stream).ok_or(AskError::Unknown(self.id))
+    }
+
+    async fn root(&self) -> Result<StreamRoot, AskError> {
+        let root = self.committed.value::<StreamRoot>(self.id).await?;
+        root.ok_or(AskError::Unknown(self.id))
+    }
+
+    async fn seen(&self) -> Result<Seen, AskError> {
+        let mut reads = 0;
+        loop {
+            let status = self.row().await?;
+            let root = self.root().await?;
+            let has_taken = status.ended.is_none() && root.in_hand().is_none() && !is_at_rest(&status);
+            let first = if has_taken { self.kept(0).await? } else { None };
+            let taken = match first {
+                None => Taken::Nothing,
+                Some(kept) if kept.is_last => Taken::Last,
+                Some(kept) => match codec::decode_user(kept.payload.as_slice()) {
+                    Ok(node) => Taken::Node(kept.place, Box::new(node)),
+                    Err(_) => Taken::Nothing,
+                },
+            };
+            reads += 1;
+            if reads == READS || self.row().await?.revision == status.revision {
+                return Ok(Seen { status, root, taken });
+            }
+        }
+    }
+
+    /// Reads the first signal from this number on that is a node, or the end, and was not consumed.
+    async fn kept(&self, from: u32) -> Result<Option<Kept>, AskError> {
+        let mut from = from;
+        loop {
+            let signals = self.committed.signals_from(self.id, from, AT_ONCE).await?;
+            let is_full = signals.len() == AT_ONCE;
+            for (signal, payload) in signals {
+                from = signal.number.saturating_add(1);
+                if !signal.entry.consumed && signal.entry.name.as_str() == NODE {
+                    return Ok(Some(Kept {
+                        place: signal.number,
+                        sent: signal.entry.sent,
+                        is_last: signal.entry.last,
+                        payload,
+                    }));
+                }
+            }
+            if !is_full {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Returns how the stream stands.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if it cannot be read.
+    pub async fn status(&self) -> Result<StreamStatus, AskError> {
+        let seen = self.seen().await?;
+        let in_hand = seen.in_hand();
+        let has_ended = seen.status.ended.is_some();
+        let (kept, sealed) = if has_ended { (0, true) } else { self.counted().await? };
+        let behind = seen.first_waiting();
+        let oldest = match has_ended {
+            true => None,
+            false => self.kept(behind).await?.filter(|kept| !kept.is_last),
+        };
+        // What its stage was set going with is in the mailbox until that stage has ended, and so is the end.
+        let waiting = kept.saturating_sub(u32::from(matches!(seen.taken, Taken::Node(..))) + u32::from(sealed));
+        let is_pending = in_hand.as_ref().is_some_and(|node| node.state == NodeState::Pending);
+        let state = match () {
+            () if has_ended => StreamState::Finish,
+            () if is_pending => StreamState::Pending,
+            () if seen.status.stage == OPEN => StreamState::Init,
+            () => StreamState::Running,
+        };
+        Ok(StreamStatus {
+            state,
+            since: Some(seen.status.since),
+            waiting,
+            oldest: oldest.and_then(|kept| kept.sent),
+            ended: self.ended(&seen.root).await?,
+            sealed,
+            in_hand,
+        })
+    }
+
+    /// Counts the signals that are nodes or the end, and tells whether the end is among them.
+    async fn counted(&self) -> Result<(u32, bool), AskError> {
+        if let Some(executor) = &self.executor {
+            return match executor.mailbox(self.id).await {
+                Ok(mailbox) => {
+                    let kept = mailbox.kept.get(NODE).copied().unwrap_or_default();
+                    Ok((kept, mailbox.closed.iter().any(|name| name == NODE)))
+                }
+                // It has ended since its row was read.
+                Err(AskError::Finished { .. }) => Ok((0, true)),
+                Err(error) => Err(error),
+            };
+        }
+        let (mut count, mut from, mut sealed) = (0, 0, false);
+        while let Some(kept) = self.kept(from).await? {
+            count += 1;
+            sealed |= kept.is_last;
+            from = kept.place.saturating_add(1);
+        }
+        Ok((count, sealed))
+    }
+
+    /// Counts the nodes that have ended: the stages that were committed, without those that have ended no node.
+    async fn ended(&self, root: &StreamRoot) -> Result<u32, AskError> {
+        let page = self.committed.history_page(self.id.family, None, 1).await?;
+        let Some(newest) = page.entries.first() else {
+            return Ok(0);
+        };
+        let others = root.other_stages().saturating_add(1);
+        Ok(committed_stages(newest).saturating_sub(others))
+    }
+
+    /// Returns the nodes that wait, from this place on, at most `limit`, and 1,000. Of a stream that has ended they read
+    /// CANCELLED.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if they cannot be read.
+    pub async fn waiting(&self, from: u32, limit: usize) -> Result<NodePage, AskError> {
+        let seen = self.seen().await?;
+        let limit = limit.clamp(1, PAGE);
+        let mut items = Vec::new();
+        items.extend(seen.cut_off().filter(|node| node.place >= from));
+        let mut from = from.max(seen.first_waiting());
+        while let Some(kept) = self.kept(from).await? {
+            if items.len() == limit {
+                let next = Some(kept.place).filter(|_| !kept.is_last);
+                return Ok(NodePage { items, next });
+            }
+            from = kept.place.saturating_add(1);
+            if kept.is_last {
+                break;
+            }
+            // What is no node is not run.
+            if let Ok(node) = codec::decode_user::<StoredNode>(kept.payload.as_slice()) {
+                let mut node = seen.shown(kept.place, node);
+                node.since = kept.sent.unwrap_or(node.since);
+                items.push(node);
+            }
+        }
+        Ok(NodePage { items, next: None })
+    }
+
+    /// Returns the records of nodes that have ended, newest first, at most `limit`, and 1,000. Pass the page's `next` as
+    /// `before` for the one after it; `None` begins with the newest.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if they cannot be read.
+    pub async fn records(&self, before: Option<u32>, limit: usize) -> Result<RecordPage, AskError> {
+        let limit = limit.clamp(1, PAGE);
+        let (mut items, mut before) = (Vec::new(), before);
+        loop {
+            let wanted = limit - items.len();
+            let page = self.committed.history_page(self.id.family, before, wanted).await?;
+            items.extend(page.entries.iter().filter_map(StreamRecord::of));
+            if page.next.is_none() || items.len() == limit {
+                return Ok(RecordPage { items, next: page.next });
+            }
+            before = page.next;
+        }
+    }
+
+    /// Returns `true` if the node at this place has not ended.
+    pub(super) async fn is_to_come(&self, place: u32) -> Result<bool, AskError> {
+        let seen = self.seen().await?;
+        if seen.status.ended.is_some() {
+            return Ok(false);
+        }
+        if seen.root.in_hand().is_some_and(|hand| hand.place == place) {
+            return Ok(true);
+        }
+        let next = self.kept(place).await?;
+        Ok(next.is_some_and(|kept| kept.place == place && !kept.is_last))
+    }
+}
+
+/// How [`Status::stage`] reads before the stream has begun.
+const OPEN: &str = "Open";
+
+/// Returns `true` if nothing was taken from the mailbox.
+fn is_at_rest(status: &Status) -> bool {
+    let waits = |wait: &WaitReason| matches!(wait, WaitReason::Event(name, _) if name.as_str() == NODE);
+    status.stage == OPEN || status.wait.as_ref().is_some_and(waits)
+}
+
+fn committed_stages(newest: &HistoryEntry) -> u32 {
+    // The end of the stream is the end of no node. A node that stops its stream leaves its record.
+    let is_counted = matches!(newest.ending, Ending::Wait | Ending::Asked) || StreamRecord::of(newest).is_some();
+    newest.visit.saturating_add(u32::from(is_counted))
+}
+
+impl Seen {
+    fn in_hand(&self) -> Option<NodeStatus> {
+        if self.status.ended.is_some() {
+            return None;
+        }
+        let (place, node, question) = match (self.root.in_hand(), &self.taken) {
+            (Some(hand), _) => (hand.place, &hand.node, hand.question.as_ref()),
+            (None, Taken::Node(place, node)) => (*place, &**node, None),
+            (None, Taken::Nothing | Taken::Last) => return None,
+        };
+        let status = &self.status;
+        let state = state_by_itself(status);
+        let asked = status.question.as_ref().or(question).cloned();
+        let reason = match (state, &status.wait) {
+            (NodeState::Running, Some(wait)) if !status.going => Some(format!("parked: {wait}")),
+            (NodeState::Running, _) => None,
+            (_, Some(wait)) => Some(wait.to_string()),
+            (_, None) => Some("queued".to_owned()),
+        };
+        let mut shown = self.shown(place, node.clone());
+        (shown.state, shown.reason, shown.attempt) = (state, reason, status.attempt);
+        shown.cause = asked.filter(|_| state == NodeState::Pending);
+        Some(shown)
+    }
+
+    /// The node that asked or was parked when the stream ended.
+    fn cut_off(&self) -> impl Iterator<Item = NodeStatus> {
+        let hand = self.root.in_hand().filter(|_| self.status.ended.is_some());
+        hand.map(|hand| self.shown(hand.place, hand.node.clone())).into_iter()
+    }
+
+    /// The lowest place at which a node may wait.
+    fn first_waiting(&self) -> u32 {
+        match (self.root.in_hand(), &self.taken) {
+            (Some(hand), _) => hand.place.saturating_add(1),
+            (None, Taken::Node(place, _)) => place.saturating_add(1),
+            (None, Taken::Nothing | Taken::Last) => 0,
+        }
+    }
+
+    /// Shows a node that waits, or never ran.
+    fn shown(&self, place: u32, node: StoredNode) -> NodeStatus {
+        let has_ended = self.status.ended.is_some();
+        NodeStatus {
+            name: node.name,
+            place,
+            id: self.status.id,
+            kind: node.kind,
+            state: if has_ended {
+                NodeState::Cancelled
+            } else {
+                NodeState::Wait
+            },
+            reason: (!has_ended).then(|| "waits for its turn".to_owned()),
+            since: self.status.since,
+            attempt: 0,
+            cause: None,
+            after: Vec::new(),
+            when: if node.all_finished {
+                When::AllFinished
+            } else {
+                When::AllSucceeded
+            },
+            revision: self.status.revision,
+            is_at_repeat_limit: false,
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Streams as users see them: order, names, failures, decisions, crashes.
+
+mod crash;
+mod failure;
+mod kit;
+mod names;
+mod nodes;
+mod order;

@@ -1,0 +1,205 @@
+//! Drains, streams in doubt, cancelled streams, code that is missing, and every crash.
+
+use std::time::Duration;
+
+use procession::StageError;
+use procession::flow::{Node, NodeContext, Processed, Processor, StreamState};
+use procession::operate::PauseScope;
+use procession::status::{CauseKind, ProcedureState};
+use procession::testkit::{Ended, FaultPlan, Run, World};
+use serde::{Deserialize, Serialize};
+
+use super::kit::{append, state, states, the_stream};
+use crate::kit::{Lab, Tested, by, done, held, kinds, live, live_in};
+
+/// Waits for the gate of its name, and must not be repeated.
+#[derive(Serialize, Deserialize)]
+struct Once;
+
+impl Processor for Once {
+    const NAME: &'static str = "once";
+    const REPEATABLE: bool = false;
+    type Env = Lab;
+    type Output = i64;
+
+    async fn process(&self, cx: &mut NodeContext<'_>, lab: &Lab) -> Result<Processed<i64>, StageError> {
+        lab.called(cx);
+        while !lab.is_open(cx.name()) {
+            tokio::task::yield_now().await;
+        }
+        Ok(Processed::Done(7))
+    }
+}
+
+fn with_once(lab: &Lab, builder: procession::Builder) -> procession::Builder {
+    kinds(lab, builder).processor::<Once>(lab.clone())
+}
+
+/// Lives until the engine is killed.
+fn killed(world: &World, lab: &Lab, drive: impl AsyncFnOnce(&Run) -> Tested) -> Tested {
+    let ended = world.run(
+        FaultPlan::none(),
+        |builder| with_once(lab, builder),
+        async |run: &Run| {
+            drive(run).await?;
+            run.settle().await;
+            run.store.crash();
+            std::future::pending::<Tested>().await
+        },
+    )?;
+    assert!(matches!(ended, Ended::Crashed));
+    Ok(())
+}
+
+#[test]
+fn f_059_a_stream_is_drained() -> Tested {
+    for in_time in [true, false] {
+        let (world, lab) = (World::new(), Lab::default());
+        live_in(&world, &lab, async |run| {
+            let stream = the_stream(run)?;
+            append(&stream, [held("n1"), done("n2")]).await?;
+            run.settle().await;
+            let mut drained = std::pin::pin!(run.executor.drain(Duration::from_secs(5)));
+            assert!(run.at_rest(drained.as_mut()).await.is_none());
+            // A stream that is there takes what its successor will run. One that is not cannot be opened.
+            append(&stream, [done("n3")]).await?;
+            let other = run.executor.stream("invoices", "customer-18")?;
+            let refused = other.append(done("x")).await.map_err(|error| error.to_string());
+            assert_eq!(
+                refused,
+                Err("the engine is draining; submit to its successor".to_owned())
+            );
+            if in_time {
+                lab.open("n1");
+            }
+            run.wait(drained).await??;
+            Ok(())
+        })?;
+        lab.open("n1");
+        live_in(&world, &lab, async |run| {
+            let stream = the_stream(run)?;
+            assert_eq!(states(run, &stream).await?, "n1 SUCCESS, n2 SUCCESS, n3 SUCCESS");
+            Ok(())
+        })?;
+        let calls: Vec<(String, u32, u32)> = lab
+            .calls()
+            .into_iter()
+            .map(|call| (call.name, call.attempt, call.repeated))
+            .collect();
+        let call = |name: &str, repeated| (name.to_owned(), 1, repeated);
+        let mut expected = vec![call("n1", 0), call("n2", 0), call("n3", 0)];
+        if !in_time {
+            expected.insert(1, call("n1", 1));
+        }
+        assert_eq!(calls, expected);
+    }
+    Ok(())
+}
+
+#[test]
+fn f_060_a_stream_in_doubt() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    killed(&world, &lab, async |run| {
+        append(&the_stream(run)?, [Node::new("n1", Once), done("n2")]).await
+    })?;
+    lab.open("n1");
+    let drive = async |run: &Run| {
+        let stream = the_stream(run)?;
+        assert_eq!(states(run, &stream).await?, "n1 PENDING, n2 WAIT");
+        let cause = stream.status().await?.in_hand.and_then(|node| node.cause);
+        assert!(cause.is_some_and(|cause| cause.starts_with("in doubt: the process ended")));
+        assert_eq!(lab.line(), "n1");
+        stream.retry(by()).await?;
+        assert_eq!(states(run, &stream).await?, "n1 SUCCESS, n2 SUCCESS");
+        Ok(())
+    };
+    world
+        .run(FaultPlan::none(), |builder| with_once(&lab, builder), drive)?
+        .done()?;
+    assert_eq!(lab.line(), "n1 n1 n2");
+    let calls = lab.calls();
+    assert_eq!(calls[0].token, calls[1].token);
+    Ok(())
+}
+
+#[test]
+fn f_061_a_cancelled_stream() -> Tested {
+    let lab = Lab::default();
+    live(&lab, async |run| {
+        let before = run.store.commits();
+        let stream = the_stream(run)?;
+        append(&stream, [held("n1"), done("n2"), done("n3")]).await?;
+        run.settle().await;
+        let id = stream.open().await?;
+        run.executor.abort(id, by()).await?;
+        lab.open("n1");
+        assert_eq!(states(run, &stream).await?, "n1 SUCCESS, n2 CANCELLED, n3 CANCELLED");
+        assert_eq!(state(run, &stream).await?, StreamState::Finish);
+        let root = run.executor.status(id).await?;
+        assert_eq!(root.state, ProcedureState::Failed);
+        assert_eq!(root.cause.map(|cause| cause.kind), Some(CauseKind::Aborted));
+        assert_eq!(run.store.commits() - before, 5);
+        assert!(run.executor.abort(id, by()).await.is_err(), "it has ended");
+        Ok(())
+    })
+}
+
+#[test]
+fn f_062_a_stream_whose_processor_is_missing() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let drive = async |run: &Run| {
+        run.executor.pause(PauseScope::All, by()).await?;
+        append(&the_stream(run)?, [Node::new("q", Once)]).await?;
+        run.executor.drain(Duration::from_secs(1)).await?;
+        Ok(())
+    };
+    world
+        .run(FaultPlan::none(), |builder| with_once(&lab, builder), drive)?
+        .done()?;
+    lab.open("q");
+    live_in(&world, &lab, async |run| {
+        run.executor.resume(PauseScope::All, by()).await?;
+        let stream = the_stream(run)?;
+        assert_eq!(states(run, &stream).await?, "q PENDING");
+        let cause = stream.status().await?.in_hand.and_then(|node| node.cause);
+        assert_eq!(
+            cause.as_deref(),
+            Some("processor \"once\" is not registered: register it, then retry")
+        );
+        assert_eq!(run.executor.snapshot().await?.quarantined, []);
+        Ok(())
+    })?;
+    let before = lab.calls().len();
+    let drive = async |run: &Run| {
+        let stream = the_stream(run)?;
+        run.settle().await;
+        let commits = run.store.commits();
+        stream.retry(by()).await?;
+        assert_eq!(states(run, &stream).await?, "q SUCCESS");
+        assert_eq!(run.store.commits() - commits, 2, "the answer and the node");
+        Ok(())
+    };
+    world
+        .run(FaultPlan::none(), |builder| with_once(&lab, builder), drive)?
+        .done()?;
+    assert_eq!(lab.calls().len(), before + 1);
+    // An engine that takes no streams quarantines it.
+    let without = |builder: procession::Builder| builder.processor::<Once>(lab.clone());
+    let drive = async |run: &Run| {
+        run.settle().await;
+        let quarantined = run.executor.snapshot().await?.quarantined;
+        assert!(
+            matches!(&quarantined[..], [(_, why)] if why.contains("procession.stream")),
+            "{quarantined:?}"
+        );
+        Ok(())
+    };
+    world.run(FaultPlan::none(), without, drive)?.done()?;
+    let strict = world.run(
+        FaultPlan::none(),
+        |builder| without(builder).strict(true),
+        async |_: &Run| Ok(()),
+    );
+    assert!(strict.is_err_and(|error| error.to_string().contains("procession.stream")));
+    Ok(())
+}
