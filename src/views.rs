@@ -11,6 +11,7 @@ mod lock;
 mod mailbox;
 mod plan;
 mod procedure;
+mod queue;
 mod read;
 mod reply;
 mod signal;
@@ -24,7 +25,7 @@ pub use explanation::{
     ChildrenLeftView, EndView, ExplanationView, LinkView, LockWantedView, PermitWantedView, PlaceView,
 };
 pub(crate) use flow::NODES_MAX;
-pub use flow::{FlowView, GraphView, GroupView, NodeView, graph_of, is_set, set_status};
+pub use flow::{FlowQueueView, FlowView, GraphView, GroupView, NodeView, graph_of, is_set, set_status};
 pub use history::HistoryView;
 pub(crate) use history::note_shown;
 pub use limit::{LimitView, LimitWaiterView, RateView};
@@ -32,6 +33,7 @@ pub use lock::{HolderView, LockUseView, WaiterView};
 pub use mailbox::{MailboxView, NameView};
 pub use plan::{FreedView, PlanView, StaysView, UndoView};
 pub use procedure::{CauseView, LockHeldView, ProcedureView};
+pub use queue::{QueueView, QueuedView, RecordView, is_stream};
 pub use reply::{PageView, Reply};
 pub use signal::SignalView;
 pub use standing::{snapshot_words, state_words};

@@ -109,7 +109,7 @@ impl Source {
         }
     }
 
-    /// Returns `items`, `cursor`, `scanned`, `truncated`, `unreadable`: sets.
+    /// Returns `items`, `cursor`, `scanned`, `truncated`, `unreadable`: sets and streams.
     pub(super) async fn flows(&self, wanted: &Wanted) -> Result<Document, Failure> {
         match self {
             Self::Journal(journal) => journal.flows(wanted).await,
@@ -122,6 +122,14 @@ impl Source {
         match self {
             Self::Journal(journal) => journal.graph(id).await,
             Self::Site(site) => site.graph(id).await,
+        }
+    }
+
+    /// Returns what a stream does.
+    pub(super) async fn queue(&self, id: ProcedureId, before: Option<u32>, limit: usize) -> Result<Document, Failure> {
+        match self {
+            Self::Journal(journal) => journal.queue(id, before, limit).await,
+            Self::Site(site) => site.queue(id, before, limit).await,
         }
     }
 

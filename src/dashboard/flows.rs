@@ -1,19 +1,25 @@
-//! `flows`: a page of sets, each with how its nodes stand; and `procedures/{id}/graph`, the graph of one family. Live
-//! sets come from the read model, and no row is read for them; those that have ended are read from the store.
+//! `flows`: a page of sets, each with how its nodes stand, and of streams; `procedures/{id}/graph`, the graph of one
+//! family; and `procedures/{id}/queue`, what a stream does. Live sets come from the read model, and no row is read for
+//! them; those that have ended, and streams, are read from the store.
 
 use actix_web::{HttpRequest, web};
+use procession_actors::AskError;
 use procession_actors::view::{FamilyScope, Status};
 use procession_kernel::{ProcedureId, Timestamp};
 use serde_json::{Value, json};
 
+use super::access::Grant;
 use super::list::{AT_ONCE, SCAN_MAX, SCAN_TIME, rules};
+use super::model::LiveFlow;
 use super::params::Params;
 use super::problem::{Answer, Problem};
 use super::procedure::Asked;
+use super::redact::Part;
 use super::show::Show;
 use super::state::{State, viewer};
 use crate::filter::{Filter, FilterContext};
-use crate::views::{FlowView, NODES_MAX, graph_of, is_set, set_status};
+use crate::flow::{NodeStatus, StreamReader, StreamRecord};
+use crate::views::{FlowView, NODES_MAX, QueueView, graph_of, is_set, is_stream, set_status};
 
 /// Sets of one page at most.
 const PAGE_MAX: usize = 500;
@@ -23,6 +29,11 @@ const PAGE: usize = 100;
 const COUNTED_MAX: usize = 20_000;
 /// Members of a family that one graph looks at, at most.
 const MEMBERS_MAX: usize = 10_000;
+/// Nodes of a stream that one reply shows behind the one in hand.
+const QUEUED: usize = 64;
+/// Records of a stream in one reply, unless another number is asked for, and at most.
+const RECORDS: usize = 50;
+const RECORDS_MAX: usize = 500;
 /// Nodes of a graph that are drawn one by one, unless another number is asked for.
 const DRAWN: usize = 300;
 
@@ -65,7 +76,7 @@ pub(super) async fn flows(request: HttpRequest, state: web::Data<State>) -> Answ
     let _turn = state.turns.take(&grant).await?;
     page.begun = state.now();
     let next = match filter.is_of_live() || !filter.names_states() {
-        true => page.of_live(cursor).await,
+        true => page.of_live(cursor).await?,
         false => page.of_all(cursor).await?,
     };
     let body = json!({
@@ -79,18 +90,24 @@ pub(super) async fn flows(request: HttpRequest, state: web::Data<State>) -> Answ
 }
 
 impl Page<'_> {
-    /// Looks through the live sets from one on; returns where the next page begins.
-    async fn of_live(&mut self, cursor: Option<ProcedureId>) -> Option<ProcedureId> {
+    /// Looks through the live ones from one on; returns where the next page begins.
+    async fn of_live(&mut self, cursor: Option<ProcedureId>) -> Result<Option<ProcedureId>, Problem> {
         let mut from = cursor.map_or(0, |cursor| cursor.family);
         loop {
-            let sets = self.state.shared.read().sets(from, AT_ONCE);
-            from = sets.last()?.root.id.family + 1;
-            for set in sets {
+            let flows = self.state.shared.read().flows(from, AT_ONCE);
+            let Some(last) = flows.last() else { return Ok(None) };
+            from = last.root().id.family + 1;
+            for flow in flows {
                 if self.is_full() {
-                    return Some(set.root.id);
+                    return Ok(Some(flow.root().id));
                 }
-                if self.admits(&set.root) {
-                    self.push(&FlowView::of_set(&self.show.as_it_stands(&set.root), set.status()));
+                if self.admits(flow.root()) {
+                    match &flow {
+                        LiveFlow::Set(set) => {
+                            self.push(&FlowView::of_set(&self.show.as_it_stands(&set.root), set.status()));
+                        }
+                        LiveFlow::Stream(root) => self.push_stream(root).await?,
+                    }
                 }
             }
             // Others are served by this thread, too.
@@ -98,19 +115,25 @@ impl Page<'_> {
         }
     }
 
-    /// Looks through all sets of the store from one on; returns where the next page begins.
+    /// Looks through all of them in the store from one on; returns where the next page begins.
     async fn of_all(&mut self, cursor: Option<ProcedureId>) -> Result<Option<ProcedureId>, Problem> {
         let committed = self.state.engine().committed();
         let scope: FamilyScope = self.filter.scope(false);
         let mut from = cursor;
         loop {
-            let page = committed.list_where(&scope, from, AT_ONCE, is_set).await?;
+            let is_flow = |row: &Status| is_set(row) || is_stream(row);
+            let page = committed.list_where(&scope, from, AT_ONCE, is_flow).await?;
             self.unreadable.extend(page.unreadable.iter().map(ToString::to_string));
             for root in &page.items {
                 if self.is_full() {
                     return Ok(Some(root.id));
                 }
-                if self.admits(root) {
+                if !self.admits(root) {
+                    continue;
+                }
+                if is_stream(root) {
+                    self.push_stream(root).await?;
+                } else {
                     let family = self.family(root).await?;
                     let status = family.as_deref().and_then(set_status);
                     self.push(&FlowView::of_set(&self.show.as_it_stands(root), status.as_ref()));
@@ -146,6 +169,21 @@ impl Page<'_> {
         self.filter.admits(&status, &FilterContext { now, rules })
     }
 
+    /// Reads a stream, and shows it. One that has gone meanwhile is left out.
+    async fn push_stream(&mut self, root: &Status) -> Result<(), Problem> {
+        let status = match StreamReader::live(&self.state.executor, root.id).await {
+            Ok(reader) => reader.status().await,
+            Err(error) => Err(error),
+        };
+        match status {
+            Ok(status) => self.push(&FlowView::of_stream(&self.show.as_it_stands(root), &status)),
+            Err(AskError::Unknown(_)) => {}
+            Err(AskError::NotNow { .. } | AskError::Read(_)) => self.unreadable.push(root.id.to_string()),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
     fn push(&mut self, flow: &FlowView) {
         self.items.push(json!(flow));
     }
@@ -176,4 +214,51 @@ pub(super) async fn graph(request: HttpRequest, state: web::Data<State>) -> Answ
         body.insert("items".to_owned(), Value::from(items));
     }
     state.reply(moment, body)
+}
+
+/// What a stream does: the node in hand, those behind it, and the newest records.
+pub(super) async fn queue(request: HttpRequest, state: web::Data<State>) -> Answer {
+    let asked = Asked::new(&request, &state, &["before", "limit"])?;
+    let before: Option<u32> = asked.params.number("before")?;
+    let limit = asked.params.limit("limit", RECORDS, RECORDS_MAX)?;
+    let moment = state.moment()?;
+    let row = asked.row().await?;
+    if !is_stream(&row) {
+        return Err(Problem::unknown(&format!("stream {}", row.id)));
+    }
+    let _turn = state.turns.take(&asked.grant).await?;
+    let reader = StreamReader::live(&state.executor, row.id).await?;
+    let status = reader.status().await?;
+    let from = status.in_hand.as_ref().map_or(0, |node| node.place + 1);
+    let waiting = reader.waiting(from, QUEUED).await?;
+    let records = reader.records(before, limit).await?;
+    let mut view = QueueView::new(&asked.show().as_it_stands(&row), &status, &waiting, &records);
+    if before.is_none() {
+        view = view.at(state.now(), &records);
+    }
+    let mut body = json!(view);
+    if let (Some(node), Some(shown)) = (&status.in_hand, body.pointer_mut("/in_hand/question")) {
+        redact_question(&state, &asked.grant, node, shown);
+    }
+    let shown = body.get_mut("records").and_then(Value::as_array_mut);
+    for (record, shown) in records.items.iter().zip(shown.into_iter().flatten()) {
+        redact_record(&state, &asked.grant, record, shown);
+    }
+    state.reply(moment, body)
+}
+
+fn redact_question(state: &State, grant: &Grant, node: &NodeStatus, shown: &mut Value) {
+    if let Some(question) = &node.cause {
+        *shown = state.redact_text(node.kind.as_str(), Part::Question, question, grant);
+    }
+}
+
+fn redact_record(state: &State, grant: &Grant, record: &StreamRecord, shown: &mut Value) {
+    let kind = record.kind.as_str();
+    if let (Some(cause), Some(shown)) = (&record.cause, shown.get_mut("cause")) {
+        *shown = state.redact_text(kind, Part::Error, cause, grant);
+    }
+    if let Some(note) = shown.get_mut("note").filter(|note| !note.is_null()) {
+        state.redact.redact(kind, Part::Note, note, grant);
+    }
 }

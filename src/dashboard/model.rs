@@ -15,7 +15,7 @@ mod tests;
 mod update;
 
 pub(super) use filling::Filling;
-pub(super) use flows::{LiveSet, Unread};
+pub(super) use flows::{LiveFlow, Unread};
 pub(super) use pulse::Pulse;
 pub(super) use rates::{Rate, Rates};
 pub(super) use ring::{Missed, Ring};
@@ -221,8 +221,8 @@ impl Model {
         self.rows.flows.end_reading(unread, is_whole);
     }
 
-    /// Returns at most so many live sets from a family on.
-    pub(super) fn sets(&self, family: u64, limit: usize) -> Vec<Arc<LiveSet>> {
+    /// Returns at most so many live sets and streams from a family on.
+    pub(super) fn flows(&self, family: u64, limit: usize) -> Vec<LiveFlow> {
         self.rows.flows.from(family, limit)
     }
 

@@ -51,7 +51,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Returns its row: as the model has it, or from the store if it has ended long ago.
-    async fn row(&self) -> Result<Arc<Status>, Problem> {
+    pub(super) async fn row(&self) -> Result<Arc<Status>, Problem> {
         let known = self.state.shared.read().get(self.id);
         if let Some(row) = known {
             return Ok(row);

@@ -34,6 +34,7 @@ pub(super) fn configure(config: &mut ServiceConfig, state: &web::Data<State>) {
         .service(read("/procedures/{id}").route(web::get().to(procedure::one)))
         .service(read("/procedures/{id}/tree").route(web::get().to(procedure::tree)))
         .service(read("/procedures/{id}/graph").route(web::get().to(flows::graph)))
+        .service(read("/procedures/{id}/queue").route(web::get().to(flows::queue)))
         .service(read("/procedures/{id}/timeline").route(web::get().to(timeline::timeline)))
         .service(read("/procedures/{id}/history").route(web::get().to(procedure::history)))
         .service(read("/procedures/{id}/waits").route(web::get().to(procedure::waits)))

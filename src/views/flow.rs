@@ -1,4 +1,4 @@
-//! Sets in a list, and families whose members run after one another, as a graph.
+//! Sets and streams in a list, and families whose members run after one another, as a graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,37 +8,40 @@ use procession_kernel::{JoinPolicy, Labels, ProcedureId};
 use serde::{Deserialize, Serialize};
 
 use super::{ProcedureView, time};
-use crate::flow::{Counts, NodeFacts, NodeRead, Reading, SetRoot, SetStatus, reason};
+use crate::flow::{Counts, NodeFacts, NodeRead, NodeState, Reading, SetRoot, SetStatus, StreamStatus, reason};
 
 /// Nodes of a graph that are listed one by one, at most.
 pub(crate) const NODES_MAX: usize = 5_000;
 /// Names of nodes that hold up a set, in a list of sets.
 const PENDING_NAMED: usize = 5;
 
-/// A set as a list shows it.
+/// A set or a stream as a list shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FlowView {
     /// The id of its root.
     pub id: String,
-    /// `set`; a later release may have other words.
+    /// `set` or `stream`.
     pub sort: String,
-    /// Its title.
+    /// The title of a set; of a stream, `scene:group`.
     pub name: Option<String>,
     /// Idempotency key of its submission.
     pub key: Option<String>,
     /// Its labels, by name.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
-    /// Its state: `INIT`, `RUNNING`, `PENDING` or `FINISH`; none while its nodes are not counted yet.
+    /// Its state: `INIT`, `RUNNING`, `PENDING` or `FINISH`; none while the nodes of a set are not counted yet.
     pub state: Option<String>,
-    /// When one of its rows last changed its state.
+    /// When one of its rows last changed its state; of a stream, its own.
     pub since: String,
-    /// How many nodes are in which state; none while they are not counted yet.
+    /// How many nodes of a set are in which state; none while they are not counted yet.
     pub counts: Option<Counts>,
-    /// The nodes that hold up others, or themselves: the first 5.
+    /// The nodes that hold up others, or themselves: the first 5. Of a stream, the one in hand if it asks.
     #[serde(default)]
     pub pending: Vec<String>,
+    /// The queue of a stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<FlowQueueView>,
     /// Its family is set aside, and stands as it stood then.
     #[serde(default)]
     pub set_aside: bool,
@@ -64,11 +67,52 @@ impl FlowView {
             since: time(since),
             counts: read.map(|read| read.counts),
             pending: pending.take(PENDING_NAMED).cloned().collect(),
+            queue: None,
             set_aside: root.set_aside,
             submitted: time(root.submitted),
             ended: root.ended.map(time),
         }
     }
+
+    /// Describes a stream.
+    #[must_use]
+    pub fn of_stream(root: &Status, read: &StreamStatus) -> Self {
+        let in_hand = read.in_hand.as_ref();
+        let called = in_hand.map(|node| match node.name.as_str() {
+            "" => format!("place {}", node.place),
+            name => name.to_owned(),
+        });
+        let asks = in_hand.is_some_and(|node| node.state == NodeState::Pending);
+        Self {
+            sort: "stream".to_owned(),
+            state: Some(read.state.to_string()),
+            pending: called.clone().filter(|_| asks).into_iter().collect(),
+            queue: Some(FlowQueueView {
+                in_hand: called,
+                waiting: read.waiting,
+                oldest: read.oldest.map(time),
+                done: read.ended,
+                sealed: read.sealed,
+            }),
+            ..Self::of_set(root, None)
+        }
+    }
+}
+
+/// The queue of a stream in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FlowQueueView {
+    /// The node that it has begun and not ended: its name, or its place.
+    pub in_hand: Option<String>,
+    /// How many nodes wait behind it.
+    pub waiting: u32,
+    /// When the oldest of those was appended.
+    pub oldest: Option<String>,
+    /// How many nodes have ended.
+    pub done: u32,
+    /// Nothing more can be appended.
+    pub sealed: bool,
 }
 
 /// Returns `true` for the root of a set.

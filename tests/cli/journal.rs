@@ -160,6 +160,7 @@ impl Running {
             .limit("job", 4)
             .register::<Job>(())
             .processor::<Draw>(())
+            .streams()
             .start()
             .await?;
         Ok(Self { executor })
@@ -232,7 +233,7 @@ pub(crate) fn that_asks(place: &Path) -> Outcome {
     })
 }
 
-/// An album whose large picture finds no room, one that has ended with a failure that its nodes go on without, and a
+/// An album whose large picture finds no room, a stream that waits for a person, an album that has ended with a failure that its nodes go on without, and a
 /// family whose children run after one another.
 pub(crate) fn of_sets(place: &Path) -> Outcome {
     actix_rt::System::new().block_on(async {
@@ -256,6 +257,14 @@ pub(crate) fn of_sets(place: &Path) -> Outcome {
         rest(&running.executor, other.id()).await?;
         let below = vec![Does::Asks("drop t?".into()), Does::Ends, Does::Ends];
         running.submit(None, Does::SpawnsInTurn(below), "req-1").await?;
+        let stream = running.executor.stream("invoices", "customer-17")?;
+        let nodes = [
+            Node::new("inv 1", Draw(None)),
+            Node::new("inv \"2\"", Draw(Some("no route".into()))),
+            Node::of(Draw(None)),
+        ];
+        stream.append_all(nodes).await?;
+        rest(&running.executor, stream.open().await?).await?;
         running.leave().await
     })
 }

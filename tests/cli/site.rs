@@ -182,6 +182,7 @@ async fn serve(
         .limit("job", 4)
         .register::<Job>(())
         .processor::<Draw>(())
+        .streams()
         .register::<Schedule>(jobs);
     let executor = builder.start().await?;
     let dashboard = Dashboard::builder(&executor).access(may).start().await?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use procession::Builder;
 use procession::StageError;
 use procession::dashboard::{Grant, Part, Redact};
-use procession::flow::{Node, NodeContext, Processed, Processor, Set, SetHandle, When};
+use procession::flow::{Node, NodeContext, Processed, Processor, Set, SetHandle, Stream, When};
 use procession::operate::OperatorRequest;
 use procession::testkit::{Trouble, World};
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,9 @@ impl Processor for Draw {
         if cx.name() == "small" && is_full.load(Ordering::Relaxed) {
             return Err(StageError::fail("the disk is full"));
         }
+        if cx.name().starts_with("inv") {
+            cx.note(&"sent")?;
+        }
         Ok(Processed::Done(1))
     }
 }
@@ -36,7 +39,7 @@ pub(crate) fn drawing(is_full: bool) -> (Arc<AtomicBool>, impl Fn(Builder) -> Bu
     let disk = Arc::new(AtomicBool::new(is_full));
     let env = Arc::clone(&disk);
     (disk, move |builder: Builder| {
-        builder.processor::<Draw>(Arc::clone(&env))
+        builder.processor::<Draw>(Arc::clone(&env)).streams()
     })
 }
 
@@ -50,7 +53,18 @@ pub(crate) async fn album<'a>(site: &Site<'a>, name: &str) -> Result<SetHandle, 
     start(site, set.build()?, name).await
 }
 
-async fn start(site: &Site<'_>, set: Set, key: &str) -> Result<SetHandle, Trouble> {
+/// A stream whose first node has ended and whose second fails, with so many behind it.
+pub(crate) async fn backlog(site: &Site<'_>, more: u32) -> Result<Stream, Trouble> {
+    let stream = site.run.executor.stream("invoices", "customer-17")?;
+    let nodes = [Node::new("inv 1", Draw), Node::new("small", Draw)].into_iter();
+    let nodes = nodes.chain((0..more).map(|number| Node::new(format!("inv {}", number + 2), Draw)));
+    site.run.wait(stream.extend(nodes)).await??;
+    site.run.settle().await;
+    site.shown().await?;
+    Ok(stream)
+}
+
+pub(crate) async fn start(site: &Site<'_>, set: Set, key: &str) -> Result<SetHandle, Trouble> {
     let started = site.run.executor.start_set(set).key(key).into_future();
     let handle = site.run.wait(started).await??;
     site.run.settle().await;
@@ -59,32 +73,36 @@ async fn start(site: &Site<'_>, set: Set, key: &str) -> Result<SetHandle, Troubl
 }
 
 /// Compares a set in the list with what the engine says of it.
-async fn assert_told(site: &Site<'_>, set: &SetHandle, filter: &str) -> Tested {
+pub(crate) async fn assert_told(site: &Site<'_>, set: &SetHandle, filter: &str) -> Tested {
     let body = site.body(&format!("flows?filter=root:{}{filter}", set.id())).await?;
     assert_eq!(ids(&body), [set.id().to_string()], "{body}");
-    let (shown, status) = (&body["items"][0], set.status().await?);
-    assert_eq!(shown["sort"], "set");
-    assert_eq!(text(&shown["state"]), status.state.to_string());
-    assert_eq!(shown["counts"], json!(status.counts));
-    assert_eq!(text(&shown["since"]), status.since.to_string());
-    assert_eq!(shown["pending"], json!(status.pending));
+    let (shown, status) = (at(&body, "/items/0"), set.status().await?);
+    assert_eq!(at(&shown, "/sort"), "set");
+    assert_eq!(text(&at(&shown, "/state")), status.state.to_string());
+    assert_eq!(at(&shown, "/counts"), json!(status.counts));
+    assert_eq!(text(&at(&shown, "/since")), status.since.to_string());
+    assert_eq!(at(&shown, "/pending"), json!(status.pending));
     Ok(())
 }
 
 /// Compares the graph of a set with what the engine says of its nodes.
-async fn assert_drawn(site: &Site<'_>, set: &SetHandle) -> Tested {
+pub(crate) async fn assert_drawn(site: &Site<'_>, set: &SetHandle) -> Tested {
     let graph = site.body(&format!("procedures/{}/graph", set.id())).await?;
+    let items = at(&graph, "/items");
     let nodes = set.nodes(0, 1_000).await?.items;
-    assert_eq!(graph["total"], nodes.len());
-    for (shown, node) in graph["items"].as_array().into_iter().flatten().zip(&nodes) {
-        assert_eq!(text(&shown["id"]), node.id.to_string());
-        assert_eq!(text(&shown["name"]), node.name);
-        assert_eq!(text(&shown["node"]), node.state.to_string(), "{shown}");
-        assert_eq!(shown["why"], json!(node.reason), "{shown}");
+    assert_eq!(at(&graph, "/total"), nodes.len());
+    for (shown, node) in items.as_array().into_iter().flatten().zip(&nodes) {
+        assert_eq!(text(&at(shown, "/id")), node.id.to_string());
+        assert_eq!(text(&at(shown, "/name")), node.name);
+        assert_eq!(text(&at(shown, "/node")), node.state.to_string(), "{shown}");
+        assert_eq!(at(shown, "/why"), json!(node.reason), "{shown}");
     }
     let counts = set.status().await?.counts;
     assert_eq!(
-        graph["counts"].get("PENDING").and_then(Value::as_u64).unwrap_or(0),
+        at(&graph, "/counts")
+            .get("PENDING")
+            .and_then(Value::as_u64)
+            .unwrap_or(0),
         u64::from(counts.pending)
     );
     Ok(())
@@ -237,6 +255,8 @@ impl Redact for Hidden {
     fn redact(&self, _: &str, part: Part, value: &mut Value, _: &Grant) {
         if [Part::Question, Part::Error].contains(&part) {
             *value = json!("***");
+        } else if part == Part::Note {
+            *value = json!("noted");
         }
     }
 }
@@ -247,12 +267,21 @@ fn what_is_hidden_is_hidden_in_lists_and_graphs() -> Tested {
     let hidden = |dashboard| everybody(dashboard).redact(Hidden);
     site_in(&World::new(), &engine, hidden, async |site| {
         let set = album(site, "album 7").await?;
-        for path in ["flows".to_owned(), format!("procedures/{}/graph", set.id())] {
+        let stream = backlog(site, 2).await?.open().await?;
+        let queue = format!("procedures/{stream}/queue");
+        for path in [
+            "flows".to_owned(),
+            format!("procedures/{}/graph", set.id()),
+            queue.clone(),
+        ] {
             let body = site.body(&path).await?;
             assert!(!body.to_string().contains("the disk is full"), "{body}");
         }
         let graph = site.body(&format!("procedures/{}/graph", set.id())).await?;
         assert_eq!(at(&graph, "/items/1/question"), "***");
+        let queue = site.body(&queue).await?;
+        assert_eq!(at(&queue, "/in_hand/question"), "***");
+        assert_eq!(at(&queue, "/records/0/note"), json!("noted"));
         Ok(())
     })
 }

@@ -12,6 +12,7 @@ mod beyond;
 mod bounds;
 mod bulk;
 mod flows;
+mod flows_truth;
 mod hidden;
 mod hostile;
 mod kit;

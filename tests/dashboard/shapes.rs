@@ -11,7 +11,7 @@ use procession::testkit::{Trouble, World};
 use serde_json::Value;
 
 use crate::act::post;
-use crate::flows::{album, drawing};
+use crate::flows::{album, backlog, drawing};
 use crate::kit::{Job, Site, Tested, everybody, site_in};
 
 /// File and path of each reply to a `GET`.
@@ -37,11 +37,12 @@ pub(crate) const REPLIES: [(&str, &str); 19] = [
     ("problem_unknown", "procedures/99.0"),
 ];
 
-/// File and path of each reply about sets.
-pub(crate) const FLOWS: [(&str, &str); 3] = [
+/// File and path of each reply about sets and streams.
+pub(crate) const FLOWS: [(&str, &str); 4] = [
     ("flows", "flows"),
     ("graph", "procedures/1.0/graph"),
     ("graph_grouped", "procedures/1.0/graph?max=3"),
+    ("queue", "procedures/2.0/queue"),
 ];
 
 /// File, path and body of each reply to a `POST`, in the order in which they are asked for.
@@ -152,11 +153,12 @@ fn every_reply_has_its_golden_shape() -> Tested {
 }
 
 #[test]
-fn every_reply_about_sets_has_its_golden_shape() -> Tested {
+fn every_reply_about_sets_and_streams_has_its_golden_shape() -> Tested {
     let (_, engine) = drawing(true);
     let replies = site_in(&World::new(), &engine, everybody, async |site| {
         site.pass(Duration::from_secs(1)).await?;
         album(site, "album 7").await?;
+        backlog(site, 3).await?;
         site.pass(Duration::from_secs(30)).await?;
         let mut replies = Vec::new();
         for (name, path) in FLOWS {

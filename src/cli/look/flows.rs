@@ -1,4 +1,4 @@
-//! `procession flows`: which sets there are, and how their nodes stand.
+//! `procession flows`: which sets and streams there are, how their nodes stand, and what waits in them.
 
 use clap::Args;
 use procession::ProcedureId;
@@ -62,10 +62,10 @@ pub(super) async fn run(source: &Source, wanted: &Wanted, json: bool) -> Result<
 
 fn show(page: &Page, shows_ended: bool) {
     print::table(
-        ["ID", "NAME", "STATE", "SINCE", "NODES", "PENDING"],
+        ["ID", "SORT", "NAME", "STATE", "SINCE", "NODES", "PENDING"],
         page.items.iter().map(row),
     );
-    let mut text = print::counted(page.items.len(), "set", "sets");
+    let mut text = print::counted(page.items.len(), "set or stream", "sets and streams");
     if page.truncated {
         text.push_str("; it stopped early: narrow the filter");
     }
@@ -78,9 +78,10 @@ fn show(page: &Page, shows_ended: bool) {
     print::notice(&text);
 }
 
-fn row(flow: &FlowView) -> [String; 6] {
+fn row(flow: &FlowView) -> [String; 7] {
     [
         flow.id.clone(),
+        flow.sort.clone(),
         print::or_dash(flow.name.as_deref()),
         match (&flow.state, flow.set_aside) {
             (_, true) => "quarantined".to_owned(),
@@ -88,9 +89,24 @@ fn row(flow: &FlowView) -> [String; 6] {
             (None, false) => "not counted".to_owned(),
         },
         print::seconds(&flow.since),
-        flow.counts.map_or_else(|| "-".to_owned(), counted),
+        nodes(flow),
         print::named(flow.pending.clone()),
     ]
+}
+
+/// Says what a stream does, or how many nodes of a set are in which state.
+fn nodes(flow: &FlowView) -> String {
+    let Some(queue) = &flow.queue else {
+        return flow.counts.map_or_else(|| "-".to_owned(), counted);
+    };
+    let mut text = format!("{} waiting, {} done", queue.waiting, queue.done);
+    if let Some(node) = &queue.in_hand {
+        text = format!("{} in hand, {text}", print::plain(node));
+    }
+    if let Some(oldest) = &queue.oldest {
+        text.push_str(&format!(", the oldest since {}", print::seconds(oldest)));
+    }
+    text
 }
 
 /// Says how many nodes are in which state, those first that need somebody.

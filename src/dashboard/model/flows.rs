@@ -1,4 +1,4 @@
-//! The live sets, and how their nodes stand. Each node is a few words here, also once it has ended, so that a list of
+//! The live sets and streams, and how the nodes of sets stand. Each node is a few words here, also once it has ended, so that a list of
 //! sets reads no rows. A set that was there before the model is read once, by the thread that writes it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use procession_actors::view::Status;
 use procession_kernel::{ProcedureId, Seq};
 
 use crate::flow::{NodeFacts, Reading, SetStatus};
-use crate::views::is_set;
+use crate::views::{is_set, is_stream};
 
 /// One live set.
 #[derive(Clone)]
@@ -71,9 +71,25 @@ pub(crate) struct Unread {
     missed: u32,
 }
 
-/// All live sets, by family.
+/// A live set or stream.
+pub(crate) enum LiveFlow {
+    Set(Arc<LiveSet>),
+    Stream(Arc<Status>),
+}
+
+impl LiveFlow {
+    pub(crate) fn root(&self) -> &Status {
+        match self {
+            Self::Set(set) => &set.root,
+            Self::Stream(root) => root,
+        }
+    }
+}
+
+/// All live sets and streams, by family.
 #[derive(Default)]
 pub(super) struct Flows {
+    streams: BTreeMap<u64, Arc<Status>>,
     sets: BTreeMap<u64, Arc<LiveSet>>,
     /// Those of which not all nodes are known.
     unread: BTreeSet<u64>,
@@ -83,7 +99,12 @@ impl Flows {
     /// Takes a row that is newer than the one that was known.
     pub(super) fn put(&mut self, row: &Arc<Status>) {
         let family = row.id.family;
-        if is_set(row) {
+        if is_stream(row) {
+            match row.ended {
+                Some(_) => self.streams.remove(&family),
+                None => self.streams.insert(family, Arc::clone(row)),
+            };
+        } else if is_set(row) {
             if row.ended.is_some() {
                 return self.forget(family);
             }
@@ -103,6 +124,7 @@ impl Flows {
 
     pub(super) fn forget(&mut self, family: u64) {
         self.sets.remove(&family);
+        self.streams.remove(&family);
         self.unread.remove(&family);
     }
 
@@ -170,12 +192,13 @@ impl Flows {
         self.unread.remove(&family);
     }
 
-    /// Returns at most so many sets from a family on.
-    pub(super) fn from(&self, family: u64, limit: usize) -> Vec<Arc<LiveSet>> {
-        self.sets
-            .range(family..)
-            .take(limit)
-            .map(|(_, set)| Arc::clone(set))
-            .collect()
+    /// Returns at most so many sets and streams from a family on.
+    pub(super) fn from(&self, family: u64, limit: usize) -> Vec<LiveFlow> {
+        let sets = self.sets.range(family..).take(limit);
+        let streams = self.streams.range(family..).take(limit);
+        let sets = sets.map(|(family, set)| (*family, LiveFlow::Set(Arc::clone(set))));
+        let streams = streams.map(|(family, root)| (*family, LiveFlow::Stream(Arc::clone(root))));
+        let found: BTreeMap<u64, LiveFlow> = sets.chain(streams).collect();
+        found.into_values().take(limit).collect()
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use procession_actors::view::Status;
 use procession_kernel::{Epoch, Kind, ProcedureId, ProcedureState, Seq, Timestamp, WaitReason};
 
-use super::{Filling, Missed, Model, Moment, Ring, Tally, Update};
+use super::{Filling, LiveFlow, Missed, Model, Moment, Ring, Tally, Update};
 use crate::Executor;
 use crate::filter::{Filter, FilterContext};
 use crate::operate::{OperatorRequest, PauseScope};
@@ -198,8 +198,11 @@ fn row_of_set(like: &Status, member: u32, revision: u64, wait: Option<WaitReason
 }
 
 fn ready_and_pending(model: &Model) -> Option<(u32, u32)> {
-    let sets = model.sets(0, 9);
-    let status = sets.first()?.status()?;
+    let flows = model.flows(0, 9);
+    let Some(LiveFlow::Set(set)) = flows.first() else {
+        return None;
+    };
+    let status = set.status()?;
     Some((status.counts.ready, status.counts.pending))
 }
 
@@ -253,7 +256,7 @@ async fn a_set_is_counted_as_it_changes_and_read_anew_once_a_change_was_missed()
         },
         Timestamp(5),
     );
-    assert_eq!((model.sets(0, 9).len(), model.unread()), (0, None));
+    assert_eq!((model.flows(0, 9).len(), model.unread()), (0, None));
     Ok(())
 }
 
