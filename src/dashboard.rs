@@ -71,6 +71,7 @@ mod beyond;
 mod events;
 mod feed;
 mod find;
+mod flows;
 mod gate;
 mod hosts;
 mod list;

@@ -153,6 +153,8 @@ pub(crate) use injected::{Injected, Injections};
 pub use node::{Node, NodeRef, OnError, Parent, When};
 pub use processor::{Processed, Processor};
 pub use reading::{Counts, NodePage, NodeStatus, SetState, SetStatus};
+#[cfg(feature = "dashboard")]
+pub(crate) use reading::{NodeFacts, NodeRead, Reading, reason};
 pub use root::SetRoot;
 pub use set::{Set, SetBuilder};
 pub use start::StartSet;

@@ -97,7 +97,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `dashboard` | `dashboard`, pages and an API for operators as a scope of your actix-web application; `views`, what is shown of procedures as JSON; `filter`, the language of filters |
+//! | `dashboard` | `dashboard`, pages and an API for operators as a scope of your actix-web application; feature `flow`; `views`, what is shown of procedures as JSON; `filter`, the language of filters |
 //! | `flow` | `flow`, sets and streams: graphs and ordered queues of tasks whose failures wait for a person, who retries them, gives their output, or lets them fail |
 //! | `schedule` | `schedule`, procedures that are submitted again and again, by a cron expression or an interval |
 //! | `testkit` | `testkit`, a simulated clock, a store with crash points, and checks that crash, repeat and fail every stage of your procedures; for `[dev-dependencies]` |

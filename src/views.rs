@@ -4,12 +4,14 @@
 //! never renamed and never removed.
 
 mod explanation;
+mod flow;
 mod history;
 mod limit;
 mod lock;
 mod mailbox;
 mod plan;
 mod procedure;
+mod queue;
 mod read;
 mod reply;
 mod signal;
@@ -22,6 +24,8 @@ mod words;
 pub use explanation::{
     ChildrenLeftView, EndView, ExplanationView, LinkView, LockWantedView, PermitWantedView, PlaceView,
 };
+pub(crate) use flow::NODES_MAX;
+pub use flow::{FlowQueueView, FlowView, GraphView, GroupView, NodeView, graph_of, is_set, set_status};
 pub use history::HistoryView;
 pub(crate) use history::note_shown;
 pub use limit::{LimitView, LimitWaiterView, RateView};
@@ -29,6 +33,7 @@ pub use lock::{HolderView, LockUseView, WaiterView};
 pub use mailbox::{MailboxView, NameView};
 pub use plan::{FreedView, PlanView, StaysView, UndoView};
 pub use procedure::{CauseView, LockHeldView, ProcedureView};
+pub use queue::{QueueView, QueuedView, RecordView, is_stream};
 pub use reply::{PageView, Reply};
 pub use signal::SignalView;
 pub use standing::{snapshot_words, state_words};

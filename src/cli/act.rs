@@ -100,6 +100,9 @@ pub(super) struct BypassArgs {
     /// All below it, too.
     #[arg(long)]
     recursive: bool,
+    /// It ends as failed, and not as a success without output.
+    #[arg(long)]
+    failed: bool,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -124,6 +127,7 @@ struct Wish<T = Target> {
     verb: VerbName,
     target: T,
     recursive: bool,
+    failed: bool,
     answer: Option<Value>,
 }
 
@@ -138,6 +142,7 @@ impl Act {
             verb,
             target: Target::One(id),
             recursive: false,
+            failed: false,
             answer: None,
         };
         let many = |verb, args: ManyArgs| Wish {
@@ -145,6 +150,7 @@ impl Act {
             verb,
             target: Target::of(args.id, args.kind),
             recursive: false,
+            failed: false,
             answer: None,
         };
         match self {
@@ -159,6 +165,7 @@ impl Act {
             Self::RunNow(args) => one(VerbName::Signal, args.how, args.id),
             Self::Bypass(args) => Wish {
                 recursive: args.recursive,
+                failed: args.failed,
                 ..one(VerbName::Bypass, args.how, args.id)
             },
         }
@@ -174,6 +181,7 @@ impl Wish<Target<Named>> {
             how: self.how,
             verb: self.verb,
             recursive: self.recursive,
+            failed: self.failed,
             answer: self.answer,
         };
         wish.make(&site, &reason).await
@@ -263,10 +271,11 @@ impl Wish {
             json!({ "answer": answer })
         } else if self.verb == VerbName::Signal {
             json!({ "name": RUN_NOW })
-        } else if self.recursive {
-            json!({ "recursive": true })
         } else {
-            json!({})
+            let mut body = serde_json::Map::new();
+            body.extend(self.recursive.then(|| ("recursive".to_owned(), json!(true))));
+            body.extend(self.failed.then(|| ("as".to_owned(), json!("failed"))));
+            Value::Object(body)
         }
     }
 

@@ -4,10 +4,13 @@
 
 mod doctor;
 mod export;
+mod flows;
+mod graph;
 mod history;
 mod limits;
 mod locks;
 mod ls;
+mod queue;
 mod show;
 mod tree;
 mod why;
@@ -30,6 +33,12 @@ pub(super) enum Look {
     Show(show::ShowArgs),
     /// Show a procedure and all below it.
     Tree(tree::TreeArgs),
+    /// List sets and streams: those that have not ended, or what a filter says, with how their nodes stand.
+    Flows(flows::FlowsArgs),
+    /// Show the members of a family that run after one another: the nodes of a set, for instance.
+    Graph(graph::GraphArgs),
+    /// Show what a stream does: the node in hand, those that wait, and the newest records.
+    Queue(queue::QueueArgs),
     /// Show the executed stages and undos of a procedure, attempts included.
     History(history::HistoryArgs),
     /// Say why a procedure does not move: who waits for whom. Exit code 4 if in a circle.
@@ -66,6 +75,21 @@ impl Look {
             Self::Tree(args) => {
                 args.watch
                     .run(&args.place, async |from| tree::run(from, &args).await)
+                    .await
+            }
+            Self::Flows(args) => {
+                let wanted = args.wanted()?;
+                let verb = async |source: &Source| flows::run(source, &wanted, args.place.json).await;
+                args.watch.run(&args.place, verb).await
+            }
+            Self::Graph(args) => {
+                args.watch
+                    .run(&args.place, async |from| graph::run(from, &args).await)
+                    .await
+            }
+            Self::Queue(args) => {
+                args.watch
+                    .run(&args.place, async |from| queue::run(from, &args).await)
                     .await
             }
             Self::Locks(args) => {

@@ -4,6 +4,7 @@
 mod doctor;
 mod export;
 mod find;
+mod flow;
 mod journal;
 mod page;
 mod remote;
@@ -105,6 +106,30 @@ impl Source {
         match self {
             Self::Journal(journal) => journal.tree(id).await,
             Self::Site(site) => site.tree(id).await,
+        }
+    }
+
+    /// Returns `items`, `cursor`, `scanned`, `truncated`, `unreadable`: sets and streams.
+    pub(super) async fn flows(&self, wanted: &Wanted) -> Result<Document, Failure> {
+        match self {
+            Self::Journal(journal) => journal.flows(wanted).await,
+            Self::Site(site) => site.flows(wanted).await,
+        }
+    }
+
+    /// Returns `items`, `total`, `counts`, `truncated`: the graph of a family.
+    pub(super) async fn graph(&self, id: ProcedureId) -> Result<Document, Failure> {
+        match self {
+            Self::Journal(journal) => journal.graph(id).await,
+            Self::Site(site) => site.graph(id).await,
+        }
+    }
+
+    /// Returns what a stream does.
+    pub(super) async fn queue(&self, id: ProcedureId, before: Option<u32>, limit: usize) -> Result<Document, Failure> {
+        match self {
+            Self::Journal(journal) => journal.queue(id, before, limit).await,
+            Self::Site(site) => site.queue(id, before, limit).await,
         }
     }
 

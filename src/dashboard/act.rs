@@ -96,7 +96,7 @@ async fn operate(
         VerbName::Abort => Verb::Abort(id),
         VerbName::RetryUndo => Verb::RetryUndo(id),
         VerbName::SkipUndo => Verb::SkipUndo(id),
-        VerbName::Bypass => Verb::Bypass(id, scope, BypassAs::Success),
+        VerbName::Bypass => Verb::Bypass(id, scope, wish.ends_as.into()),
         VerbName::OverrideResult => with_output(state, id, scope, wish.output()?).await?,
         VerbName::Discharge => Verb::Discharge(id.family),
         VerbName::SetPriority => Verb::SetPriority(id, wish.priority()?),

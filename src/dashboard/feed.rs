@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use actix::prelude::*;
 use procession_actors::messages::{PollLatest, TakeSnapshot};
-use procession_actors::view::{LatestFeed, ListFilter, Page, Snapshot};
+use procession_actors::view::{LatestFeed, ListFilter, Page, Snapshot, Status};
 use procession_actors::{AskError, Engine};
 use procession_kernel::ProcedureId;
 use tokio::sync::watch;
 
-use super::model::{Filling, Model, Moment, Update};
+use super::model::{Filling, Model, Moment, Unread, Update};
 
 /// How long after a change the next is asked for, for each of its rows: twenty times what a row costs
 /// the engine and the model.
@@ -80,6 +80,8 @@ pub(super) struct Folder {
     filling: Option<Filling>,
     /// Counts the fills: one that changes were left out of is given up for the next.
     fill: u64,
+    /// The nodes of a set are being read.
+    is_counting: bool,
 }
 
 impl Folder {
@@ -89,6 +91,7 @@ impl Folder {
             engine,
             filling: None,
             fill: 0,
+            is_counting: false,
         }
     }
 
@@ -96,6 +99,7 @@ impl Folder {
     /// disk now, so it shows that one and all before, those that were left out among them.
     fn begin(&mut self, ctx: &mut Context<Self>) {
         self.fill += 1;
+        self.is_counting = false;
         let fill = self.fill;
         self.filling = Some(Filling::default());
         let engine = self.engine.clone();
@@ -143,7 +147,7 @@ impl Folder {
         filling.take(page.items);
         match page.next {
             Some(next) => self.read(Some(next), ctx),
-            None => self.finish(),
+            None => self.finish(ctx),
         }
     }
 
@@ -160,12 +164,52 @@ impl Folder {
         ctx.spawn(begun);
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self, ctx: &mut Context<Self>) {
         let Some(filled) = self.filling.take() else { return };
         let old = self.shared.write().refill(filled);
         self.shared.publish();
         // Many rows take a while to drop: here only the next change waits for it.
         drop(old);
+        self.count(ctx);
+    }
+
+    /// Reads the nodes of the next set that was there before the model, a page at a time. Nobody waits for it.
+    fn count(&mut self, ctx: &mut Context<Self>) {
+        if self.is_counting || self.filling.is_some() {
+            return;
+        }
+        let unread = self.shared.read().unread();
+        if let Some(unread) = unread {
+            self.is_counting = true;
+            self.count_from(unread, 1, ctx);
+        }
+    }
+
+    fn count_from(&self, unread: Unread, from: u32, ctx: &mut Context<Self>) {
+        let (committed, fill) = (self.engine.committed(), self.fill);
+        let page = async move { committed.family(unread.family, from, PAGE).await };
+        let taken = page.into_actor(self).map(move |page, folder, ctx| {
+            if folder.fill == fill {
+                folder.counted(unread, page, ctx);
+            }
+        });
+        ctx.spawn(taken);
+    }
+
+    fn counted(&mut self, unread: Unread, page: Result<Vec<Status>, AskError>, ctx: &mut Context<Self>) {
+        let rows = page.as_deref().unwrap_or_default();
+        self.shared.write().take_nodes(unread, rows);
+        // Behind the nodes stand the children of procedures among them.
+        let root = ProcedureId::root(unread.family);
+        let last = rows
+            .last()
+            .filter(|last| rows.len() == PAGE && last.parent == Some(root));
+        if let Some(last) = last {
+            return self.count_from(unread, last.id.member + 1, ctx);
+        }
+        self.shared.write().end_reading(unread, page.is_ok());
+        self.is_counting = false;
+        self.count(ctx);
     }
 
     /// Asks for the next change: at once after a small one, and later the more rows there were, so that
@@ -187,7 +231,7 @@ impl Folder {
         ctx.spawn(asked.into_actor(self));
     }
 
-    fn fold(&mut self, update: Update) {
+    fn fold(&mut self, update: Update, ctx: &mut Context<Self>) {
         if let Some(filling) = &mut self.filling {
             filling.fold(&update);
             return;
@@ -195,6 +239,7 @@ impl Folder {
         let now = self.engine.clock().now();
         self.shared.write().fold(update, now);
         self.shared.publish();
+        self.count(ctx);
     }
 }
 
@@ -210,7 +255,7 @@ impl Handler<LatestFeed> for Folder {
             LatestFeed::Rows(rows) => {
                 let update = Update::from(*rows);
                 let count = update.rows.len();
-                self.fold(update);
+                self.fold(update, ctx);
                 count
             }
             // Streams learn of what was left out when the model is whole again; until then it stands still.

@@ -23,18 +23,21 @@ const PAGE_MAX: usize = 500;
 /// Rows of one page, unless another number is asked for.
 const PAGE: usize = 100;
 /// Rows that one request looks at, at most.
-const SCAN_MAX: usize = 100_000;
+pub(super) const SCAN_MAX: usize = 100_000;
 /// How long it looks, at most.
-const SCAN_TIME: Duration = Duration::from_millis(200);
+pub(super) const SCAN_TIME: Duration = Duration::from_millis(200);
 /// Rows taken from the model at once: the lock is held for microseconds.
-const AT_ONCE: usize = 256;
+pub(super) const AT_ONCE: usize = 256;
 /// Rows taken from the store at once: as many as it reads in one go, so that none is read twice.
 const STORED_AT_ONCE: usize = 1_000;
+
+/// The rules of the verdicts about each procedure.
+pub(super) type Rules = BTreeMap<ProcedureId, BTreeSet<Rule>>;
 
 /// A page that is being filled.
 pub(super) struct Search<'a> {
     filter: &'a Filter,
-    rules: BTreeMap<ProcedureId, BTreeSet<Rule>>,
+    rules: Rules,
     show: Show<'a>,
     /// The families that the filter names, if it names any.
     families: Option<BTreeSet<u64>>,
@@ -68,8 +71,8 @@ pub(super) async fn list(request: HttpRequest, state: web::Data<State>) -> Answe
 }
 
 /// Returns the rules of the verdicts by procedure, if the filter asks for them.
-async fn rules(state: &State, filter: &Filter) -> Result<BTreeMap<ProcedureId, BTreeSet<Rule>>, Problem> {
-    let mut rules: BTreeMap<ProcedureId, BTreeSet<Rule>> = BTreeMap::new();
+pub(super) async fn rules(state: &State, filter: &Filter) -> Result<Rules, Problem> {
+    let mut rules = Rules::new();
     if filter.names_rules() {
         for verdict in state.live.verdicts().await?.iter() {
             if let Some(id) = verdict.procedure {

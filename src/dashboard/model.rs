@@ -5,6 +5,7 @@
 //! take handles of rows, page by page, and look at them when they have let go.
 
 mod filling;
+mod flows;
 mod pulse;
 mod rates;
 mod ring;
@@ -14,6 +15,7 @@ mod tests;
 mod update;
 
 pub(super) use filling::Filling;
+pub(super) use flows::{LiveFlow, Unread};
 pub(super) use pulse::Pulse;
 pub(super) use rates::{Rate, Rates};
 pub(super) use ring::{Missed, Ring};
@@ -25,6 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use flows::Flows;
 use procession_actors::view::Status;
 use procession_kernel::{Epoch, Kind, ProcedureId, ProcedureState, Seq, Timestamp};
 
@@ -71,6 +74,7 @@ pub(super) struct Rows {
     counts: Counts,
     tally: Tally,
     rates: Rates,
+    flows: Flows,
     /// Families that are set aside: their rows say nothing of it, and what is counted of them does.
     aside: BTreeSet<u64>,
 }
@@ -91,6 +95,7 @@ impl Rows {
             return;
         }
         self.rates.take(&row, known.as_deref());
+        self.flows.put(&row);
         if known.is_some() {
             self.remove(row.id);
         }
@@ -160,6 +165,7 @@ impl Rows {
         for id in members {
             self.remove(id);
         }
+        self.flows.forget(family);
     }
 
     pub(super) fn fold(&mut self, update: &Update) {
@@ -171,6 +177,7 @@ impl Rows {
         }
         for id in &update.untold {
             self.remove(*id);
+            self.flows.miss(*id);
         }
     }
 }
@@ -199,13 +206,35 @@ impl Model {
         old
     }
 
+    /// Returns a set whose nodes must be read.
+    pub(super) fn unread(&self) -> Option<Unread> {
+        self.rows.flows.next_unread()
+    }
+
+    /// Takes rows of a set's nodes that were read from the store.
+    pub(super) fn take_nodes(&mut self, unread: Unread, rows: &[Status]) {
+        self.rows.flows.take(unread, rows);
+    }
+
+    /// Says that all nodes of a set were read, or that they cannot be read.
+    pub(super) fn end_reading(&mut self, unread: Unread, is_whole: bool) {
+        self.rows.flows.end_reading(unread, is_whole);
+    }
+
+    /// Returns at most so many live sets and streams from a family on.
+    pub(super) fn flows(&self, family: u64, limit: usize) -> Vec<LiveFlow> {
+        self.rows.flows.from(family, limit)
+    }
+
     /// Folds the next update, now. One that the rows were read behind is known already.
     pub(super) fn fold(&mut self, update: Update, now: Timestamp) {
         if update.moment <= self.moment {
             return;
         }
         self.pulse.beat(now, update.moment.seq.0 - self.moment.seq.0);
+        let known = self.rows.flows.unread().clone();
         self.rows.fold(&update);
+        self.rows.flows.born(&known, &update.rows);
         self.moment = update.moment;
         self.ring.push(update);
     }

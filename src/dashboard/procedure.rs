@@ -29,15 +29,15 @@ const PAGE_MAX: usize = 500;
 const SIGNALS_MAX: usize = 64;
 
 /// What a request for one procedure begins with.
-struct Asked<'a> {
+pub(super) struct Asked<'a> {
     state: &'a State,
-    grant: Grant,
+    pub(super) grant: Grant,
     id: ProcedureId,
-    params: Params,
+    pub(super) params: Params,
 }
 
 impl<'a> Asked<'a> {
-    fn new(request: &HttpRequest, state: &'a State, names: &[&str]) -> Result<Self, Problem> {
+    pub(super) fn new(request: &HttpRequest, state: &'a State, names: &[&str]) -> Result<Self, Problem> {
         Ok(Self {
             state,
             grant: viewer(request)?,
@@ -46,12 +46,12 @@ impl<'a> Asked<'a> {
         })
     }
 
-    fn show(&self) -> Show<'_> {
+    pub(super) fn show(&self) -> Show<'_> {
         Show::new(self.state, &self.grant)
     }
 
     /// Returns its row: as the model has it, or from the store if it has ended long ago.
-    async fn row(&self) -> Result<Arc<Status>, Problem> {
+    pub(super) async fn row(&self) -> Result<Arc<Status>, Problem> {
         let known = self.state.shared.read().get(self.id);
         if let Some(row) = known {
             return Ok(row);
@@ -60,6 +60,20 @@ impl<'a> Asked<'a> {
         stored
             .map(Arc::new)
             .ok_or_else(|| Problem::unknown(&format!("procedure {}", self.id)))
+    }
+
+    /// Returns its family as it is to be shown, by member: so many at most.
+    pub(super) async fn family(&self, most: usize) -> Result<Vec<Status>, Problem> {
+        let committed = self.state.engine().committed();
+        let family = committed.family(self.id.family, 0, most).await?;
+        if family.is_empty() {
+            return Err(Problem::unknown(&format!("procedure {}", self.id)));
+        }
+        let show = self.show();
+        Ok(family
+            .iter()
+            .map(|status| show.as_it_stands(status).into_owned())
+            .collect())
     }
 
     /// Returns the kinds of its family's members, as far as a tree shows them.
@@ -100,18 +114,10 @@ pub(super) async fn tree(request: HttpRequest, state: web::Data<State>) -> Answe
     let asked = Asked::new(&request, &state, &[])?;
     let moment = state.moment()?;
     let _turn = state.turns.take(&asked.grant).await?;
-    let mut family = state
-        .engine()
-        .committed()
-        .family(asked.id.family, 0, MEMBERS_MAX + 1)
-        .await?;
-    let truncated = family.len() > MEMBERS_MAX;
-    family.truncate(MEMBERS_MAX);
+    let mut shown = asked.family(MEMBERS_MAX + 1).await?;
+    let truncated = shown.len() > MEMBERS_MAX;
+    shown.truncate(MEMBERS_MAX);
     let show = asked.show();
-    let shown: Vec<Status> = family
-        .iter()
-        .map(|status| show.as_it_stands(status).into_owned())
-        .collect();
     let rows: BTreeMap<String, &Status> = shown.iter().map(|status| (status.id.to_string(), status)).collect();
     let nodes = tree_of(ProcedureId::root(asked.id.family), &shown);
     if nodes.is_empty() {

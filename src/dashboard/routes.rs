@@ -8,7 +8,7 @@ use actix_web::{Error, HttpResponse, Resource, ResponseError};
 use super::gate::gate;
 use super::problem::Problem;
 use super::state::State;
-use super::{act, audit, events, find, list, me, openapi, page, procedure, timeline, whole};
+use super::{act, audit, events, find, flows, list, me, openapi, page, procedure, timeline, whole};
 
 /// Longest body, in bytes.
 pub(super) const BODY_MAX: usize = 64 * 1024;
@@ -29,9 +29,12 @@ pub(super) fn configure(config: &mut ServiceConfig, state: &web::Data<State>) {
         .service(read("/openapi.json").route(web::get().to(openapi::document)))
         .service(read("/events").route(web::get().to(events::events)))
         .service(read("/find").route(web::get().to(find::find)))
+        .service(read("/flows").route(web::get().to(flows::flows)))
         .service(read("/procedures").route(web::get().to(list::list)))
         .service(read("/procedures/{id}").route(web::get().to(procedure::one)))
         .service(read("/procedures/{id}/tree").route(web::get().to(procedure::tree)))
+        .service(read("/procedures/{id}/graph").route(web::get().to(flows::graph)))
+        .service(read("/procedures/{id}/queue").route(web::get().to(flows::queue)))
         .service(read("/procedures/{id}/timeline").route(web::get().to(timeline::timeline)))
         .service(read("/procedures/{id}/history").route(web::get().to(procedure::history)))
         .service(read("/procedures/{id}/waits").route(web::get().to(procedure::waits)))

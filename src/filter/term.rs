@@ -12,13 +12,15 @@ use super::scan::{Value, Word, Wrong, quote};
 use super::words::{StateWord, read_rule};
 use crate::views::Reason;
 
-const FIELDS: &str = "state, reason, kind, key, label, root, age, since, attempts, err, rule";
+const FIELDS: &str = "state, reason, kind, name, key, label, root, age, since, attempts, err, rule";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Term {
     State(Vec<StateWord>),
     Reason(Vec<Reason>),
     Kind(Vec<String>),
+    /// Its name begins so.
+    Name(String),
     Key(KeyTerm),
     Label(Label),
     Root(Vec<u64>),
@@ -66,6 +68,7 @@ impl Term {
             "state" => Self::State(each(values, StateWord::read)?),
             "reason" => Self::Reason(each(values, read_reason)?),
             "kind" => Self::Kind(each(values, |kind| Ok(kind.to_owned()))?),
+            "name" => Self::Name(single(values, Ok)?),
             "key" => Self::Key(single(values, KeyTerm::read)?),
             "label" => Self::Label(single(values, read_label)?),
             "root" => Self::Root(each(values, read_root)?),
@@ -91,6 +94,10 @@ impl Term {
                 reason.is_some_and(|reason| reasons.contains(&reason)) || is_paused && reasons.contains(&Reason::Paused)
             }
             Self::Kind(kinds) => kinds.iter().any(|kind| kind == status.kind.as_str()),
+            Self::Name(prefix) => status
+                .name
+                .as_ref()
+                .is_some_and(|name| name.starts_with(prefix.as_str())),
             Self::Key(key) => key.admits(status),
             Self::Label(label) => status.labels.contains(label),
             Self::Root(families) => families.contains(&status.id.family),
@@ -167,6 +174,7 @@ impl fmt::Display for Term {
             Self::State(states) => list(f, "state", states, ToString::to_string),
             Self::Reason(reasons) => list(f, "reason", reasons, ToString::to_string),
             Self::Kind(kinds) => list(f, "kind", kinds, |kind| quote(kind)),
+            Self::Name(prefix) => write!(f, "name:{}", quote(prefix)),
             Self::Key(KeyTerm::Begins(prefix)) => write!(f, "key:{}", quote(prefix)),
             Self::Key(KeyTerm::Is(key)) => write!(f, "key:{}", quote(&format!("={key}"))),
             Self::Label(label) => write!(f, "label:{}", quote(&label.to_string())),

@@ -22,6 +22,7 @@ fn every_field_is_read_and_written() {
         "state:waiting reason:lock kind:create_table key:req- age:>10m attempts:>3 err:timeout root:42",
         "state:live,ended,rolledback rule:retry_storm,poison",
         "kind:\"a b\",\"c,d\" err:\"rpc timeout\" \"state:waiting\"",
+        "name:small name:\"album 7\" kind:resize",
         "age:<=90s since:>=1d attempts:=0 req-4",
         "label:customer=4711 label:\"city=New York\" label:note=a=b label:urgent= key:=order-4711",
     ];

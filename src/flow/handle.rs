@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::error::{ResolveError, SetError};
 use super::processor::Processor;
-use super::reading::{Counts, NodePage, NodeRead, NodeStatus, Reading, SetStatus};
+use super::reading::{Counts, NodeFacts, NodePage, NodeRead, NodeStatus, Reading, SetStatus};
 use super::root::SetRoot;
 use super::state::NodeState;
 use super::task::NOTIFY;
@@ -123,7 +123,7 @@ impl SetHandle {
                 if !reading.is_node(&member) {
                     return Ok(());
                 }
-                let read = reading.add(&member);
+                let read = reading.add(&NodeFacts::from(&member));
                 if is_enough(reading, member, read) {
                     return Ok(());
                 }

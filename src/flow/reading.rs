@@ -138,10 +138,41 @@ pub struct SetStatus {
     pub pending: Vec<String>,
 }
 
-/// What was read of one node.
-pub(super) struct NodeRead {
-    pub(super) place: u32,
+/// What a reading needs of a node's row.
+#[derive(Clone)]
+pub(crate) struct NodeFacts {
+    name: Box<str>,
+    /// How it reads by itself.
     state: NodeState,
+    /// How it reads once its family fails, if its own part is over: its row ends with the set.
+    when_stopping: Option<NodeState>,
+    /// The strategy of its gate, while that is closed.
+    opens: Option<JoinPolicy>,
+    /// Member numbers of its parents.
+    parents: Box<[u32]>,
+    since: Timestamp,
+    has_begun: bool,
+}
+
+impl From<&Status> for NodeFacts {
+    fn from(status: &Status) -> Self {
+        let at_gate = status.ended.is_none() && status.wait == Some(WaitReason::Gate);
+        Self {
+            name: status.name.as_deref().unwrap_or_default().into(),
+            state: state_by_itself(status),
+            when_stopping: has_failed(status).then(|| failed_state(status)),
+            opens: status.opens.clone().filter(|_| at_gate),
+            parents: status.before.iter().map(|parent| parent.member).collect(),
+            since: status.since,
+            has_begun: status.state != ProcedureState::Initializing,
+        }
+    }
+}
+
+/// What was read of one node.
+pub(crate) struct NodeRead {
+    pub(super) place: u32,
+    pub(crate) state: NodeState,
     blame: Option<Blame>,
 }
 
@@ -178,7 +209,7 @@ impl Seen {
 }
 
 /// Reads a set, node by node in the order of places.
-pub(super) struct Reading {
+pub(crate) struct Reading {
     root: ProcedureId,
     nodes: Vec<Seen>,
     counts: Counts,
@@ -192,7 +223,7 @@ pub(super) struct Reading {
 
 impl Reading {
     /// Begins with the row of the root.
-    pub(super) fn new(root: &Status) -> Self {
+    pub(crate) fn new(root: &Status) -> Self {
         Self {
             root: root.id,
             nodes: Vec::new(),
@@ -206,24 +237,23 @@ impl Reading {
     }
 
     /// Returns `true` if a member of the family is a node, and not a child of a procedure that is one.
-    pub(super) fn is_node(&self, status: &Status) -> bool {
+    pub(crate) fn is_node(&self, status: &Status) -> bool {
         status.parent == Some(self.root)
     }
 
     /// Reads the next node.
-    pub(super) fn add(&mut self, status: &Status) -> NodeRead {
+    pub(crate) fn add(&mut self, node: &NodeFacts) -> NodeRead {
         let place = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
-        let gate = self.gate(status);
+        let gate = self.gate(node);
         let blame = gate.as_ref().and_then(Gate::blame);
-        let mut state = state_by_itself(status);
+        let mut state = node.state;
         if state == NodeState::Wait && blame.is_some() {
             state = NodeState::Pending;
-        } else if self.is_stopping && has_failed(status) {
-            // Its row ends with the set. Its own part is over.
-            state = failed_state(status);
+        } else if self.is_stopping {
+            state = node.when_stopping.unwrap_or(state);
         }
         let holds_up = state == NodeState::Pending && gate.as_ref().is_none_or(Gate::is_blocked_by_ends);
-        self.note(status, state, holds_up);
+        self.note(node, state, holds_up);
         NodeRead { place, state, blame }
     }
 
@@ -237,7 +267,7 @@ impl Reading {
             since: status.since,
             attempt: status.attempt,
             cause: cause_of(&status).map(str::to_owned),
-            after: self.parents(&status).map(|parent| parent.name.to_string()).collect(),
+            after: self.before(&status).map(|parent| parent.name.to_string()).collect(),
             when: self.when(&status),
             revision: status.revision,
             is_at_repeat_limit: status.wait == Some(WaitReason::RepeatLimit),
@@ -246,27 +276,27 @@ impl Reading {
         }
     }
 
-    fn note(&mut self, status: &Status, state: NodeState, holds_up: bool) {
+    fn note(&mut self, node: &NodeFacts, state: NodeState, holds_up: bool) {
         if holds_up && self.pending.len() < PENDING_NAMED {
-            self.pending.push(status.name.clone().unwrap_or_default());
+            self.pending.push(node.name.to_string());
         }
         self.counts.add(state);
-        self.since = self.since.max(status.since);
-        self.has_begun |= status.state != ProcedureState::Initializing;
-        for parent in &status.before {
+        self.since = self.since.max(node.since);
+        self.has_begun |= node.has_begun;
+        for parent in &node.parents {
             if let Some(seen) = place_of(*parent).and_then(|place| self.nodes.get_mut(place)) {
                 seen.has_children = true;
             }
         }
         self.nodes.push(Seen {
-            name: status.name.as_deref().unwrap_or_default().into(),
+            name: node.name.clone(),
             state,
             has_children: false,
         });
     }
 
     /// Returns how the whole set stands, once all nodes were read.
-    pub(super) fn status(self) -> SetStatus {
+    pub(crate) fn status(self) -> SetStatus {
         let mut last = self.nodes.iter().filter(|seen| !seen.has_children);
         let goes_on = self.counts.ready + self.counts.running > 0;
         let state = if self.has_ended {
@@ -288,16 +318,16 @@ impl Reading {
         }
     }
 
-    fn parents(&self, status: &Status) -> impl Iterator<Item = &Seen> {
-        let places = status.before.iter().filter_map(|parent| place_of(*parent));
+    fn before(&self, status: &Status) -> impl Iterator<Item = &Seen> {
+        let places = status.before.iter().filter_map(|parent| place_of(parent.member));
         places.filter_map(|place| self.nodes.get(place))
     }
 
     /// Returns what the closed gate of a node sees; `None` if it has none, or has passed it.
-    fn gate(&self, status: &Status) -> Option<Gate<'_>> {
-        let at_gate = status.ended.is_none() && status.wait == Some(WaitReason::Gate);
-        let opens = status.opens.clone().filter(|_| at_gate)?;
-        let mut parents: Vec<&Seen> = self.parents(status).collect();
+    fn gate(&self, node: &NodeFacts) -> Option<Gate<'_>> {
+        let opens = node.opens.clone()?;
+        let places = node.parents.iter().filter_map(|parent| place_of(*parent));
+        let mut parents: Vec<&Seen> = places.filter_map(|place| self.nodes.get(place)).collect();
         if let JoinPolicy::Named(places) = &opens {
             let named = places.iter().filter_map(|place| parents.get(*place as usize).copied());
             parents = named.collect();
@@ -311,7 +341,7 @@ impl Reading {
             Some(JoinPolicy::AllFinished) => When::AllFinished,
             Some(JoinPolicy::AtLeast(least)) => When::AtLeast(*least),
             Some(JoinPolicy::Named(places)) => {
-                let parents: Vec<&Seen> = self.parents(status).collect();
+                let parents: Vec<&Seen> = self.before(status).collect();
                 let named = places.iter().filter_map(|place| parents.get(*place as usize));
                 When::Named(named.map(|parent| parent.name.to_string()).collect())
             }
@@ -364,11 +394,15 @@ impl Gate<'_> {
 }
 
 /// The place of a node: the root is member 0, and its list is born with it.
-fn place_of(id: ProcedureId) -> Option<usize> {
-    (id.member as usize).checked_sub(1)
+const fn place_of(member: u32) -> Option<usize> {
+    match member {
+        0 => None,
+        member => Some(member as usize - 1),
+    }
 }
 
-fn reason(status: &Status, read: &NodeRead) -> Option<String> {
+/// Returns why a node does not run, in words.
+pub(crate) fn reason(status: &Status, read: &NodeRead) -> Option<String> {
     match read.state {
         NodeState::Success | NodeState::Error | NodeState::Cancelled => None,
         NodeState::Running => {

@@ -34,6 +34,12 @@ pub(crate) enum Order {
     },
     /// Submit so many of the kind `job`; gives how many.
     Many { act: Act, count: u32 },
+    /// Start a set, with so many nodes more than four; gives its id.
+    Album { more: u32 },
+    /// Append to a stream a node that ends, one that fails, and so many more; gives its id.
+    Stream { more: u32 },
+    /// Tell how each set stands, and its first nodes, as the engine has it.
+    Sets,
     /// Set up a schedule whose runs wait for the event `go`; gives its id.
     Schedule,
     /// Audit a small root on which a package was changed; gives the id of the set.
@@ -85,6 +91,18 @@ pub(crate) async fn carry_out(run: &Run, order: Order) -> Result<Value, Trouble>
             run.settle().await;
             Ok(json!(count))
         }
+        Order::Album { more } => {
+            let set = run.executor.start_set(kinds::album(more)?).await?;
+            run.settle().await;
+            Ok(json!(set.id().to_string()))
+        }
+        Order::Stream { more } => {
+            let stream = run.executor.stream("invoices", "customer-17")?;
+            stream.extend(kinds::invoices(more)).await?;
+            run.settle().await;
+            Ok(json!(stream.open().await?.to_string()))
+        }
+        Order::Sets => truth::sets(run).await,
         Order::Schedule => {
             let schedule = Schedule::every(kinds::NIGHTLY, Duration::from_secs(3_600))?;
             let id = run.executor.schedule(schedule).await?.id();

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use procession::flow::{BuildError, Node, NodeContext, Processed, Processor, Set};
 use procession::limits::{LockNeed, LockPath};
 use procession::procedure::{Child, RetryPolicy};
 use procession::schedule::{Jobs, Schedule};
@@ -198,11 +199,55 @@ macro_rules! kind {
 kind!(Job, "job");
 kind!(Limited, "limited");
 
+/// A node of an album. The one called `large` finds no room on the disk until that was repaired.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Draw;
+
+impl Processor for Draw {
+    const NAME: &'static str = "draw";
+    type Env = ();
+    type Output = u32;
+
+    async fn process(&self, cx: &mut NodeContext<'_>, (): &()) -> Result<Processed<u32>, StageError> {
+        if cx.name() == "large" && !REPAIRED.load(Ordering::SeqCst) {
+            return Err(StageError::fail("the disk is full"));
+        }
+        if cx.name().starts_with("inv") {
+            cx.note(&"sent")?;
+        }
+        Ok(Processed::Done(1))
+    }
+}
+
+/// An album of two sizes, `fetch` before both and `publish` behind them; with more of them, so many others behind
+/// `large`.
+pub(crate) fn album(more: u32) -> Result<Set, BuildError> {
+    let mut set = Set::builder("album 7");
+    let fetch = set.add(Node::new("fetch", Draw));
+    let small = set.add(Node::new("small", Draw).after([fetch]));
+    let large = set.add(Node::new("large", Draw).after([fetch]));
+    set.add(Node::new("publish", Draw).after([small, large]));
+    for number in 0..more {
+        set.add(Node::new(format!("more {number}"), Draw).after([large]));
+    }
+    set.build()
+}
+
+/// Nodes of a stream: one that ends, one that fails until the disk has room, and so many more.
+pub(crate) fn invoices(more: u32) -> impl Iterator<Item = Node> {
+    let first = [Node::new("first", Draw), Node::new("large", Draw)];
+    first
+        .into_iter()
+        .chain((0..more).map(|number| Node::new(format!("inv {number}"), Draw)))
+}
+
 /// Registers the kinds.
 pub(crate) fn register(builder: Builder) -> Builder {
     builder
         .register::<Job>(())
         .register::<Limited>(())
+        .processor::<Draw>(())
+        .streams()
         .limit("limited", 2)
         .register::<Schedule>(Jobs::new().job(NIGHTLY, |_| Ok(Job(Act::Wait("go".to_owned())))))
         .seed(1)

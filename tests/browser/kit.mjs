@@ -53,6 +53,9 @@ export const audit = () => tell({ do: 'audit' });
 export const reinstall = (/** @type {string} */ name) => tell({ do: 'reinstall', package: name });
 /** The lines of the audit's report. */
 export const report = () => tell({ do: 'report' });
+export const album = (more = 0) => tell({ do: 'album', more });
+export const stream = (more) => tell({ do: 'stream', more });
+export const sets = () => tell({ do: 'sets' });
 export const schedule = () => tell({ do: 'schedule' });
 export const many = (act, count) => tell({ do: 'many', act, count });
 
@@ -109,6 +112,7 @@ export async function becomes(ask, wanted) {
 export const SCREENS = [
   { path: '', letter: 'a', title: 'Attention' },
   { path: 'procedures', letter: 'p', title: 'Procedures' },
+  { path: 'flows', letter: 'f', title: 'Sets and streams' },
   { path: 'waits', letter: 'w', title: 'Locks and waits' },
   { path: 'limits', letter: 'l', title: 'Limits' },
   { path: 'kinds', letter: 'k', title: 'Kinds' },

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use procession::flow::SetRoot;
 use procession::health::Verdict;
 use procession::operate::{Bulk, BulkReport};
 use procession::procedure::Timestamp;
@@ -18,6 +19,30 @@ const PAGE: usize = 1_000;
 const AUDIT: usize = 500;
 /// A second of the engine's clock.
 const SECOND: u64 = 1_000_000;
+
+/// Nodes of a set that are told of.
+const NODES: usize = 100;
+
+/// Asks the engine how each live set stands.
+pub(crate) async fn sets(run: &Run) -> Result<Value, Trouble> {
+    let page = run.executor.list(ListFilter::default(), None, PAGE).await?;
+    let roots = page.items.iter().filter(|row| row.kind.as_str() == SetRoot::KIND);
+    let mut told = Vec::new();
+    for root in roots {
+        let set = run.executor.set_handle(root.id);
+        let status = set.status().await?;
+        let nodes = set.nodes(0, NODES).await?.items;
+        let nodes = nodes.iter().map(|node| json!([node.name, node.state.to_string()]));
+        told.push(json!({
+            "id": root.id.to_string(),
+            "state": status.state.to_string(),
+            "counts": status.counts,
+            "pending": status.pending,
+            "nodes": nodes.collect::<Vec<_>>(),
+        }));
+    }
+    Ok(json!(told))
+}
 
 /// Asks the engine for everything that a page shows.
 pub(crate) async fn truth(run: &Run) -> Result<Value, Trouble> {

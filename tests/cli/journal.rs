@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use procession::flow::{Node, NodeContext, OnError, Processed, Processor, Set, When};
 use procession::limits::{LockNeed, LockPath};
 use procession::messages::SendSignal;
 use procession::procedure::{Child, RetryPolicy, Timestamp};
@@ -124,6 +125,23 @@ impl Procedure for Job {
     }
 }
 
+/// A node of a set, which fails with these words if it has some.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Draw(Option<String>);
+
+impl Processor for Draw {
+    const NAME: &'static str = "draw";
+    type Env = ();
+    type Output = u32;
+
+    async fn process(&self, _: &mut NodeContext<'_>, (): &()) -> Result<Processed<u32>, StageError> {
+        match &self.0 {
+            Some(why) => Err(StageError::fail(why)),
+            None => Ok(Processed::Done(1)),
+        }
+    }
+}
+
 /// An engine that may be asked, and left.
 pub(crate) struct Running {
     pub(crate) executor: Executor,
@@ -138,7 +156,13 @@ impl Running {
 
     pub(crate) async fn start_on(place: &Path, clock: TestClock) -> Outcome<Self> {
         let builder = Executor::builder(place).inline().seed(7).clock(Arc::new(clock));
-        let executor = builder.limit("job", 4).register::<Job>(()).start().await?;
+        let executor = builder
+            .limit("job", 4)
+            .register::<Job>(())
+            .processor::<Draw>(())
+            .streams()
+            .start()
+            .await?;
         Ok(Self { executor })
     }
 
@@ -205,6 +229,42 @@ pub(crate) fn that_asks(place: &Path) -> Outcome {
             let signal = if payload == 3 { signal.last() } else { signal };
             running.executor.signal_all(vec![signal]).await?;
         }
+        running.leave().await
+    })
+}
+
+/// An album whose large picture finds no room, a stream that waits for a person, an album that has ended with a failure that its nodes go on without, and a
+/// family whose children run after one another.
+pub(crate) fn of_sets(place: &Path) -> Outcome {
+    actix_rt::System::new().block_on(async {
+        let running = Running::start(place).await?;
+        let mut set = Set::builder("album \"7\"");
+        let fetch = set.add(Node::new("fetch", Draw(None)));
+        let small = set.add(Node::new("small", Draw(None)).after([fetch]));
+        let large = set.add(Node::new("large", Draw(Some("the disk is full".into()))).after([fetch]));
+        set.add(Node::new("publish \"now\"", Draw(None)).after([small, large]));
+        set.add(
+            Node::new("thumb", Draw(None))
+                .after([small, large])
+                .when(When::AtLeast(1)),
+        );
+        let album = running.executor.start_set(set.build()?).key("album-7").await?;
+        rest(&running.executor, album.id()).await?;
+        let mut set = Set::builder("album 8");
+        let fetch = set.add(Node::new("fetch", Draw(Some("no route".into()))).on_error(OnError::Continue));
+        set.add(Node::new("report", Draw(None)).after([fetch]).when(When::AllFinished));
+        let other = running.executor.start_set(set.build()?).await?;
+        rest(&running.executor, other.id()).await?;
+        let below = vec![Does::Asks("drop t?".into()), Does::Ends, Does::Ends];
+        running.submit(None, Does::SpawnsInTurn(below), "req-1").await?;
+        let stream = running.executor.stream("invoices", "customer-17")?;
+        let nodes = [
+            Node::new("inv 1", Draw(None)),
+            Node::new("inv \"2\"", Draw(Some("no route".into()))),
+            Node::of(Draw(None)),
+        ];
+        stream.append_all(nodes).await?;
+        rest(&running.executor, stream.open().await?).await?;
         running.leave().await
     })
 }

@@ -17,7 +17,7 @@ use procession_actors::testkit::TestClock;
 use tokio::sync::mpsc as commands;
 
 use crate::Outcome;
-use crate::journal::{BEGIN, Does, Job, rest};
+use crate::journal::{BEGIN, Does, Draw, Job, rest};
 use crate::run::{Said, procession};
 
 /// Who may do what.
@@ -178,7 +178,12 @@ async fn serve(
         does: Does::Waits("go".to_owned()),
     };
     let jobs = Jobs::new().job("nightly", move |_| Ok(does()));
-    let builder = builder.limit("job", 4).register::<Job>(()).register::<Schedule>(jobs);
+    let builder = builder
+        .limit("job", 4)
+        .register::<Job>(())
+        .processor::<Draw>(())
+        .streams()
+        .register::<Schedule>(jobs);
     let executor = builder.start().await?;
     let dashboard = Dashboard::builder(&executor).access(may).start().await?;
     dashboard.reached(executor.snapshot().await?.durable).await;

@@ -11,6 +11,8 @@ mod act;
 mod beyond;
 mod bounds;
 mod bulk;
+mod flows;
+mod flows_truth;
 mod hidden;
 mod hostile;
 mod kit;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::act::post;
 use crate::kit::{Reply, Site, Tested, at, near, site, text};
-use crate::shapes::{ANSWERS, REPLIES};
+use crate::shapes::{ANSWERS, FLOWS, REPLIES};
 
 fn source(path: &str) -> Result<String, Trouble> {
     Ok(std::fs::read_to_string(
@@ -96,8 +96,9 @@ fn golden_replies_are_as_it_says() -> Tested {
     let problem = json!({ "$ref": "#/components/schemas/Problem" });
     let answers = ANSWERS.map(|(name, path, _)| (name, path, "post"));
     let replies = REPLIES.map(|(name, path)| (name, path, "get"));
+    let flows = FLOWS.map(|(name, path)| (name, path, "get"));
     let bulk = [("bulk", "procedures/6.0/bulk", "get")];
-    for (name, path, method) in replies.into_iter().chain(answers).chain(bulk) {
+    for (name, path, method) in replies.into_iter().chain(flows).chain(answers).chain(bulk) {
         let golden = source(&format!("tests/dashboard/golden/{name}.json"))?;
         // What the machine measured is left out of the golden files.
         let golden = golden.replace(

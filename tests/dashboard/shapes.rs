@@ -11,6 +11,7 @@ use procession::testkit::{Trouble, World};
 use serde_json::Value;
 
 use crate::act::post;
+use crate::flows::{album, backlog, drawing};
 use crate::kit::{Job, Site, Tested, everybody, site_in};
 
 /// File and path of each reply to a `GET`.
@@ -34,6 +35,14 @@ pub(crate) const REPLIES: [(&str, &str); 19] = [
     ("signals", "procedures/1.0/signals"),
     ("problem_filter", "procedures?filter=state:soon"),
     ("problem_unknown", "procedures/99.0"),
+];
+
+/// File and path of each reply about sets and streams.
+pub(crate) const FLOWS: [(&str, &str); 4] = [
+    ("flows", "flows"),
+    ("graph", "procedures/1.0/graph"),
+    ("graph_grouped", "procedures/1.0/graph?max=3"),
+    ("queue", "procedures/2.0/queue"),
 ];
 
 /// File, path and body of each reply to a `POST`, in the order in which they are asked for.
@@ -110,7 +119,6 @@ async fn scene(site: &Site<'_>) -> Tested {
 
 #[test]
 fn every_reply_has_its_golden_shape() -> Tested {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dashboard/golden");
     let replies = site_in(
         &World::new(),
         |builder| builder,
@@ -141,6 +149,29 @@ fn every_reply_has_its_golden_shape() -> Tested {
             Ok::<_, Trouble>(replies)
         },
     )?;
+    compare(replies)
+}
+
+#[test]
+fn every_reply_about_sets_and_streams_has_its_golden_shape() -> Tested {
+    let (_, engine) = drawing(true);
+    let replies = site_in(&World::new(), &engine, everybody, async |site| {
+        site.pass(Duration::from_secs(1)).await?;
+        album(site, "album 7").await?;
+        backlog(site, 3).await?;
+        site.pass(Duration::from_secs(30)).await?;
+        let mut replies = Vec::new();
+        for (name, path) in FLOWS {
+            let body = site.get(path).await.body;
+            replies.push((name, format!("{}\n", serde_json::to_string_pretty(&body)?)));
+        }
+        Ok(replies)
+    })?;
+    compare(replies)
+}
+
+fn compare(replies: Vec<(&str, String)>) -> Tested {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dashboard/golden");
     for (name, found) in replies {
         let file = folder.join(format!("{name}.json"));
         if std::env::var_os("BLESS").is_some() {

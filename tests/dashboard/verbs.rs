@@ -104,6 +104,25 @@ fn an_export_is_the_whole_family_and_in_the_audit() -> Tested {
 }
 
 #[test]
+fn a_bypass_ends_one_as_failed_if_that_is_asked_for() -> Tested {
+    site(async |site| {
+        let id = waiting(site).await?;
+        let path = format!("procedures/{id}/bypass");
+        let odd = post(site, &format!("{path}?dry_run=true"), &json!({ "as": "undone" })).await;
+        assert_eq!(odd.status, 400, "{}", odd.body);
+        let plan = planned(site, &path, &json!({ "as": "failed" })).await?.body;
+        let apply = json!({
+            "as": "failed", "reason": "it cannot be done", "expected": plan["revision"], "confirm": id.to_string(),
+        });
+        assert_eq!(post(site, &path, &apply).await.status, 200);
+        assert_eq!(newest(site).await?.0, format!("bypass {id} as failed"));
+        let outcome = site.run.executor.outcome(id).await?;
+        assert_eq!(outcome.state, procession::status::ProcedureState::Failed);
+        Ok(())
+    })
+}
+
+#[test]
 fn an_operator_gives_the_result_of_one_that_waits_and_of_one_that_ended() -> Tested {
     site(async |site| {
         let id = waiting(site).await?;

@@ -14,7 +14,7 @@ use crate::kit::{Lab, Tested, by, done, ended, failing, held, kinds, live, set, 
 
 /// Waits for the gate of its name, and must not be repeated.
 #[derive(Serialize, Deserialize)]
-struct Once;
+pub(crate) struct Once;
 
 impl Processor for Once {
     const NAME: &'static str = "once";
@@ -31,7 +31,7 @@ impl Processor for Once {
     }
 }
 
-fn with_once(lab: &Lab, builder: procession::Builder) -> procession::Builder {
+pub(crate) fn with_once(lab: &Lab, builder: procession::Builder) -> procession::Builder {
     kinds(lab, builder).processor::<Once>(lab.clone())
 }
 

@@ -6,6 +6,7 @@
     reason = "a test names what it expects, and fails on all else; panics are what some test"
 )]
 
+mod alarms;
 mod building;
 mod checked;
 mod crash;

@@ -7,8 +7,8 @@ use procession_kernel::{Ending, Kind, KindRules, ProcedureState};
 
 use super::labels::{LIVE, OTHER, OUTCOMES, WAITS, outcome_place};
 use super::names::{
-    ACTIVE, FAILED, FINISHED, LATE, LOST_WAKES, OLDEST_SIGNAL, PANICS, PROCEDURE_SECONDS, RETRIES, SIGNALS_WAITING,
-    STAGE_SECONDS, SUBMITTED, UNDO_SECONDS, WAIT_SECONDS, counter, gauge, histogram,
+    ACTIVE, ASKED, FAILED, FINISHED, LATE, LOST_WAKES, OLDEST_SIGNAL, PANICS, PROCEDURE_SECONDS, RETRIES,
+    SIGNALS_WAITING, STAGE_SECONDS, SUBMITTED, UNDO_SECONDS, WAIT_SECONDS, counter, gauge, histogram,
 };
 use super::times::Times;
 use super::uses::{KindUse, StageUse};
@@ -30,6 +30,7 @@ pub(crate) struct KindMetrics {
     pub(super) active: [(u64, Gauge); 5],
     waits: [Histogram; 16],
     panics: Counter,
+    asked: Counter,
     signals: Gauge,
     oldest_signal: Gauge,
     /// The kind's name, for stages that appear later.
@@ -64,6 +65,7 @@ impl KindMetrics {
             active: LIVE.map(|state| (0, gauge(&ACTIVE, &[kind, state]))),
             waits: WAITS.map(|reason| histogram(&WAIT_SECONDS, &[kind, reason])),
             panics: counter(&PANICS, &[kind]),
+            asked: counter(&ASKED, &[kind]),
             signals: gauge(&SIGNALS_WAITING, &[kind]),
             oldest_signal: gauge(&OLDEST_SIGNAL, &[kind]),
             name: kind.to_owned(),
@@ -140,6 +142,9 @@ impl KindMetrics {
         if ending == Ending::Panic {
             self.tally.panics += 1;
             self.panics.increment(1);
+        }
+        if ending == Ending::Asked {
+            self.asked.increment(1);
         }
         let Some(stage) = self.stage(stage) else { return };
         match stage.of(ending) {

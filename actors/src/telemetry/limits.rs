@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use metrics::Gauge;
-use procession_kernel::{LimitKey, LimitUse};
+use metrics::{Counter, Gauge};
+use procession_kernel::{LimitKey, LimitUse, RateUse};
 
-use super::names::{LIMITER_LIMIT, LIMITER_USED, LIMITER_WAITING, gauge};
+use super::names::{
+    LIMITER_HAD_TO_WAIT, LIMITER_LIMIT, LIMITER_RATE_LEFT, LIMITER_USED, LIMITER_WAITING, counter, gauge,
+};
 
 struct LimitMetrics {
     used: Gauge,
     limit: Gauge,
     waiting: Gauge,
+    had_to_wait: Counter,
+    rate_left: Gauge,
 }
 
 /// Handles of limits, owned by the limiter.
@@ -34,10 +38,15 @@ impl LimiterMetrics {
                 used: gauge(&LIMITER_USED, &name),
                 limit: gauge(&LIMITER_LIMIT, &name),
                 waiting: gauge(&LIMITER_WAITING, &name),
+                had_to_wait: counter(&LIMITER_HAD_TO_WAIT, &name),
+                rate_left: gauge(&LIMITER_RATE_LEFT, &name),
             }
         });
         of.used.set(limit.used);
         of.limit.set(limit.limit.map_or(f64::INFINITY, f64::from));
         of.waiting.set(limit.waiting as f64);
+        of.had_to_wait.absolute(limit.had_to_wait);
+        let left = |rate: RateUse| f64::from(rate.rate.begins.saturating_sub(rate.begun));
+        of.rate_left.set(limit.rate.map_or(f64::INFINITY, left));
     }
 }

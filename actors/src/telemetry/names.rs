@@ -57,6 +57,8 @@ metrics! {
         "stages that are retried, after a backoff or at once";
     PANICS, "procession_panics_total", Counter, ["kind"], Count,
         "stages that panicked";
+    ASKED, "procession_asked_total", Counter, ["kind"], Count,
+        "questions that stages asked a person";
     LATE, "procession_late_wakes_total", Counter, ["kind"], Count,
         "reports and wakes that came too late and changed nothing";
     LIMITER_USED, "procession_limiter_used", Gauge, ["limit"], Count,
@@ -65,6 +67,10 @@ metrics! {
         "capacity; infinite for a limit that was lifted or is a rate alone";
     LIMITER_WAITING, "procession_limiter_waiting", Gauge, ["limit"], Count,
         "requests that wait for a permit";
+    LIMITER_HAD_TO_WAIT, "procession_limiter_had_to_wait_total", Counter, ["limit"], Count,
+        "requests that arrived while the limit had no permit for them";
+    LIMITER_RATE_LEFT, "procession_limiter_rate_left", Gauge, ["limit"], Count,
+        "begins that the rate still allowed when the limit last changed; infinite without a rate";
     LOCK_WAITERS, "procession_lock_waiters", Gauge, [], Count,
         "procedures that wait for a lock, at the last health check";
     OLDEST_RUNNABLE, "procession_oldest_runnable_seconds", Gauge, [], Seconds,
@@ -111,6 +117,8 @@ metrics! {
         "wakes that were lost and repaired; anything but 0 is a defect";
     HOOKS_DROPPED, "procession_hooks_dropped_total", Counter, [], Count,
         "calls of `on_submit` and `on_finish` that were dropped because too many waited";
+    SCHEDULE_SKIPPED, "procession_schedule_skipped_total", Counter, ["policy"], Count,
+        "ticks of schedules that were skipped because a run went on, by the policy on overlap";
     DASHBOARD_STREAMS, "procession_dashboard_streams", Gauge, [], Count,
         "streams of the dashboard that are open";
     DASHBOARD_RESYNCS, "procession_dashboard_resyncs_total", Counter, [], Count,

@@ -99,7 +99,11 @@ impl Journal {
 }
 
 /// Reads the family of one that must be there.
-async fn family_of(journal: &Offline, state: &OfflineState, id: ProcedureId) -> Result<Vec<Status>, Failure> {
+pub(super) async fn family_of(
+    journal: &Offline,
+    state: &OfflineState,
+    id: ProcedureId,
+) -> Result<Vec<Status>, Failure> {
     let family = journal.family(id).await?;
     if !family.iter().any(|status| status.id == id) {
         return Err(unknown(id));

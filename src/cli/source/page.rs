@@ -21,11 +21,12 @@ const PAGE_MAX: usize = 500;
 
 impl Journal {
     pub(super) async fn list(&self, wanted: &Wanted) -> Result<Document, Failure> {
-        let page = self.page(wanted).await?;
+        let page = self.page(wanted, |_| true).await?;
         self.reply(PageView::from(&page))
     }
 
-    async fn page(&self, wanted: &Wanted) -> Result<Page, Failure> {
+    /// Returns the page, of which a caller may admit less.
+    pub(super) async fn page(&self, wanted: &Wanted, fits: impl Fn(&Status) -> bool) -> Result<Page, Failure> {
         let filter = &wanted.filter;
         let state = match filter.names_rules() || filter.names_reasons() {
             true => Some(self.offline.state().await?),
@@ -41,7 +42,7 @@ impl Journal {
                 now,
                 rules: rules.get(&status.id).cloned().unwrap_or_default(),
             };
-            (shows_ended || status.ended.is_none()) && filter.admits(status, &context)
+            fits(status) && (shows_ended || status.ended.is_none()) && filter.admits(status, &context)
         };
         let mut page = self
             .offline
@@ -89,6 +90,17 @@ impl Site {
     }
 
     async fn page(&self, wanted: &Wanted, cursor: Option<&str>, limit: usize) -> Result<Document, Failure> {
+        self.page_of("procedures", wanted, cursor, limit).await
+    }
+
+    /// Reads a page of procedures or of sets.
+    pub(super) async fn page_of(
+        &self,
+        path: &str,
+        wanted: &Wanted,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<Document, Failure> {
         let mut filter = wanted.filter.to_string();
         if wanted.all && !wanted.filter.names_states() {
             filter.push_str(" state:live,ended");
@@ -96,6 +108,6 @@ impl Site {
         let limit = limit.max(1).to_string();
         let mut query = vec![("limit", limit.as_str()), ("filter", filter.trim())];
         query.extend(cursor.map(|cursor| ("cursor", cursor)));
-        Ok(self.get("procedures", &query).await?)
+        Ok(self.get(path, &query).await?)
     }
 }

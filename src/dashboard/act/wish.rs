@@ -9,7 +9,7 @@ use actix_web::error::PayloadError;
 use actix_web::{FromRequest, HttpRequest, web};
 use futures::future::{Either, LocalBoxFuture, select};
 use procession_actors::journal::codec;
-use procession_kernel::{Blob, OperatorRequest, ProcedureId, Seq};
+use procession_kernel::{Blob, BypassAs, OperatorRequest, ProcedureId, Seq};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -67,6 +67,9 @@ pub(super) struct Wish {
     pub(super) confirm: Option<String>,
     /// Those below it, too.
     pub(super) recursive: bool,
+    /// For `bypass`: how it ends.
+    #[serde(rename = "as")]
+    pub(super) ends_as: EndsAs,
     /// For `priority`.
     pub(super) priority: Option<i16>,
     /// For `bulk`: which procedures.
@@ -91,6 +94,24 @@ pub(super) struct Wish {
     pub(super) answer: Option<Value>,
     /// For `drain`: how long running stages may take.
     pub(super) deadline_ms: Option<u64>,
+}
+
+/// How one ends that is bypassed.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum EndsAs {
+    #[default]
+    Success,
+    Failed,
+}
+
+impl From<EndsAs> for BypassAs {
+    fn from(ends_as: EndsAs) -> Self {
+        match ends_as {
+            EndsAs::Success => Self::Success,
+            EndsAs::Failed => Self::Failed,
+        }
+    }
 }
 
 fn that_is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {

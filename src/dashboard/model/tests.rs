@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use procession_actors::view::Status;
-use procession_kernel::{Epoch, ProcedureState, Seq, Timestamp, WaitReason};
+use procession_kernel::{Epoch, Kind, ProcedureId, ProcedureState, Seq, Timestamp, WaitReason};
 
-use super::{Filling, Missed, Model, Moment, Ring, Tally, Update};
+use super::{Filling, LiveFlow, Missed, Model, Moment, Ring, Tally, Update};
 use crate::Executor;
 use crate::filter::{Filter, FilterContext};
 use crate::operate::{OperatorRequest, PauseScope};
@@ -181,6 +181,104 @@ async fn who_needs_an_operator_is_not_counted_among_those_that_go_on() -> Result
         assert_eq!(listed("state:retrying"), retrying == 1, "{what}");
         assert_eq!(listed("state:rolling_back"), rolling_back == 1, "{what}");
     }
+    Ok(())
+}
+
+/// A row of a set, as the engine would describe it.
+fn row_of_set(like: &Status, member: u32, revision: u64, wait: Option<WaitReason>) -> Arc<Status> {
+    let mut row = like.clone();
+    row.id = ProcedureId::new(7, member);
+    row.revision = Seq(revision);
+    match member {
+        0 => (row.kind, row.parent) = (Kind::from("procession.set"), None),
+        _ => row.parent = Some(ProcedureId::root(7)),
+    }
+    row.wait = wait;
+    Arc::new(row)
+}
+
+fn ready_and_pending(model: &Model) -> Option<(u32, u32)> {
+    let flows = model.flows(0, 9);
+    let Some(LiveFlow::Set(set)) = flows.first() else {
+        return None;
+    };
+    let status = set.status()?;
+    Some((status.counts.ready, status.counts.pending))
+}
+
+#[actix_rt::test]
+async fn a_set_is_counted_as_it_changes_and_read_anew_once_a_change_was_missed()
+-> Result<(), Box<dyn std::error::Error>> {
+    let like = parked().await?;
+    let row = |member, revision, wait| row_of_set(&like, member, revision, wait);
+    let ready = || Some(WaitReason::Queue);
+    let mut model = Model::default();
+    drop(model.refill(Filling::default()));
+    let told = |seq: u64, rows: Vec<Arc<Status>>, untold: Vec<ProcedureId>| Update {
+        moment: moment(seq),
+        rows,
+        untold,
+        ..Update::default()
+    };
+    // In whatever order its rows are told of.
+    let born = vec![
+        row(2, 1, ready()),
+        row(0, 1, Some(WaitReason::Children)),
+        row(1, 1, ready()),
+    ];
+    model.fold(told(1, born, vec![]), Timestamp(1));
+    assert_eq!((ready_and_pending(&model), model.unread()), (Some((2, 0)), None));
+    model.fold(told(2, vec![row(1, 2, Some(WaitReason::Poison))], vec![]), Timestamp(2));
+    assert_eq!(ready_and_pending(&model), Some((1, 1)));
+
+    model.fold(told(3, vec![], vec![ProcedureId::new(7, 2)]), Timestamp(3));
+    assert_eq!(ready_and_pending(&model), None, "nobody said how it ended");
+    let unread = model.unread().ok_or("it is to be read")?;
+    model.take_nodes(
+        unread,
+        &[
+            (*row(1, 1, ready())).clone(),
+            (*row(2, 3, Some(WaitReason::Poison))).clone(),
+        ],
+    );
+    // What was missed meanwhile may be older than the reading.
+    model.fold(told(4, vec![], vec![ProcedureId::new(7, 2)]), Timestamp(4));
+    model.end_reading(unread, true);
+    assert_eq!(ready_and_pending(&model), None);
+    let unread = model.unread().ok_or("it is to be read again")?;
+    model.end_reading(unread, true);
+    assert_eq!(ready_and_pending(&model), Some((0, 2)), "an older row changes nothing");
+    model.fold(
+        Update {
+            moment: moment(5),
+            gone: vec![7],
+            ..Update::default()
+        },
+        Timestamp(5),
+    );
+    assert_eq!((model.flows(0, 9).len(), model.unread()), (0, None));
+    Ok(())
+}
+
+#[actix_rt::test]
+async fn sets_that_were_there_before_the_model_are_read() -> Result<(), Box<dyn std::error::Error>> {
+    let like = parked().await?;
+    let mut filling = Filling::default();
+    filling.take(vec![(*row_of_set(&like, 0, 1, Some(WaitReason::Children))).clone()]);
+    // It is told of while the rows are read, but not for the first time.
+    filling.fold(&Update {
+        moment: moment(9),
+        rows: vec![row_of_set(&like, 2, 9, Some(WaitReason::Queue))],
+        ..Update::default()
+    });
+    let mut model = Model::default();
+    drop(model.refill(filling));
+    assert_eq!(ready_and_pending(&model), None);
+    let unread = model.unread().ok_or("it is to be read")?;
+    let rows = [1, 2].map(|member| (*row_of_set(&like, member, 5, Some(WaitReason::Poison))).clone());
+    model.take_nodes(unread, &rows);
+    model.end_reading(unread, true);
+    assert_eq!(ready_and_pending(&model), Some((1, 1)));
     Ok(())
 }
 

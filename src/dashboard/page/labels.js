@@ -3,7 +3,7 @@
 /** Writes a value of a filter so that it is read as one. @param {string} text */
 const quoted = (text) => (/[\s"\\,:]/.test(text) ? `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"` : text);
 
-/** @param {import('./types.js').Row} row */
+/** @param {{labels?: Record<string, string>}} row */
 export const labelsOf = (row) => Object.entries(row.labels ?? {}).map(([name, value]) => ({
   name, value, text: `${name}=${value}`, filter: `label:${quoted(`${name}=${value}`)}`,
 }));

@@ -1,5 +1,5 @@
 /** Small things that every screen shows: states, times, ids, sentences. */
-import { html, useState } from './dom.js';
+import { createContext, html, useContext, useState } from './dom.js';
 import { now, useNow } from './clock.js';
 import { copy } from './keys.js';
 import { pageOf } from './router.js';
@@ -54,8 +54,15 @@ export function At({ time, stop }) {
 /** The time of day alone. @param {{time: string, stop?: boolean}} props */
 export const Hour = ({ time, stop }) => html`<time datetime=${time} tabindex=${stop ? 0 : undefined} title=${absolute(time)}>${hour(time, now())}</time>`;
 
-/** A procedure's id, which leads to its page. @param {{id: string, tab?: string}} props */
-export const Id = ({ id, tab }) => html`<a class="id" href=${pageOf(id, tab)}>${id}</a>`;
+/** Names of procedures, where they are known: they stand beside the ids. */
+export const Names = createContext(/** @type {Map<string, string>} */ (new Map()));
+
+/** A procedure's id, which leads to its page, and its name. @param {{id: string, tab?: string, bare?: boolean}} props */
+export function Id({ id, tab, bare }) {
+  const name = useContext(Names).get(id);
+  const link = html`<a class="id" href=${pageOf(id, tab)}>${id}</a>`;
+  return name && !bare ? html`${link} <span class="named" title=${name}>${name}</span>` : link;
+}
 
 const ID = /\b(\d+\.\d+)\b(?!\s*(?:ms|s|%|KiB|MiB|GiB)\b)/g;
 

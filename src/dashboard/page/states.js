@@ -42,12 +42,26 @@ const BY_STATE = {
   Success: stand('success', 'good', 'check', 'It has ended well.'),
 };
 
+/** The nodes of sets, and sets. @type {Record<string, Standing>} */
+const OF_SETS = {
+  INIT: stand('INIT', 'queue', 'dots', 'None of its nodes was set going yet.'),
+  WAIT: stand('WAIT', 'wait', 'tree', 'It waits for nodes before it, and one of these will move by itself.'),
+  READY: stand('READY', 'queue', 'dots', 'It may run, and waits for its turn.'),
+  RUNNING: stand('RUNNING', 'run', 'run', 'It runs, or has parked itself until it is notified.'),
+  PENDING: stand('PENDING', 'bad', 'hand', 'It waits for a person: it asks, or those before it can no longer let it begin.'),
+  SUCCESS: stand('SUCCESS', 'good', 'check', 'It has succeeded.'),
+  ERROR: stand('ERROR', 'bad', 'cross', 'It has failed.'),
+  CANCELLED: stand('CANCELLED', 'pause', 'cross', 'It has ended with its set, without an end of its own.'),
+  FINISH: stand('FINISH', 'good', 'check', 'Its last nodes are final; the counts say how.'),
+};
+
 const RUNNING = stand('running', 'run', 'run', 'One of its stages is running.');
 const UNDOING = stand('rolling back', 'undo', 'undo', 'One of its undos is running.');
 const ENDED_FAILED = stand('failed', 'bad', 'cross', 'It has ended: it failed, and its kind is not rolled back.');
 
 /** @param {import('./types.js').Row} row @returns {Standing} */
 export function standing(row) {
+  if (row.node) return worded(row.node);
   if (row.reason === 'quarantined') return BY_REASON.quarantined ?? RUNNING;
   if (row.ended) {
     const ended = row.state === 'Failed' ? ENDED_FAILED : (BY_STATE[row.state] ?? RUNNING);
@@ -57,6 +71,12 @@ export function standing(row) {
   if (row.state === 'Failed') return UNDOING;
   if (row.going) return RUNNING;
   return BY_STATE[row.state] ?? stand(row.state, 'queue', 'dots', '');
+}
+
+/** How something stands, by its word. @param {string} word @returns {Standing} */
+export function worded(word) {
+  const known = [...Object.values(OF_SETS), ...Object.values(BY_REASON), ...Object.values(BY_STATE), RUNNING, ENDED_FAILED];
+  return known.find((standing) => standing.word === word.split(' · by')[0]) ?? stand(word, 'queue', 'dots', '');
 }
 
 /** What it is doing, and why: never a state alone. @param {import('./types.js').Row} row */

@@ -33,6 +33,7 @@
  * @property {boolean} holds
  * @property {{path: string, mode: string}[]} locks
  * @property {string} [name]
+ * @property {string|null} [node]
  * @property {string[]} [before]
  * @property {string|null} past_no_return
  * @property {boolean} set_aside
@@ -43,6 +44,29 @@
  * @property {string} submitted
  * @property {string|null} ended
  * @property {string} revision
+ *
+ * @typedef {Row & {layer: number, node: string|null, why: string|null, opens: string|null}} GraphRow
+ * @typedef {{layer: number, standing: string, count: number, first: string, after: number[]}} GraphGroup
+ * @typedef {{items: GraphRow[], total: number, counts: Record<string, number>, groups?: GraphGroup[], truncated: boolean}} FamilyGraph
+ *
+ * @typedef {{place: number, name: string|null, kind: string, state: string, reason: string|null, since: string, attempt: number, question: unknown}} Queued
+ * @typedef {{place: number, name: string|null, kind: string, state: string, attempts: number, cause: unknown, ended: string, output_bytes: number, note: any}} StreamRecord
+ * @typedef {{state: string, in_hand: Queued|null, waiting: number, oldest: string|null, done: number, per_minute: number|null, sealed: boolean, next: Queued[], records: StreamRecord[], before: number|null}} Queue
+ *
+ * @typedef {object} Flow
+ * @property {string} id
+ * @property {string} sort
+ * @property {string|null} name
+ * @property {string|null} key
+ * @property {Record<string, string>} [labels]
+ * @property {string|null} state
+ * @property {string} since
+ * @property {Record<string, number>|null} counts
+ * @property {string[]} pending
+ * @property {{in_hand: string|null, waiting: number, oldest: string|null, done: number, sealed: boolean}} [queue]
+ * @property {boolean} set_aside
+ * @property {string} submitted
+ * @property {string|null} ended
  *
  * @typedef {Row & {depth: number, children: number, ended_children: number}} TreeRow
  *

@@ -50,6 +50,11 @@ export const VERBS = {
       { name: 'payload', label: 'Payload', type: 'json', help: 'JSON; null carries nothing.', from: () => 'null' },
     ],
   },
+  succeed: {
+    name: 'Succeed', right: 'repair', plans: true, types: true, isGrave: true, path: 'override-result', from: (row) => live(row) && ['gate', 'decision'].includes(row.reason ?? ''), says: 'It ends as a success with the output below, without a call. What runs after it sees the output.',
+    fields: [{ name: 'output', label: 'Output', type: 'json', help: 'JSON that its kind can read as its output.', from: () => 'null' }],
+  },
+  fail: { name: 'Fail', right: 'repair', plans: true, types: true, isGrave: true, path: 'bypass', fixed: { as: 'failed' }, from: (row) => live(row) && ['gate', 'decision'].includes(row.reason ?? ''), says: 'It ends as failed, without a call. What runs after it goes by its own gate.' },
   bypass: { name: 'Bypass', right: 'repair', plans: true, types: true, isGrave: true, from: live, says: 'It ends as a success without output, and nothing is undone. Results that come later are ignored.', fields: [WITH_THOSE_BELOW] },
   'override-result': {
     name: 'Override result', right: 'repair', plans: true, types: true, isGrave: true, from: (row) => !row.set_aside && (!row.ended || row.state === 'Success'), says: 'The output below stands as its result.',

@@ -102,6 +102,12 @@ impl StreamRecord {
         format!("{name} {state} {output:?} {:?}", self.cause)
     }
 
+    /// Returns what its code has noted, as it is stored.
+    #[cfg(feature = "dashboard")]
+    pub(crate) const fn note_bytes(&self) -> Option<&Blob> {
+        self.note.as_ref()
+    }
+
     /// Reads the record that is the note of an entry; `None` if the entry is not the end of a node.
     pub(super) fn of(entry: &HistoryEntry) -> Option<Self> {
         let noted = codec::decode_user::<StoredRecord>(entry.note.as_ref()?.as_slice()).ok()?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use metrics_util::debugging::DebuggingRecorder;
 use procession::errors::SubmitError;
-use procession::limits::LockNeed;
+use procession::limits::{Limit, LockNeed};
 use procession::operate::{BypassAs, BypassScope, OperatorRequest};
 use procession::procedure::RetryPolicy;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
@@ -225,6 +225,66 @@ fn a_health_check_shows_how_many_signals_wait_and_how_long() -> Tested {
     assert_eq!(read.value("oldest_signal_seconds planned"), 90.0);
     assert_eq!(read.value("signals_waiting limited"), 0.0, "it has ended");
     assert_eq!(read.value("oldest_signal_seconds limited"), 0.0);
+    Ok(())
+}
+
+#[test]
+fn each_question_is_counted_once_and_an_answer_is_none() -> Tested {
+    let lab = Lab::default();
+    let read = recorded(
+        |builder| kinds(&lab, builder),
+        async |run| {
+            let asks = plan(
+                "a",
+                [
+                    Act::Ask("go?".to_owned(), None),
+                    Act::Ask("sure?".to_owned(), None),
+                    Act::Done(1),
+                ],
+            );
+            let handle = run.wait(run.executor.submit(Planned(asks)).into_future()).await??;
+            for key in ["first", "second"] {
+                run.settle().await;
+                let by = || OperatorRequest::new("ann", "a test").key(key);
+                run.executor.decide(handle.id(), &true, by()).await?;
+                run.executor.decide(handle.id(), &true, by()).await?;
+            }
+            run.wait(handle).await??;
+            Ok(())
+        },
+    )?;
+    assert_eq!(read.value("asked_total planned"), 2.0);
+    assert_eq!(read.value("asked_total limited"), 0.0);
+    Ok(())
+}
+
+#[test]
+fn a_limit_shows_what_its_rate_has_left_and_how_many_had_to_wait() -> Tested {
+    let lab = Lab::default();
+    let read = recorded(
+        |builder| {
+            let rate = Limit::per(2, Duration::from_mins(1));
+            kinds(&lab, builder).limit("planned", rate).limit("limited", 1)
+        },
+        async |run| {
+            for name in ["a", "b", "c", "d"] {
+                run.wait(run.executor.submit(Planned(plan(name, [Act::Done(1)]))).into_future())
+                    .await??;
+                run.settle().await;
+            }
+            // The first two begin at once, the third a minute later.
+            run.pass(Duration::from_secs(61)).await;
+            run.settle().await;
+            let next = plan("e", [Act::Done(1)]);
+            run.wait(run.executor.submit(Limited(next)).into_future()).await??;
+            run.settle().await;
+            Ok(())
+        },
+    )?;
+    assert_eq!(read.value("limiter_had_to_wait_total planned"), 2.0);
+    assert_eq!(read.value("limiter_rate_left planned"), 0.0);
+    assert_eq!(read.value("limiter_had_to_wait_total limited"), 0.0);
+    assert_eq!(read.value("limiter_rate_left limited"), f64::INFINITY, "it has no rate");
     Ok(())
 }
 

@@ -74,7 +74,7 @@ const FIRST = {
   no_progress: ['pause', 'abort'],
   deadlock: ['abort'],
   starved: ['priority'],
-  undecided: ['decide', 'abort'],
+  undecided: ['retry', 'decide'],
   rollback_failed: ['retry-undo', 'skip-undo'],
   poison: ['retry', 'bypass'],
   quarantined: ['discharge'],

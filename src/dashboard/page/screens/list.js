@@ -33,7 +33,7 @@ const COLUMNS = [
   { name: 'State', width: '138px', show: (row) => html`<${State} row=${row} />` },
   { name: 'Id', width: '58px', show: (row) => html`<${Id} id=${row.id} />` },
   { name: 'Kind', width: 'minmax(104px, 0.3fr)', show: (row) => html`<span title=${`${row.kind}, version ${row.version}`}>${row.kind} <span class="dim">v${row.version}</span></span>` },
-  { name: 'Key', width: 'minmax(70px, 0.2fr)', help: 'Its idempotency key, and its labels', show: (row) => html`<${Names} row=${row} />` },
+  { name: 'Key', width: 'minmax(70px, 0.2fr)', help: 'Its idempotency key or its name, and its labels', show: (row) => html`<${Names} row=${row} />` },
   {
     name: 'Why, and what comes next', width: 'minmax(240px, 1fr)', show: (row) => html`
       <span class="two" title=${`${why(row)}. Next: ${row.next}.`}><span>${local(why(row), now())}</span><span class="next">${local(row.next, now())}</span></span>`,
@@ -44,12 +44,13 @@ const COLUMNS = [
   { name: 'Root', width: '44px', show: (row) => (row.root === row.id ? html`<span class="none">–</span>` : html`<${Id} id=${row.root} />`) },
 ];
 
-/** The key, and below it the labels. @param {{row: Row}} props */
+/** The key or the name, and below it the labels. @param {{row: Row}} props */
 function Names({ row }) {
   const labels = labelsOf(row).map(({ text }) => text).join(' ');
-  const key = html`<span class="mono">${row.key ?? html`<span class="none">–</span>`}</span>`;
-  if (!labels) return html`<span title=${row.key}>${key}</span>`;
-  return html`<span class="two" title=${[row.key, labels].filter(Boolean).join(' · ')}>${key}<span class="next mono">${labels}</span></span>`;
+  const called = row.key ?? row.name;
+  const key = html`<span class="mono">${called ?? html`<span class="none">–</span>`}</span>`;
+  if (!labels) return html`<span title=${[row.key, row.name].filter(Boolean).join(' · ')}>${key}</span>`;
+  return html`<span class="two" title=${[row.key, row.name, labels].filter(Boolean).join(' · ')}>${key}<span class="next mono">${labels}</span></span>`;
 }
 
 /** @param {{query: URLSearchParams}} props */
@@ -143,7 +144,7 @@ const Quick = ({ filter }) => html`
   </div>`;
 
 /** @param {{filter: string, error: Problem|null}} props */
-function FilterBox({ filter, error }) {
+export function FilterBox({ filter, error }) {
   const [text, set] = useState(filter);
   const timer = useRef(0);
   useEffect(() => set(filter), [filter]);

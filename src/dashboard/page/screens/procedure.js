@@ -5,7 +5,7 @@ import { now } from '../clock.js';
 import { Family, useTree } from '../family.js';
 import { labelsOf } from '../labels.js';
 import { useLoad } from '../load.js';
-import { Ago, At, Copy, Hour, Id, Linked, Shape, Shown, State } from '../parts.js';
+import { Ago, At, Copy, Hour, Id, Linked, Names, Shape, Shown, State } from '../parts.js';
 import { listOf, setQuery } from '../router.js';
 import { harm, keyOf, RULES, shown, standing, why } from '../states.js';
 import { tabsOf } from '../tabs.js';
@@ -26,17 +26,18 @@ export function Procedure({ id, query }) {
   const verdicts = /** @type {import('../types.js').Verdict[]} */ (attention.data?.verdicts ?? []);
   const own = verdicts.filter((verdict) => concerns(verdict, id));
   // Of those for whom it waits: what holds one of them up holds it up.
+  const names = new Map((tree.data?.items ?? []).filter((/** @type {Row} */ member) => member.name).map((/** @type {Row} */ member) => [member.id, member.name]));
   const before = new Set((waits.data?.links ?? []).map((/** @type {any} */ link) => link.to));
   const others = verdicts.filter((verdict) => before.has(verdict.procedure) && !own.includes(verdict)).slice(0, 3);
   const tabs = row ? tabsOf(row, tree.data?.items ?? []) : [];
   const tab = tabs.find(({ name }) => name === query.get('tab')) ?? tabs[0];
   const Tab = tab?.Show;
   return html`
-    <div class="screen procedure">
+    <${Names.Provider} value=${names}><div class="screen procedure">
       <${Shown} loaded=${one} what=${`procedure ${id}`}>${row && html`
         <header class="person">
           <div class="line">
-            <h1><span class="kind">${row.kind}</span> <span class="dim">v${row.version}</span> <span class="id">${row.id}</span> <${Copy} text=${row.id} /></h1>
+            <h1><span class="kind">${row.kind}</span> <span class="dim">v${row.version}</span> <span class="id">${row.id}</span>${row.name && html` <span class="named">${row.name}</span>`} <${Copy} text=${row.id} /></h1>
             <ul class="marks">
               ${row.key && html`<li><span class="dim">key</span> <span class="mono">${row.key}</span></li>`}
               ${labelsOf(row).map(({ name, value, filter }) => html`<li key=${name}><span class="dim">${name}</span> <a class="mono" href=${listOf(`${filter} state:live,ended`)} title="All with this label">${value || '–'}</a></li>`)}
@@ -57,7 +58,7 @@ export function Procedure({ id, query }) {
         </div>
         <section class="tab" role="tabpanel" aria-label=${tab?.title}>${Tab && html`<${Tab} id=${id} row=${row} body=${one.data} waits=${waits} tree=${tree} />`}</section>
       `}<//>
-    </div>`;
+    </div><//>`;
 }
 
 /** @param {import('../types.js').Verdict} verdict @param {string} id */

@@ -1,0 +1,86 @@
+//! Sets, streams, and families as graphs, of either source.
+
+use procession::ProcedureId;
+use procession::errors::AskError;
+use procession::flow::StreamReader;
+use procession::status::Status;
+use procession::views::{FlowView, GraphView, QueueView, graph_of, is_set, is_stream, set_status};
+use serde_json::json;
+
+use super::super::document::Document;
+use super::super::exit::Failure;
+use super::super::site::Site;
+use super::journal::family_of;
+use super::{Journal, Wanted};
+
+/// Nodes up to which a closed journal's graph is not grouped. The tables list each.
+const UNGROUPED: usize = usize::MAX;
+/// Nodes of a stream that are shown behind the one in hand, as by a dashboard.
+const QUEUED: usize = 64;
+
+impl Journal {
+    pub(super) async fn flows(&self, wanted: &Wanted) -> Result<Document, Failure> {
+        let state = self.offline.state().await?;
+        let is_flow = |row: &Status| is_set(row) || is_stream(row);
+        let page = self.page(wanted, is_flow).await?;
+        let mut items = Vec::new();
+        for root in page.items {
+            items.push(if is_stream(&root) {
+                let status = StreamReader::closed(&self.offline, root.id).await?.status().await?;
+                FlowView::of_stream(&state.shown(root), &status)
+            } else {
+                let read = set_status(&self.offline.family(root.id).await?);
+                FlowView::of_set(&state.shown(root), read.as_ref())
+            });
+        }
+        self.reply(json!({
+            "items": items,
+            "cursor": page.next.map(|id| id.to_string()),
+            "scanned": page.scanned,
+            "truncated": page.truncated,
+            "unreadable": page.unreadable.iter().map(ToString::to_string).collect::<Vec<String>>(),
+        }))
+    }
+
+    pub(super) async fn graph(&self, id: ProcedureId) -> Result<Document, Failure> {
+        let family = family_of(&self.offline, &self.offline.state().await?, id).await?;
+        let graph: GraphView = graph_of(&family, UNGROUPED);
+        self.reply(graph)
+    }
+
+    pub(super) async fn queue(&self, id: ProcedureId, before: Option<u32>, limit: usize) -> Result<Document, Failure> {
+        let root = self.offline.status(id).await?.filter(is_stream);
+        let root = root.ok_or_else(|| Failure::new(format!("there is no stream {id}; see \"procession flows\"")))?;
+        let root = self.offline.state().await?.shown(root);
+        let view = self.queue_of(&root, before, limit).await?;
+        self.reply(view)
+    }
+
+    async fn queue_of(&self, root: &Status, before: Option<u32>, limit: usize) -> Result<QueueView, AskError> {
+        let reader = StreamReader::closed(&self.offline, root.id).await?;
+        let status = reader.status().await?;
+        let from = status.in_hand.as_ref().map_or(0, |node| node.place + 1);
+        let waiting = reader.waiting(from, QUEUED).await?;
+        let records = reader.records(before, limit).await?;
+        // Nothing runs, so nothing is done in a minute.
+        Ok(QueueView::new(root, &status, &waiting, &records))
+    }
+}
+
+impl Site {
+    pub(super) async fn flows(&self, wanted: &Wanted) -> Result<Document, Failure> {
+        let cursor = wanted.after.map(|id| id.to_string());
+        self.page_of("flows", wanted, cursor.as_deref(), wanted.limit).await
+    }
+
+    pub(super) async fn graph(&self, id: ProcedureId) -> Result<Document, Failure> {
+        Ok(self.get(&format!("procedures/{id}/graph"), &[]).await?)
+    }
+
+    pub(super) async fn queue(&self, id: ProcedureId, before: Option<u32>, limit: usize) -> Result<Document, Failure> {
+        let (limit, before) = (limit.to_string(), before.map(|before| before.to_string()));
+        let mut query = vec![("limit", limit.as_str())];
+        query.extend(before.as_deref().map(|before| ("before", before)));
+        Ok(self.get(&format!("procedures/{id}/queue"), &query).await?)
+    }
+}

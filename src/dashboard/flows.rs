@@ -1,0 +1,264 @@
+//! `flows`: a page of sets, each with how its nodes stand, and of streams; `procedures/{id}/graph`, the graph of one
+//! family; and `procedures/{id}/queue`, what a stream does. Live sets come from the read model, and no row is read for
+//! them; those that have ended, and streams, are read from the store.
+
+use actix_web::{HttpRequest, web};
+use procession_actors::AskError;
+use procession_actors::view::{FamilyScope, Status};
+use procession_kernel::{ProcedureId, Timestamp};
+use serde_json::{Value, json};
+
+use super::access::Grant;
+use super::list::{AT_ONCE, SCAN_MAX, SCAN_TIME, rules};
+use super::model::LiveFlow;
+use super::params::Params;
+use super::problem::{Answer, Problem};
+use super::procedure::Asked;
+use super::redact::Part;
+use super::show::Show;
+use super::state::{State, viewer};
+use crate::filter::{Filter, FilterContext};
+use crate::flow::{NodeStatus, StreamReader, StreamRecord};
+use crate::views::{FlowView, NODES_MAX, QueueView, graph_of, is_set, is_stream, set_status};
+
+/// Sets of one page at most.
+const PAGE_MAX: usize = 500;
+/// Sets of one page, unless another number is asked for.
+const PAGE: usize = 100;
+/// Rows of sets that have ended that one request reads to count their nodes, at most.
+const COUNTED_MAX: usize = 20_000;
+/// Members of a family that one graph looks at, at most.
+const MEMBERS_MAX: usize = 10_000;
+/// Nodes of a stream that one reply shows behind the one in hand.
+const QUEUED: usize = 64;
+/// Records of a stream in one reply, unless another number is asked for, and at most.
+const RECORDS: usize = 50;
+const RECORDS_MAX: usize = 500;
+/// Nodes of a graph that are drawn one by one, unless another number is asked for.
+const DRAWN: usize = 300;
+
+/// A page that is being filled.
+struct Page<'a> {
+    state: &'a State,
+    filter: &'a Filter,
+    show: Show<'a>,
+    rules: super::list::Rules,
+    limit: usize,
+    begun: Timestamp,
+    items: Vec<Value>,
+    scanned: usize,
+    truncated: bool,
+    unreadable: Vec<String>,
+    /// Rows that may still be read to count nodes.
+    left: usize,
+}
+
+pub(super) async fn flows(request: HttpRequest, state: web::Data<State>) -> Answer {
+    let grant = viewer(&request)?;
+    let params = Params::of(&request, &["filter", "cursor", "limit"])?;
+    let filter = params.filter()?;
+    let cursor = params.id("cursor")?;
+    let limit = params.limit("limit", PAGE, PAGE_MAX)?;
+    let moment = state.moment()?;
+    let mut page = Page {
+        rules: rules(&state, &filter).await?,
+        show: Show::new(&state, &grant),
+        state: &state,
+        filter: &filter,
+        limit,
+        begun: state.now(),
+        items: Vec::new(),
+        scanned: 0,
+        truncated: false,
+        unreadable: Vec::new(),
+        left: COUNTED_MAX,
+    };
+    let _turn = state.turns.take(&grant).await?;
+    page.begun = state.now();
+    let next = match filter.is_of_live() || !filter.names_states() {
+        true => page.of_live(cursor).await?,
+        false => page.of_all(cursor).await?,
+    };
+    let body = json!({
+        "items": page.items,
+        "cursor": next.map(|id| id.to_string()),
+        "scanned": page.scanned,
+        "truncated": page.truncated,
+        "unreadable": page.unreadable,
+    });
+    state.reply(moment, body)
+}
+
+impl Page<'_> {
+    /// Looks through the live ones from one on; returns where the next page begins.
+    async fn of_live(&mut self, cursor: Option<ProcedureId>) -> Result<Option<ProcedureId>, Problem> {
+        let mut from = cursor.map_or(0, |cursor| cursor.family);
+        loop {
+            let flows = self.state.shared.read().flows(from, AT_ONCE);
+            let Some(last) = flows.last() else { return Ok(None) };
+            from = last.root().id.family + 1;
+            for flow in flows {
+                if self.is_full() {
+                    return Ok(Some(flow.root().id));
+                }
+                if self.admits(flow.root()) {
+                    match &flow {
+                        LiveFlow::Set(set) => {
+                            self.push(&FlowView::of_set(&self.show.as_it_stands(&set.root), set.status()));
+                        }
+                        LiveFlow::Stream(root) => self.push_stream(root).await?,
+                    }
+                }
+            }
+            // Others are served by this thread, too.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Looks through all of them in the store from one on; returns where the next page begins.
+    async fn of_all(&mut self, cursor: Option<ProcedureId>) -> Result<Option<ProcedureId>, Problem> {
+        let committed = self.state.engine().committed();
+        let scope: FamilyScope = self.filter.scope(false);
+        let mut from = cursor;
+        loop {
+            let is_flow = |row: &Status| is_set(row) || is_stream(row);
+            let page = committed.list_where(&scope, from, AT_ONCE, is_flow).await?;
+            self.unreadable.extend(page.unreadable.iter().map(ToString::to_string));
+            for root in &page.items {
+                if self.is_full() {
+                    return Ok(Some(root.id));
+                }
+                if !self.admits(root) {
+                    continue;
+                }
+                if is_stream(root) {
+                    self.push_stream(root).await?;
+                } else {
+                    let family = self.family(root).await?;
+                    let status = family.as_deref().and_then(set_status);
+                    self.push(&FlowView::of_set(&self.show.as_it_stands(root), status.as_ref()));
+                }
+            }
+            match page.next {
+                Some(next) if self.is_full() => return Ok(Some(next)),
+                Some(next) => from = Some(next),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Reads the rows of a set, unless so many were read for this page that others must wait no longer.
+    async fn family(&mut self, root: &Status) -> Result<Option<Vec<Status>>, Problem> {
+        let committed = self.state.engine().committed();
+        let rows = committed.family(root.id.family, 0, self.left + 1).await?;
+        let is_whole = rows.len() <= self.left;
+        self.left = self.left.saturating_sub(rows.len());
+        Ok(is_whole.then_some(rows))
+    }
+
+    fn is_full(&mut self) -> bool {
+        self.truncated = self.scanned >= SCAN_MAX || self.state.now().since(self.begun) > SCAN_TIME;
+        self.truncated || self.items.len() >= self.limit
+    }
+
+    fn admits(&mut self, root: &Status) -> bool {
+        self.scanned += 1;
+        let status = self.show.as_it_stands(root);
+        let rules = self.rules.get(&root.id).cloned().unwrap_or_default();
+        let now = self.state.now();
+        self.filter.admits(&status, &FilterContext { now, rules })
+    }
+
+    /// Reads a stream, and shows it. One that has gone meanwhile is left out.
+    async fn push_stream(&mut self, root: &Status) -> Result<(), Problem> {
+        let status = match StreamReader::live(&self.state.executor, root.id).await {
+            Ok(reader) => reader.status().await,
+            Err(error) => Err(error),
+        };
+        match status {
+            Ok(status) => self.push(&FlowView::of_stream(&self.show.as_it_stands(root), &status)),
+            Err(AskError::Unknown(_)) => {}
+            Err(AskError::NotNow { .. } | AskError::Read(_)) => self.unreadable.push(root.id.to_string()),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, flow: &FlowView) {
+        self.items.push(json!(flow));
+    }
+}
+
+/// The graph of a family. It is read from the store, for most of its members may have ended.
+pub(super) async fn graph(request: HttpRequest, state: web::Data<State>) -> Answer {
+    let asked = Asked::new(&request, &state, &["max"])?;
+    let max = asked.params.limit("max", DRAWN, NODES_MAX)?;
+    let moment = state.moment()?;
+    let _turn = state.turns.take(&asked.grant).await?;
+    let family = asked.family(MEMBERS_MAX + 1).await?;
+    let is_cut = family.len() > MEMBERS_MAX;
+    let shown = family.get(..MEMBERS_MAX).unwrap_or(&family);
+    let mut graph = graph_of(shown, max);
+    graph.truncated |= is_cut;
+    let items = std::mem::take(&mut graph.items);
+    let show = asked.show();
+    let mut rows = shown.iter();
+    // Nodes are in the order of the rows.
+    let items = items.iter().filter_map(|node| {
+        let row = rows.find(|row| row.id.to_string() == node.procedure.id)?;
+        Some(show.redacted(row, node))
+    });
+    let items: Vec<Value> = items.collect();
+    let mut body = json!(graph);
+    if let Some(body) = body.as_object_mut() {
+        body.insert("items".to_owned(), Value::from(items));
+    }
+    state.reply(moment, body)
+}
+
+/// What a stream does: the node in hand, those behind it, and the newest records.
+pub(super) async fn queue(request: HttpRequest, state: web::Data<State>) -> Answer {
+    let asked = Asked::new(&request, &state, &["before", "limit"])?;
+    let before: Option<u32> = asked.params.number("before")?;
+    let limit = asked.params.limit("limit", RECORDS, RECORDS_MAX)?;
+    let moment = state.moment()?;
+    let row = asked.row().await?;
+    if !is_stream(&row) {
+        return Err(Problem::unknown(&format!("stream {}", row.id)));
+    }
+    let _turn = state.turns.take(&asked.grant).await?;
+    let reader = StreamReader::live(&state.executor, row.id).await?;
+    let status = reader.status().await?;
+    let from = status.in_hand.as_ref().map_or(0, |node| node.place + 1);
+    let waiting = reader.waiting(from, QUEUED).await?;
+    let records = reader.records(before, limit).await?;
+    let mut view = QueueView::new(&asked.show().as_it_stands(&row), &status, &waiting, &records);
+    if before.is_none() {
+        view = view.at(state.now(), &records);
+    }
+    let mut body = json!(view);
+    if let (Some(node), Some(shown)) = (&status.in_hand, body.pointer_mut("/in_hand/question")) {
+        redact_question(&state, &asked.grant, node, shown);
+    }
+    let shown = body.get_mut("records").and_then(Value::as_array_mut);
+    for (record, shown) in records.items.iter().zip(shown.into_iter().flatten()) {
+        redact_record(&state, &asked.grant, record, shown);
+    }
+    state.reply(moment, body)
+}
+
+fn redact_question(state: &State, grant: &Grant, node: &NodeStatus, shown: &mut Value) {
+    if let Some(question) = &node.cause {
+        *shown = state.redact_text(node.kind.as_str(), Part::Question, question, grant);
+    }
+}
+
+fn redact_record(state: &State, grant: &Grant, record: &StreamRecord, shown: &mut Value) {
+    let kind = record.kind.as_str();
+    if let (Some(cause), Some(shown)) = (&record.cause, shown.get_mut("cause")) {
+        *shown = state.redact_text(kind, Part::Error, cause, grant);
+    }
+    if let Some(note) = shown.get_mut("note").filter(|note| !note.is_null()) {
+        state.redact.redact(kind, Part::Note, note, grant);
+    }
+}
