@@ -217,24 +217,36 @@ impl StreamReader {
 
     /// Reads the first signal from this number on that is a node, or the end, and was not consumed.
     async fn kept(&self, from: u32) -> Result<Option<Kept>, AskError> {
-        let mut from = from;
+        Ok(self.kept_page(from, 1).await?.pop())
+    }
+
+    /// Reads the signals from this number on that are nodes, or the end, and were not consumed: at most `limit`, and 64.
+    /// None are left if there are none.
+    async fn kept_page(&self, from: u32, limit: usize) -> Result<Vec<Kept>, AskError> {
+        let limit = limit.min(AT_ONCE);
+        let (mut from, mut wanted, mut found) = (from, limit, Vec::new());
         loop {
-            let signals = self.committed.signals_from(self.id, from, AT_ONCE).await?;
-            let is_full = signals.len() == AT_ONCE;
+            let signals = self.committed.signals_from(self.id, from, wanted).await?;
+            let is_full = signals.len() == wanted;
             for (signal, payload) in signals {
                 from = signal.number.saturating_add(1);
                 if !signal.entry.consumed && signal.entry.name.as_str() == NODE {
-                    return Ok(Some(Kept {
+                    found.push(Kept {
                         place: signal.number,
                         sent: signal.entry.sent,
                         is_last: signal.entry.last,
                         payload,
-                    }));
+                    });
+                    if found.len() == limit {
+                        return Ok(found);
+                    }
                 }
             }
             if !is_full {
-                return Ok(None);
+                return Ok(found);
             }
+            // Those in the way were consumed, and their names are remembered: a hundred at most.
+            wanted = (2 * wanted).min(AT_ONCE);
         }
     }
 
@@ -287,12 +299,15 @@ impl StreamReader {
             };
         }
         let (mut count, mut from, mut sealed) = (0, 0, false);
-        while let Some(kept) = self.kept(from).await? {
-            count += 1;
-            sealed |= kept.is_last;
-            from = kept.place.saturating_add(1);
+        loop {
+            let page = self.kept_page(from, AT_ONCE).await?;
+            let Some(last) = page.last() else {
+                return Ok((count, sealed));
+            };
+            from = last.place.saturating_add(1);
+            sealed |= last.is_last;
+            count += u32::try_from(page.len()).unwrap_or(u32::MAX);
         }
-        Ok((count, sealed))
     }
 
     /// Counts the nodes that have ended: the stages that were committed, without those that have ended no node.
@@ -317,23 +332,28 @@ impl StreamReader {
         let mut items = Vec::new();
         items.extend(seen.cut_off().filter(|node| node.place >= from));
         let mut from = from.max(seen.first_waiting());
-        while let Some(kept) = self.kept(from).await? {
-            if items.len() == limit {
-                let next = Some(kept.place).filter(|_| !kept.is_last);
-                return Ok(NodePage { items, next });
+        loop {
+            let page = self.kept_page(from, limit + 1 - items.len()).await?;
+            if page.is_empty() {
+                return Ok(NodePage { items, next: None });
             }
-            from = kept.place.saturating_add(1);
-            if kept.is_last {
-                break;
-            }
-            // What is no node is not run.
-            if let Ok(node) = codec::decode_user::<StoredNode>(kept.payload.as_slice()) {
-                let mut node = seen.shown(kept.place, node);
-                node.since = kept.sent.unwrap_or(node.since);
-                items.push(node);
+            for kept in page {
+                if kept.is_last {
+                    return Ok(NodePage { items, next: None });
+                }
+                if items.len() == limit {
+                    let next = Some(kept.place);
+                    return Ok(NodePage { items, next });
+                }
+                from = kept.place.saturating_add(1);
+                // What is no node is not run.
+                if let Ok(node) = codec::decode_user::<StoredNode>(kept.payload.as_slice()) {
+                    let mut node = seen.shown(kept.place, node);
+                    node.since = kept.sent.unwrap_or(node.since);
+                    items.push(node);
+                }
             }
         }
-        Ok(NodePage { items, next: None })
     }
 
     /// Returns the records of nodes that have ended, newest first, at most `limit`, and 1,000. Pass the page's `next` as
