@@ -9,6 +9,7 @@
 mod building;
 mod checked;
 mod crash;
+mod every_crash;
 mod failure;
 mod kit;
 mod model;
