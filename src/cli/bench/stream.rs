@@ -56,7 +56,7 @@ impl Shape {
         match self {
             Self::Backlog => (1_024, 102_400, 8),
             Self::Append => (1, 50_000, 64),
-            Self::Batch => (1, 100_000, 8),
+            Self::Batch => (1, 99_900, 8),
             Self::Idle => (10_000, 10_000, 64),
             Self::Recovery => (1_000, 100_000, 8),
         }
@@ -72,7 +72,7 @@ pub(super) struct StreamArgs {
     /// How many streams there are [default: 1 to 10,000, by the shape].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     streams: Option<u32>,
-    /// How many nodes a round appends to all of them, at most 100,000 to each [default: 10,000 to 102,400, by the shape].
+    /// How many nodes a round appends to all of them, at most 99,999 to each [default: 10,000 to 102,400, by the shape].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     nodes: Option<u32>,
     /// How many append at once; each waits for its answer before its next append [default: 8 or 64, by the shape].
