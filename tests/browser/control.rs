@@ -35,6 +35,8 @@ pub(crate) enum Order {
     Many { act: Act, count: u32 },
     /// Start a set, with so many nodes more than four; gives its id.
     Album { more: u32 },
+    /// Append to a stream a node that ends, one that fails, and so many more; gives its id.
+    Stream { more: u32 },
     /// Tell how each set stands, and its first nodes, as the engine has it.
     Sets,
     /// Set up a schedule whose runs wait for the event `go`; gives its id.
@@ -86,6 +88,12 @@ pub(crate) async fn carry_out(run: &Run, order: Order) -> Result<Value, Trouble>
             let set = run.executor.start_set(kinds::album(more)?).await?;
             run.settle().await;
             Ok(json!(set.id().to_string()))
+        }
+        Order::Stream { more } => {
+            let stream = run.executor.stream("invoices", "customer-17")?;
+            stream.extend(kinds::invoices(more)).await?;
+            run.settle().await;
+            Ok(json!(stream.open().await?.to_string()))
         }
         Order::Sets => truth::sets(run).await,
         Order::Schedule => {

@@ -212,6 +212,9 @@ impl Processor for Draw {
         if cx.name() == "large" && !REPAIRED.load(Ordering::SeqCst) {
             return Err(StageError::fail("the disk is full"));
         }
+        if cx.name().starts_with("inv") {
+            cx.note(&"sent")?;
+        }
         Ok(Processed::Done(1))
     }
 }
@@ -230,12 +233,21 @@ pub(crate) fn album(more: u32) -> Result<Set, BuildError> {
     set.build()
 }
 
+/// Nodes of a stream: one that ends, one that fails until the disk has room, and so many more.
+pub(crate) fn invoices(more: u32) -> impl Iterator<Item = Node> {
+    let first = [Node::new("first", Draw), Node::new("large", Draw)];
+    first
+        .into_iter()
+        .chain((0..more).map(|number| Node::new(format!("inv {number}"), Draw)))
+}
+
 /// Registers the kinds.
 pub(crate) fn register(builder: Builder) -> Builder {
     builder
         .register::<Job>(())
         .register::<Limited>(())
         .processor::<Draw>(())
+        .streams()
         .limit("limited", 2)
         .register::<Schedule>(Jobs::new().job(NIGHTLY, |_| Ok(Job(Act::Wait("go".to_owned())))))
         .seed(1)

@@ -49,6 +49,7 @@ export const pass = (ms) => tell({ do: 'pass', ms });
 export const signal = (id, event) => tell({ do: 'signal', id, event });
 export const submit = (act, { kind = 'job', key = null, trace = null, labels = {} } = {}) => tell({ do: 'submit', kind, act, key, trace, labels });
 export const album = (more = 0) => tell({ do: 'album', more });
+export const stream = (more) => tell({ do: 'stream', more });
 export const sets = () => tell({ do: 'sets' });
 export const schedule = () => tell({ do: 'schedule' });
 export const many = (act, count) => tell({ do: 'many', act, count });
@@ -106,7 +107,7 @@ export async function becomes(ask, wanted) {
 export const SCREENS = [
   { path: '', letter: 'a', title: 'Attention' },
   { path: 'procedures', letter: 'p', title: 'Procedures' },
-  { path: 'flows', letter: 'f', title: 'Sets' },
+  { path: 'flows', letter: 'f', title: 'Sets and streams' },
   { path: 'waits', letter: 'w', title: 'Locks and waits' },
   { path: 'limits', letter: 'l', title: 'Limits' },
   { path: 'kinds', letter: 'k', title: 'Kinds' },

@@ -24,7 +24,7 @@ export function takeKeys(rows) {
 export const SCREENS = [
   { letter: 'a', path: '', name: 'Attention' },
   { letter: 'p', path: 'procedures', name: 'Procedures' },
-  { letter: 'f', path: 'flows', name: 'Sets' },
+  { letter: 'f', path: 'flows', name: 'Sets and streams' },
   { letter: 'w', path: 'waits', name: 'Locks and waits' },
   { letter: 'l', path: 'limits', name: 'Limits' },
   { letter: 'k', path: 'kinds', name: 'Kinds' },

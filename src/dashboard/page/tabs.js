@@ -6,6 +6,7 @@ import { now } from './clock.js';
 import { FamilyGraph, hasGraph } from './gates.js';
 import { useLoad } from './load.js';
 import { useMe, useRights } from './me.js';
+import { QueueTab, STREAM } from './queue.js';
 import { Ago, download, Empty, Hour, Id, Shown, Trouble } from './parts.js';
 import { COLUMNS } from './screens/audit.js';
 import { shown } from './states.js';
@@ -40,7 +41,7 @@ const ENDINGS = { retry: 'bad', fail: 'bad', panic: 'bad', undo_failed: 'bad', u
 /** @typedef {import('./types.js').Entry} Entry */
 
 /** What a stage noted, or its size where the host shows no more. @param {any} note */
-const noted = (note) => {
+export const noted = (note) => {
   if (note === null || typeof note !== 'object') return shown(note);
   if (note.value !== undefined) return JSON.stringify(note.value);
   return typeof note.size === 'number' ? bytes(note.size) : shown(note);
@@ -184,10 +185,12 @@ const TABS = [
   { name: 'audit', title: 'Actions and audit', Show: Acts },
 ];
 const OF_BULK = [{ name: 'bulk', title: 'Bulk', Show: BulkTab }, ...TABS];
+const OF_STREAM = [{ name: 'queue', title: 'Queue', Show: QueueTab }, ...TABS];
 const OF_GRAPH = [...TABS, { name: 'graph', title: 'Graph', Show: FamilyGraph }];
 
 /** The tabs of a procedure, the one first that it opens with. @param {import('./types.js').Row} row @param {import('./types.js').TreeRow[]} family */
 export function tabsOf(row, family) {
   if (row.kind === BULK) return OF_BULK;
+  if (row.kind === STREAM) return OF_STREAM;
   return hasGraph(family) ? OF_GRAPH : TABS;
 }

@@ -49,6 +49,10 @@
  * @typedef {{layer: number, standing: string, count: number, first: string, after: number[]}} GraphGroup
  * @typedef {{items: GraphRow[], total: number, counts: Record<string, number>, groups?: GraphGroup[], truncated: boolean}} FamilyGraph
  *
+ * @typedef {{place: number, name: string|null, kind: string, state: string, reason: string|null, since: string, attempt: number, question: unknown}} Queued
+ * @typedef {{place: number, name: string|null, kind: string, state: string, attempts: number, cause: unknown, ended: string, output_bytes: number, note: any}} StreamRecord
+ * @typedef {{state: string, in_hand: Queued|null, waiting: number, oldest: string|null, done: number, per_minute: number|null, sealed: boolean, next: Queued[], records: StreamRecord[], before: number|null}} Queue
+ *
  * @typedef {object} Flow
  * @property {string} id
  * @property {string} sort
@@ -59,6 +63,7 @@
  * @property {string} since
  * @property {Record<string, number>|null} counts
  * @property {string[]} pending
+ * @property {{in_hand: string|null, waiting: number, oldest: string|null, done: number, sealed: boolean}} [queue]
  * @property {boolean} set_aside
  * @property {string} submitted
  * @property {string|null} ended

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after as hook } from 'node:test';
-import { act, after, album, becomes, dialog, journey, repair, rows, sets, shown, truth } from '../kit.mjs';
+import { act, after, album, becomes, dialog, journey, repair, rows, sets, shown, stream, truth } from '../kit.mjs';
 
 after(hook);
 
@@ -15,7 +15,7 @@ const drawn = (page) => picture(page).locator('g.node').evaluateAll((all) => all
 const table = async (page) => (await rows(page, 'Graph')).map((row) => [row.Name, row.State, row.Why, row['Runs after']]);
 
 /** What the list of sets says. @param {import('playwright-core').Page} page */
-const listed = async (page) => (await rows(page, 'Sets')).map((row) => [row.Id, row.State, row.Nodes, row['Waits for a person']]);
+const listed = async (page) => (await rows(page, 'Sets and streams')).map((row) => [row.Id, row.State, row.Nodes, row['Waits for a person']]);
 
 /** The same as the engine has it. */
 const engines = async () => (await sets()).filter(({ state }) => state !== 'FINISH').map(({ id, state, counts, pending }) => {
@@ -51,7 +51,7 @@ journey('an album with a failing node is found under Attention, understood from 
 
   await page.keyboard.press('g');
   await page.keyboard.press('f');
-  await shown(page, 'Sets');
+  await shown(page, 'Sets and streams');
   await becomes(() => listed(page), [[id, 'PENDING', '2 pending · 2 success', 'large']]);
   assert.deepEqual(await listed(page), await engines());
   await page.getByRole('link', { name: 'album 7' }).click();
@@ -67,7 +67,7 @@ journey('an album with a failing node is found under Attention, understood from 
   await becomes(async () => (await truth()).states, { Success: 5 });
   await page.keyboard.press('g');
   await page.keyboard.press('f');
-  await page.getByText('No set is unfinished.').waitFor();
+  await page.getByText('No set and no stream is unfinished.').waitFor();
   await page.getByRole('button', { name: 'Finished', exact: true }).click();
   await becomes(() => listed(page), [[id, 'FINISH', '4 success', '–']]);
   await go();
@@ -95,13 +95,13 @@ journey('a node is given its output, and another is failed, each with its plan',
   await act(page, /^Succeed/, 'Succeed', { reason: 'it was published by hand', typed: `${of}.4` });
   await becomes(async () => (await drawn(page)).map(([, state]) => state), ['SUCCESS', 'SUCCESS', 'ERROR', 'SUCCESS']);
   await go('flows');
-  await page.getByText('No set is unfinished.').waitFor();
+  await page.getByText('No set and no stream is unfinished.').waitFor();
 });
 
 journey('a set of 5,000 nodes is folded, and none is missing in its table', async (page, go) => {
   const id = await album(4_996);
   await go('flows');
-  await shown(page, 'Sets');
+  await shown(page, 'Sets and streams');
   await becomes(() => listed(page), [[id, 'PENDING', '4,998 pending · 2 success', 'large']]);
   assert.deepEqual(await listed(page), await engines());
   await go(`procedures/${id}?tab=graph`);
@@ -119,3 +119,23 @@ journey('whoever may only look sees a set whole, and decides nothing', async (pa
   await becomes(async () => (await table(page)).length, 4);
   assert.deepEqual(await page.getByRole('button', { name: 'Retry now…' }).count(), 0);
 }, { mount: 'reader' });
+
+journey('a stream whose node fails: its queue says what waits, and goes on with its notes', async (page, go) => {
+  const id = await stream(100);
+  await go('flows');
+  await shown(page, 'Sets and streams');
+  await becomes(async () => (await rows(page, 'Sets and streams')).map((row) => [row.Id, row.State, row.Nodes, row['Waits for a person']]), [[id, 'PENDING', 'large in hand · 100 waiting for now · 1 done', 'large']]);
+  await page.getByRole('link', { name: 'invoices:customer-17' }).click();
+  await page.getByRole('tab', { name: 'Queue', selected: true }).waitFor();
+  const line = page.getByRole('tabpanel').locator('p.line');
+  await line.getByText('100 waiting').waitFor();
+  await becomes(async () => (await rows(page, 'Queue')).slice(0, 2).map((row) => [row.Place, row.Name, row.State, row.Why]), [['2', 'large', 'PENDING', 'the disk is full'], ['3', 'inv 0', 'WAIT', 'waits for its turn']]);
+  await page.getByText('36 more wait behind these.').waitFor();
+  await becomes(async () => (await rows(page, 'Records')).map((row) => [row.Place, row.Name, row.State, row.Note]), [['1', 'first', 'SUCCESS', '–']]);
+  await repair();
+  await page.getByRole('button', { name: 'Retry now…' }).click();
+  await act(page, /^Retry now/, 'Retry now', { reason: 'the disk has room again' });
+  await page.getByText('Nothing waits.').waitFor();
+  await line.getByText('102 done').waitFor();
+  await becomes(async () => (await rows(page, 'Records')).slice(0, 1).map((row) => [row.Place, row.Name, row.State, row.Note]), [['102', 'inv 99', 'SUCCESS', '5 B']]);
+});

@@ -1,12 +1,12 @@
-/** Sets: how each stands, how many of its nodes do, and which of them wait for a person. */
+/** Sets and streams: how each stands, how many of its nodes do, and which of them wait for a person. */
 import { html, useEffect } from '../dom.js';
 import { labelsOf } from '../labels.js';
 import { useLoad } from '../load.js';
 import { Ago, Empty, Head, Id, Shape, Shown } from '../parts.js';
+import { Worded } from '../queue.js';
 import { pageOf, setQuery } from '../router.js';
-import { worded } from '../states.js';
 import { Table } from '../table.js';
-import { count, several } from '../words.js';
+import { count } from '../words.js';
 import { FilterBox } from './list.js';
 
 /** Rows that are read, at most: beyond them a narrower filter is better. */
@@ -28,9 +28,11 @@ const STATES = ['pending', 'error', 'running', 'ready', 'wait', 'success', 'canc
 function Stands({ row }) {
   if (row.set_aside) return html`<span class="state bad" title="Its family is set aside, and stands as it stood then."><${Shape} shape="warn" />quarantined</span>`;
   if (row.state === null) return html`<span class="dim">${row.ended ? 'ended' : 'counting …'}</span>`;
-  const { word, tone, shape, help } = worded(row.state);
-  return html`<span class=${`state ${tone}`} title=${help}><${Shape} shape=${shape} />${word}</span>`;
+  return html`<${Worded} word=${row.state} />`;
 }
+
+/** What a stream does. @param {{queue: NonNullable<Flow['queue']>}} props */
+const Queued = ({ queue }) => html`<span>${queue.in_hand && html`${queue.in_hand} in hand · `}${count(queue.waiting)} waiting${queue.oldest && html` for <${Ago} time=${queue.oldest} label="the oldest since" />`} · ${count(queue.done)} done${queue.sealed && ' · finishes'}</span>`;
 
 /** @param {{counts: Flow['counts']}} props */
 function Counted({ counts }) {
@@ -39,17 +41,20 @@ function Counted({ counts }) {
   return html`<span title=${found.map((state) => `${count(counts[state] ?? 0)} ${state.toUpperCase()}`).join(', ')}>${found.map((state, at) => html`${at > 0 && ' · '}<span class=${['pending', 'error'].includes(state) ? 'bad' : ''}>${count(counts[state] ?? 0)} ${state}</span>`)}</span>`;
 }
 
+/** @param {Flow} row */
+const tabOf = (row) => (row.queue ? 'queue' : 'graph');
+
 /** @type {import('../table.js').Column<Flow>[]} */
 const COLUMNS = [
   { name: 'State', width: '118px', show: (row) => html`<${Stands} row=${row} />` },
-  { name: 'Id', width: '58px', show: (row) => html`<${Id} id=${row.id} tab="graph" />` },
+  { name: 'Id', width: '58px', show: (row) => html`<${Id} id=${row.id} tab=${tabOf(row)} />` },
   {
     name: 'Name', width: 'minmax(110px, 0.7fr)', help: 'Its title, and below it its key and its labels', show: (row) => {
       const more = [row.key !== row.name && row.key, ...labelsOf(row).map(({ text }) => text)].filter(Boolean).join(' · ');
-      return html`<span class="two" title=${[row.name, more].filter(Boolean).join(' · ')}><span><a href=${pageOf(row.id, 'graph')}>${row.name ?? row.key ?? row.id}</a></span><span class="next mono">${more}</span></span>`;
+      return html`<span class="two" title=${[row.name, more].filter(Boolean).join(' · ')}><span><a href=${pageOf(row.id, tabOf(row))}>${row.name ?? row.key ?? row.id}</a></span><span class="next mono">${more}</span></span>`;
     },
   },
-  { name: 'Nodes', width: 'minmax(150px, 1fr)', show: (row) => html`<${Counted} counts=${row.counts} />` },
+  { name: 'Nodes', width: 'minmax(150px, 1fr)', show: (row) => (row.queue ? html`<${Queued} queue=${row.queue} />` : html`<${Counted} counts=${row.counts} />`) },
   { name: 'Waits for a person', width: 'minmax(110px, 0.8fr)', help: 'The nodes that hold up others, or themselves', show: (row) => (row.pending.length === 0 ? html`<span class="none">–</span>` : html`<span class="bad" title=${row.pending.join(', ')}>${row.pending.join(', ')}</span>`) },
   { name: 'Since', width: '78px', align: 'right', help: 'When one of its nodes last changed', show: (row) => html`<${Ago} time=${row.since} label="as it is since" />` },
   { name: 'Age', width: '78px', align: 'right', show: (row) => html`<${Ago} time=${row.submitted} label="submitted" />` },
@@ -60,25 +65,25 @@ export function Flows({ query }) {
   const filter = query.get('filter') ?? '';
   const loaded = useLoad('flows', { filter, limit: ROWS }, { on: ['change'], pause: 2_000, filter: 'root:0' });
   const rows = /** @type {Flow[]} */ (loaded.data?.items ?? []);
-  const isCounting = rows.some((row) => row.counts === null && !row.ended);
+  const isCounting = rows.some((row) => row.state === null && !row.ended);
   useEffect(() => {
     if (!isCounting) return undefined;
     const timer = window.setTimeout(loaded.reload, COUNTING);
     return () => window.clearTimeout(timer);
   }, [loaded.data]);
-  const note = loaded.data && [several(rows.length, 'set'), loaded.data.cursor && 'and more: narrow the filter', loaded.data.truncated && 'it stopped early'].filter(Boolean).join(' · ');
+  const note = loaded.data && [`${count(rows.length)} shown`, loaded.data.cursor && 'and more: narrow the filter', loaded.data.truncated && 'it stopped early'].filter(Boolean).join(' · ');
   return html`
     <div class="screen list">
-      <${Head} title="Sets" note=${note}>
+      <${Head} title="Sets and streams" note=${note}>
         <div class="quick" role="group" aria-label="Filters in common use">
           ${QUICK.map((quick) => html`<button type="button" key=${quick.name} aria-pressed=${quick.filter === filter} onClick=${() => setQuery({ filter: quick.filter }, false)}>${quick.name}</button>`)}
         </div>
       <//>
       <${FilterBox} filter=${filter} error=${loaded.error} />
-      <${Shown} loaded=${loaded} what="the sets">
+      <${Shown} loaded=${loaded} what="sets and streams">
         ${loaded.data && (rows.length === 0
-          ? html`<${Empty}>${filter ? 'No set matches.' : 'No set is unfinished.'}<//>`
-          : html`<${Table} label="Sets" rows=${rows} columns=${COLUMNS} rowKey=${key} rowId=${key} height=${44} tone=${tone} />`)}
+          ? html`<${Empty}>${filter ? 'No set and no stream matches.' : 'No set and no stream is unfinished.'}<//>`
+          : html`<${Table} label="Sets and streams" rows=${rows} columns=${COLUMNS} rowKey=${key} rowId=${key} height=${44} tone=${tone} />`)}
       <//>
     </div>`;
 }
