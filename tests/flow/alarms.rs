@@ -92,7 +92,10 @@ impl Scene {
         assert_eq!(fact(unmet, "behind"), "");
         assert!(fact(in_doubt, "question").starts_with("in doubt"), "{:?}", of(in_doubt));
         assert_eq!(fact(in_doubt, "behind"), "1");
-        assert_eq!(fact(stream, "question"), "it fails");
+        assert_eq!(
+            (fact(stream, "question"), fact(stream, "signals")),
+            ("it fails".to_owned(), "1000".to_owned())
+        );
         assert_eq!(self.stream.status().await?.waiting, 1_000);
 
         // The chain leads from the last nodes to those that ask.

@@ -51,6 +51,15 @@ pub(super) fn behind_text(count: usize) -> String {
     }
 }
 
+/// Says how many signals wait for it. Nothing, if none does.
+fn signals_text(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        1 => ", with 1 signal in its mailbox".to_owned(),
+        several => format!(", with {several} signals in its mailbox"),
+    }
+}
+
 /// Returns a verdict on each procedure that asks a person, if it is on disk and its family does not fail. They are
 /// indexed, so a check costs the same whether they are frozen or not, and however many others there are.
 pub(super) fn undecided(kernel: &Kernel, durable: Seq, now: Timestamp) -> Vec<Verdict> {
@@ -59,7 +68,7 @@ pub(super) fn undecided(kernel: &Kernel, durable: Seq, now: Timestamp) -> Vec<Ve
     let asks = |row: &&Row| row.revision <= durable && !kernel.is_stopped(row.id);
     let mut behind = BehindCounter::new(kernel, STEPS);
     let named = ids.filter_map(|id| kernel.row(id).filter(asks));
-    let named = named.filter_map(|row| asked(row, behind.count(row.id)));
+    let named = named.filter_map(|row| asked(kernel, row, behind.count(row.id)));
     let mut verdicts: Vec<Verdict> = named.collect();
     let more = asking.len().saturating_sub(NAMED);
     if more > 0 {
@@ -76,11 +85,20 @@ pub(super) fn undecided(kernel: &Kernel, durable: Seq, now: Timestamp) -> Vec<Ve
     verdicts
 }
 
-fn asked(row: &Row, behind: usize) -> Option<Verdict> {
+fn asked(kernel: &Kernel, row: &Row, behind: usize) -> Option<Verdict> {
     let question = row.wait.as_ref().and_then(WaitReason::question)?;
     let mut facts = vec![("question", question.text.clone())];
     facts.extend(question.until.map(|until| ("next", until.0.to_string())));
     facts.extend(behind_fact(behind));
-    let text = format!("asks{}: {}", behind_text(behind), question.text);
+    // Of a queue, what it holds up are signals.
+    let family = kernel.families().get(&row.id.family);
+    let signals = family.map_or(0, |family| family.signals.waiting(row.id.member));
+    facts.extend((signals > 0).then(|| ("signals", signals.to_string())));
+    let text = format!(
+        "asks{}{}: {}",
+        behind_text(behind),
+        signals_text(signals),
+        question.text
+    );
     Some(of_row(Rule::Undecided, row, facts, &text))
 }
