@@ -351,6 +351,8 @@ impl Schedule {
     }
 
     async fn turn(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        cx.env()
+            .count_skipped(cx.id(), self.progress.skipped, self.plan.overlap);
         let (is_asked, mut change) = match self.request(cx) {
             Some(Request::Change(plan)) => (false, Some(plan)),
             Some(Request::Run) => (true, None),

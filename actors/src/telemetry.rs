@@ -35,8 +35,8 @@ use labels::{LIVE, MAILBOXES, RULES, UNKNOWN};
 use names::{
     BATCH_COMMITS, BATCH_RECORDS, BYTES, COMMIT_SECONDS, COMMITS, COMMITS_WAITING, DASHBOARD_RESYNCS,
     DASHBOARD_STREAMS, DISK_FREE, HOOKS_DROPPED, LATE, LOCK_WAITERS, LOST_WAKES, MAILBOX_DEPTH, OLDEST_RUNNABLE,
-    POISONED, QUARANTINED, RECOVERED, RECOVERY_SECONDS, ROLLBACK_FAILED, STUCK, SYNC_SECONDS, TIMER_LAG,
-    WORKER_BLOCKED, counter, describe, gauge, histogram,
+    POISONED, QUARANTINED, RECOVERED, RECOVERY_SECONDS, ROLLBACK_FAILED, SCHEDULE_SKIPPED, STUCK, SYNC_SECONDS,
+    TIMER_LAG, WORKER_BLOCKED, counter, describe, gauge, histogram,
 };
 use refused::Refused;
 
@@ -96,6 +96,30 @@ impl StreamTelemetry {
     /// Counts a stream that had to start over.
     pub fn resynced(&self) {
         self.resyncs.increment(1);
+    }
+}
+
+/// Counts ticks that schedules have skipped, by the policy that they met. Cheap to clone.
+#[derive(Clone)]
+pub struct ScheduleTelemetry {
+    skipped: [(&'static str, Counter); 3],
+}
+
+impl Default for ScheduleTelemetry {
+    /// Requests the handles from the recorder, which must be installed before.
+    fn default() -> Self {
+        Self {
+            skipped: ["skip", "queue", "cancel"].map(|policy| (policy, counter(&SCHEDULE_SKIPPED, &[policy]))),
+        }
+    }
+}
+
+impl ScheduleTelemetry {
+    /// Counts ticks that are known to be on disk as skipped. An unknown policy counts nothing.
+    pub fn skipped(&self, policy: &str, ticks: u64) {
+        if let Some((_, counter)) = self.skipped.iter().find(|(name, _)| *name == policy) {
+            counter.increment(ticks);
+        }
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use procession_actors::journal::codec;
 use procession_actors::messages::Submit;
-use procession_actors::{CodecError, Procedure, StageError};
-use procession_kernel::{Blob, Timestamp};
+use procession_actors::{CodecError, Procedure, ScheduleTelemetry, StageError};
+use procession_kernel::{Blob, ProcedureId, Timestamp};
 use serde::de::DeserializeOwned;
 
+use super::policy::Overlap;
 use super::progress::Due;
 use super::timetable::{Timetable, zoned};
 
@@ -80,7 +81,33 @@ type Make = Box<dyn Fn(&Tick<'_>) -> Result<Submit, StageError> + Send + Sync>;
 
 /// The jobs that a process knows: the environment of a [`Schedule`](super::Schedule). Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Jobs(Arc<BTreeMap<String, Arc<Make>>>);
+pub struct Jobs {
+    makes: Arc<BTreeMap<String, Arc<Make>>>,
+    skipped: Skipped,
+}
+
+/// Counts the skipped ticks of all schedules of a process, each once it is on disk: a turn of a schedule finds what those
+/// before it have committed. The handles are requested in the first turn.
+#[derive(Clone, Default)]
+pub(super) struct Skipped(Arc<Counted>);
+
+#[derive(Default)]
+struct Counted {
+    telemetry: OnceLock<ScheduleTelemetry>,
+    /// How many ticks of each schedule were counted, or skipped before this process.
+    ticks: Mutex<BTreeMap<ProcedureId, u64>>,
+}
+
+impl Skipped {
+    /// Takes how many ticks a schedule has skipped so far, by what is on disk.
+    fn count(&self, id: ProcedureId, skipped: u64, overlap: Overlap) {
+        let telemetry = self.0.telemetry.get_or_init(ScheduleTelemetry::default);
+        let mut ticks = self.0.ticks.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = ticks.insert(id, skipped).unwrap_or(skipped);
+        drop(ticks);
+        telemetry.skipped(overlap.word(), skipped.saturating_sub(counted));
+    }
+}
 
 impl Jobs {
     /// Starts with no job.
@@ -104,17 +131,22 @@ impl Jobs {
         F: Fn(&Tick<'_>) -> Result<P, StageError> + Send + Sync + 'static,
     {
         let make: Make = Box::new(move |tick| Ok(Submit::new(&make(tick)?)?));
-        Arc::make_mut(&mut self.0).insert(name.to_owned(), Arc::new(make));
+        Arc::make_mut(&mut self.makes).insert(name.to_owned(), Arc::new(make));
         self
     }
 
+    /// Counts what a schedule has skipped so far, by what is on disk.
+    pub(super) fn count_skipped(&self, id: ProcedureId, skipped: u64, overlap: Overlap) {
+        self.skipped.count(id, skipped, overlap);
+    }
+
     pub(super) fn knows(&self, job: &str) -> bool {
-        self.0.contains_key(job)
+        self.makes.contains_key(job)
     }
 
     /// Makes what a tick submits.
     pub(super) fn make(&self, job: &str, tick: &Tick<'_>) -> Result<Submit, StageError> {
-        let make = self.0.get(job);
+        let make = self.makes.get(job);
         let make = make.ok_or_else(|| StageError::retry(unknown(job, self)))?;
         make(tick)
     }
@@ -122,13 +154,13 @@ impl Jobs {
 
 impl fmt::Debug for Jobs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Jobs").field(&self.0.keys()).finish()
+        f.debug_tuple("Jobs").field(&self.makes.keys()).finish()
     }
 }
 
 /// Says that a job is missing, and which there are.
 pub(super) fn unknown(job: &str, jobs: &Jobs) -> String {
-    let known: Vec<&str> = jobs.0.keys().map(String::as_str).collect();
+    let known: Vec<&str> = jobs.makes.keys().map(String::as_str).collect();
     format!(
         "no job is registered with the name \"{job}\"; registered are \"{}\"",
         known.join("\", \"")

@@ -57,6 +57,16 @@ impl CatchUp {
 }
 
 impl Overlap {
+    /// Returns its name in metrics.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Skip => "skip",
+            Self::Queue(_) => "queue",
+            Self::Cancel => "cancel",
+            Self::Allow => "allow",
+        }
+    }
+
     /// Returns how many ticks may wait.
     pub(super) fn room(self) -> usize {
         match self {

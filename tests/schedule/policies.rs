@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use procession::schedule::{CatchUp, Overlap, Schedule};
-use procession::testkit::{FaultPlan, World};
+use procession::testkit::{FaultPlan, Trouble, World};
 
 use crate::work::{MINUTE, Tested, UNDONE, each_minute, runs, seconds, taking, ticks};
 
@@ -23,6 +24,44 @@ fn a_tick_while_a_run_goes_on_is_skipped_and_counted() -> Tested {
             Ok(())
         })?
         .done()
+}
+
+#[test]
+fn skipped_ticks_are_counted_once_by_the_policy_that_they_met() -> Tested {
+    let world = World::new();
+    let counted = |overlap: Overlap| -> Result<Vec<u64>, Trouble> {
+        let recorder = DebuggingRecorder::new();
+        let snapshotter = recorder.snapshotter();
+        metrics::with_local_recorder(&recorder, || {
+            world
+                .run(FaultPlan::none(), taking(Duration::from_secs(90)), async |run| {
+                    run.executor.schedule(each_minute()?.overlap(overlap)).await?;
+                    run.pass(Duration::from_secs(600)).await;
+                    // The turn behind the last one counts what that one has committed.
+                    run.pass(Duration::from_secs(85)).await;
+                    Ok(())
+                })?
+                .done()
+        })?;
+        let all = snapshotter.snapshot().into_vec();
+        let of = |policy: &str| {
+            let is_it = |key: &metrics::Key| {
+                key.name() == "procession_schedule_skipped_total" && key.labels().any(|label| label.value() == policy)
+            };
+            all.iter().find_map(|(key, _, _, value)| match value {
+                DebugValue::Counter(count) if is_it(key.key()) => Some(*count),
+                _ => None,
+            })
+        };
+        Ok(["skip", "queue", "cancel"]
+            .map(|policy| of(policy).unwrap_or(99))
+            .to_vec())
+    };
+    assert_eq!(counted(Overlap::Skip)?, [5, 0, 0]);
+    // What was skipped before the process began is not counted again, and its plan has changed.
+    let again = counted(Overlap::Queue(1))?;
+    assert!(again[0] == 0 && again[1] > 0 && again[2] == 0, "{again:?}");
+    Ok(())
 }
 
 #[test]

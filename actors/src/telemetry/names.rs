@@ -117,6 +117,8 @@ metrics! {
         "wakes that were lost and repaired; anything but 0 is a defect";
     HOOKS_DROPPED, "procession_hooks_dropped_total", Counter, [], Count,
         "calls of `on_submit` and `on_finish` that were dropped because too many waited";
+    SCHEDULE_SKIPPED, "procession_schedule_skipped_total", Counter, ["policy"], Count,
+        "ticks of schedules that were skipped because a run went on, by the policy on overlap";
     DASHBOARD_STREAMS, "procession_dashboard_streams", Gauge, [], Count,
         "streams of the dashboard that are open";
     DASHBOARD_RESYNCS, "procession_dashboard_resyncs_total", Counter, [], Count,
