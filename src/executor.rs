@@ -7,6 +7,8 @@ mod place;
 mod signal;
 mod submission;
 
+#[cfg(feature = "flow")]
+pub(crate) use builder::AtStart;
 pub use builder::Builder;
 pub(crate) use link::EngineLink;
 pub use place::JournalPlace;

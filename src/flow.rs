@@ -1,4 +1,5 @@
-//! Sets: graphs of tasks that belong together, whose failures wait for a person.
+//! Sets, graphs of tasks that belong together, and [streams](#streams), queues of tasks that must stay in order. Their
+//! failures wait for a person.
 //!
 //! A *set* is a finite graph without cycles. Each *node* is one task: data, and a [`Processor`] that works on it. A node
 //! begins when its parents have ended as its [strategy](When) wants. When it fails it waits, and with it what is behind
@@ -81,6 +82,44 @@
 //! [`NodeState`] lists the states of a node, and [`SetState`] those of a set. Both are read off the rows of the nodes, and
 //! never stored: a failure that holds up a thousand nodes writes one row.
 //!
+//! # Streams
+//!
+//! A *stream* is an endless queue under a name. Anyone may append a node to it, and its nodes run one at a time, in order:
+//! all that must stay in order per customer, account, device or document.
+//!
+//! ```
+//! # use procession::flow::{Node, NodeContext, Processed, Processor};
+//! # use procession::{Executor, StageError};
+//! # use serde::{Deserialize, Serialize};
+//! # #[derive(Serialize, Deserialize)]
+//! # struct Invoice { cents: u32 }
+//! # impl Processor for Invoice {
+//! #     const NAME: &'static str = "invoice";
+//! #     type Env = ();
+//! #     type Output = u32;
+//! #     async fn process(&self, _: &mut NodeContext<'_>, (): &()) -> Result<Processed<u32>, StageError> {
+//! #         Ok(Processed::Done(self.cents))
+//! #     }
+//! # }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("journal");
+//! # actix_rt::System::new().block_on(async {
+//! let executor = Executor::builder(path).processor::<Invoice>(()).streams().start().await?;
+//!
+//! let invoices = executor.stream("invoices", "customer-17")?;
+//! let place = invoices.append(Node::new("inv-1", Invoice { cents: 250 })).await?; // durable
+//! // A caller that has not heard of it appends it again. It runs once.
+//! assert_eq!(invoices.append(Node::new("inv-1", Invoice { cents: 250 })).await?, place);
+//! # Ok(())
+//! # })
+//! # }
+//! ```
+//!
+//! A stream is one procedure, of the kind `procession.stream`, and a node is a signal to it. Each node is one stage, whose
+//! commit notes its [record](StreamRecord), consumes its signal, and takes the next one. So a backlog costs one commit a
+//! node, and nothing is lost or run twice in order, whatever crashes.
+//!
 //! # In doubt
 //!
 //! A node whose process ends while it runs is called again, and [`repeated`](NodeContext::repeated) says so. If its
@@ -92,6 +131,8 @@ mod check;
 mod context;
 mod error;
 mod handle;
+#[cfg(feature = "testkit")]
+mod injected;
 mod node;
 mod processor;
 mod reading;
@@ -107,6 +148,8 @@ pub use check::Problem;
 pub use context::{NodeContext, ParentNode};
 pub use error::{BuildError, ParentError, ResolveError, SetError};
 pub use handle::SetHandle;
+#[cfg(feature = "testkit")]
+pub(crate) use injected::{Injected, Injections};
 pub use node::{Node, NodeRef, OnError, Parent, When};
 pub use processor::{Processed, Processor};
 pub use reading::{Counts, NodePage, NodeStatus, SetState, SetStatus};
@@ -116,6 +159,7 @@ pub use root::SetRoot;
 pub use set::{Set, SetBuilder};
 pub use start::StartSet;
 pub use state::NodeState;
+#[cfg(feature = "testkit")]
 pub(crate) use stream::SetUp;
 pub use stream::{
     AppendError, RecordPage, Stream, StreamEnv, StreamName, StreamNameError, StreamReader, StreamRecord, StreamRoot,

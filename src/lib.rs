@@ -88,7 +88,7 @@
 //! | [`messages`] | every actix message of the supervisor |
 //! | `dashboard`, `views`, `filter` | pages and an API for operators (feature `dashboard`) |
 //! | `schedule` | nightly batches and the like, by a cron expression or an interval (feature `schedule`) |
-//! | `flow` | sets: graphs of tasks whose failures wait for a person (feature `flow`) |
+//! | `flow` | sets, graphs of tasks whose failures wait for a person, and streams, queues of tasks that stay in order (feature `flow`) |
 //! | `testkit` | checks of your own procedures (feature `testkit`) |
 //!
 //! # Features
@@ -98,7 +98,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `dashboard` | `dashboard`, pages and an API for operators as a scope of your actix-web application; feature `flow`; `views`, what is shown of procedures as JSON; `filter`, the language of filters |
-//! | `flow` | `flow`, sets: graphs of tasks whose failures wait for a person, who retries them, gives their output, or lets them fail |
+//! | `flow` | `flow`, sets and streams: graphs and ordered queues of tasks whose failures wait for a person, who retries them, gives their output, or lets them fail |
 //! | `schedule` | `schedule`, procedures that are submitted again and again, by a cron expression or an interval |
 //! | `testkit` | `testkit`, a simulated clock, a store with crash points, and checks that crash, repeat and fail every stage of your procedures; for `[dev-dependencies]` |
 //!

@@ -50,6 +50,8 @@ mod enumerate;
 mod replay;
 mod world;
 
+#[cfg(feature = "flow")]
+pub use check::StreamLeft;
 pub use check::{Check, Checked, Finding};
 pub use effects::Effects;
 pub use enumerate::{Enumeration, Final, enumerate};

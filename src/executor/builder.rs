@@ -1,5 +1,7 @@
 //! How an engine is set up: a place for the journal, kinds, limits, bounds.
 
+#[cfg(feature = "flow")]
+use std::any::Any;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,6 +18,13 @@ use procession_kernel::{Kind, Limit, LimitKey};
 use super::{EngineLink, Executor, JournalPlace};
 use crate::bulk::{Bulk, BulkEngine};
 
+/// What a module above the builder registers at the start: a kind whose environment is known only then.
+#[cfg(feature = "flow")]
+pub(crate) trait AtStart: Any + Send {
+    /// Registers it. Values may have this many bytes.
+    fn register(self: Box<Self>, registry: &mut Registry, link: EngineLink, max_payload: usize);
+}
+
 /// Settings of an engine that is not started yet.
 pub struct Builder {
     place: JournalPlace,
@@ -25,8 +34,9 @@ pub struct Builder {
     settings: Settings,
     /// The way to the engine, for kinds that need it.
     link: EngineLink,
+    /// What is registered at the start, when all is known.
     #[cfg(feature = "flow")]
-    pub(crate) flow: crate::flow::SetUp,
+    at_start: Option<Box<dyn AtStart>>,
 }
 
 impl fmt::Debug for Builder {
@@ -50,13 +60,23 @@ impl Builder {
             settings: Settings::default(),
             link: EngineLink::default(),
             #[cfg(feature = "flow")]
-            flow: crate::flow::SetUp::default(),
+            at_start: None,
         }
     }
 
     #[cfg(feature = "flow")]
     pub(crate) fn link(&self) -> EngineLink {
         self.link.clone()
+    }
+
+    /// Changes what a module above keeps here until the start.
+    #[cfg(feature = "flow")]
+    pub(crate) fn at_start<T: AtStart + Default>(&mut self, change: impl FnOnce(&mut T)) {
+        let kept = self.at_start.get_or_insert_with(|| Box::<T>::default());
+        let kept: &mut dyn Any = &mut **kept;
+        if let Some(kept) = kept.downcast_mut() {
+            change(kept);
+        }
     }
 
     /// Registers a kind, with the environment that its stages get.
@@ -375,8 +395,8 @@ impl Builder {
         };
         self.registry.register::<Bulk>(BulkEngine::new(self.link.clone()));
         #[cfg(feature = "flow")]
-        if let Some(env) = self.flow.streams(self.link.clone(), self.settings.bounds.payload) {
-            self.registry.register::<crate::flow::StreamRoot>(env);
+        if let Some(at_start) = self.at_start.take() {
+            at_start.register(&mut self.registry, self.link.clone(), self.settings.bounds.payload);
         }
         let engine = Engine::start(store, self.registry, self.settings).await?;
         self.link.open(engine.supervisor());

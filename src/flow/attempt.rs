@@ -37,6 +37,8 @@ pub(super) struct Allowed {
     pub(super) timeout: Option<Duration>,
     /// Bytes of its output, and of its note if that is kept beside the output.
     pub(super) bytes: usize,
+    #[cfg(feature = "testkit")]
+    pub(super) injected: Option<super::injected::Injected>,
 }
 
 /// What an attempt came to.
@@ -89,7 +91,7 @@ pub(super) async fn call<P: Processor>(
     processor: &P,
     env: &P::Env,
     called: Called<'_>,
-    allowed: &Allowed,
+    allowed: Allowed,
 ) -> Attempted<Processed<P::Output>> {
     if cx.attempt() > allowed.policy.attempts.max(1) {
         return Attempted {
@@ -98,7 +100,10 @@ pub(super) async fn call<P: Processor>(
         };
     }
     let mut node = NodeContext::new(cx.branch(), called);
-    let result = limited(cx, allowed.timeout, processor.process(&mut node, env)).await;
+    let call = limited(cx, allowed.timeout, processor.process(&mut node, env));
+    #[cfg(feature = "testkit")]
+    let call = super::injected::Injected::make(allowed.injected, call);
+    let result = call.await;
     let (branch, note) = node.into_parts();
     let result = result.and_then(|processed| within_bounds(processed, note.as_ref(), allowed.bytes));
     match &result {

@@ -39,6 +39,8 @@ pub(super) struct Called<'a> {
     pub(super) woken: Option<&'a Woken>,
     pub(super) engine: &'a EngineLink,
     pub(super) parents: Parents,
+    #[cfg(feature = "testkit")]
+    pub(super) injections: Option<&'a super::injected::Injections>,
 }
 
 /// Where the parents of a node are found.

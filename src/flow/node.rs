@@ -248,6 +248,11 @@ impl Node {
 }
 
 impl Node {
+    #[cfg(feature = "testkit")]
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Returns how problems name it.
     pub(super) fn shown_name(&self) -> String {
         if self.is_named {

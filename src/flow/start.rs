@@ -12,7 +12,7 @@ use super::handle::SetHandle;
 use super::processor::Processor;
 use super::root::SetRoot;
 use super::set::{Set, WIDTH};
-use super::stream::{Stream, StreamName, StreamNameError};
+use super::stream::{SetUp, Stream, StreamName, StreamNameError};
 use super::task::{Task, TaskEnv};
 use crate::executor::{Builder, Executor};
 
@@ -44,7 +44,7 @@ impl Builder {
     #[must_use]
     pub fn processor<P: Processor>(self, env: P::Env) -> Self {
         let mut builder = self.sets();
-        builder.flow.add::<P>(env.clone());
+        builder.at_start(|set_up: &mut SetUp| set_up.add::<P>(env.clone()));
         let engine = builder.link();
         builder.register::<Task<P>>(TaskEnv { env, engine })
     }
@@ -53,11 +53,9 @@ impl Builder {
     /// is for engines whose sets have [procedures](crate::flow::Node::procedure) alone.
     #[must_use]
     pub fn sets(mut self) -> Self {
-        if std::mem::replace(&mut self.flow.takes_sets, true) {
-            self
-        } else {
-            self.register::<SetRoot>(())
-        }
+        let mut took_sets = false;
+        self.at_start(|set_up: &mut SetUp| took_sets = std::mem::replace(&mut set_up.takes_sets, true));
+        if took_sets { self } else { self.register::<SetRoot>(()) }
     }
 
     /// Lets the engine take [streams](crate::flow::Stream): registers the kind of their roots, `procession.stream`.
@@ -66,7 +64,7 @@ impl Builder {
     /// [`strict`](Self::strict) the start is refused.
     #[must_use]
     pub fn streams(mut self) -> Self {
-        self.flow.takes_streams = true;
+        self.at_start(|set_up: &mut SetUp| set_up.takes_streams = true);
         self
     }
 }

@@ -139,13 +139,17 @@ impl<P: Processor> Task<P> {
             woken,
             engine: &env.engine,
             parents: Parents::Siblings,
+            #[cfg(feature = "testkit")]
+            injections: None,
         };
         let allowed = Allowed {
             policy: self.policy(),
             timeout: self.timeout.or_else(|| processor.timeout()),
             bytes: cx.max_payload(),
+            #[cfg(feature = "testkit")]
+            injected: None,
         };
-        let attempted = attempt::call(cx, processor, &env.env, called, &allowed).await;
+        let attempted = attempt::call(cx, processor, &env.env, called, allowed).await;
         Ok(match attempted.result? {
             Processed::Done(output) => Step::Done(output),
             Processed::Park { timeout } => Step::Wait {

@@ -89,6 +89,9 @@ pub(super) struct Calls {
     stage: Option<Failure>,
     undo: Option<Failure>,
     notes: Mutex<Notes>,
+    /// What fails of streams: the node, and not the stage.
+    #[cfg(feature = "flow")]
+    injections: crate::flow::Injections,
 }
 
 impl Calls {
@@ -99,7 +102,33 @@ impl Calls {
             stage,
             undo,
             notes: Mutex::default(),
+            #[cfg(feature = "flow")]
+            injections: crate::flow::Injections::default(),
         }
+    }
+
+    #[cfg(feature = "flow")]
+    pub(super) fn injections(&self) -> crate::flow::Injections {
+        self.injections.clone()
+    }
+
+    /// Passes on to a stream what is to fail of it.
+    #[cfg(feature = "flow")]
+    fn inject(&self, called: &Called, interception: Interception) -> Interception {
+        use crate::flow::{Injected, StreamRoot};
+        use procession_actors::Procedure;
+
+        if called.kind.as_str() != StreamRoot::KIND {
+            return interception;
+        }
+        let injected = |after, why| Some(Injected { after, why });
+        let injected = match interception {
+            Interception::Proceed => None,
+            Interception::FailsBefore(why) => injected(false, why),
+            Interception::FailsAfter(why) => injected(true, why),
+        };
+        self.injections.put(called.id, injected);
+        Interception::Proceed
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes> {
@@ -181,6 +210,8 @@ impl StageInterceptor for Calls {
             left: None,
             made_to_fail: interception != Interception::Proceed,
         });
+        #[cfg(feature = "flow")]
+        let interception = self.inject(called, interception);
         Injection {
             turns: turns(seed, called.id, notes.calls.len()),
             interception,

@@ -13,9 +13,13 @@ mod rest;
 #[cfg(feature = "flow")]
 mod set;
 mod shown;
+#[cfg(feature = "flow")]
+mod stream;
 
 pub use finding::Finding;
 pub use properties::Checked;
+#[cfg(feature = "flow")]
+pub use stream::StreamLeft;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -10,6 +10,7 @@ mod alarms;
 mod building;
 mod checked;
 mod crash;
+mod every_crash;
 mod failure;
 mod kit;
 mod model;

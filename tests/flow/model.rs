@@ -8,6 +8,8 @@
     reason = "places are those of the model's own lists, and a wrong one fails the test"
 )]
 
+mod streams;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,6 +1,9 @@
 //! What a node is given: outputs of its parents, waits, time limits, permits; and what it starts itself.
 
 use std::future::IntoFuture;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use procession::StageError;
@@ -408,4 +411,63 @@ impl Processor for Leaving {
     fn retry() -> RetryPolicy {
         RetryPolicy::default().attempts(2)
     }
+}
+
+/// Waits on a thread of its own, in its first attempt.
+#[derive(Serialize, Deserialize)]
+struct Blocks;
+
+/// What a call on a thread waits for, and whether it has returned.
+#[derive(Clone, Default)]
+struct Thread {
+    gate: Arc<Mutex<Option<Receiver<()>>>>,
+    returned: Arc<AtomicBool>,
+}
+
+impl Processor for Blocks {
+    const NAME: &'static str = "blocks";
+    type Env = (Lab, Thread);
+    type Output = u32;
+
+    async fn process(&self, cx: &mut NodeContext<'_>, (lab, thread): &Self::Env) -> Result<Processed<u32>, StageError> {
+        lab.called(cx);
+        let gate = thread.gate.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(gate) = gate {
+            let returned = Arc::clone(&thread.returned);
+            let wait = move || {
+                gate.recv().ok();
+                returned.store(true, Ordering::Release);
+            };
+            cx.blocking(wait).await?;
+        }
+        Ok(Processed::Done(cx.attempt()))
+    }
+}
+
+#[test]
+fn f_057_a_late_result_of_a_thread_changes_nothing() -> Tested {
+    let (lab, thread) = (Lab::default(), Thread::default());
+    let (open, gate) = std::sync::mpsc::channel();
+    *thread.gate.lock().unwrap_or_else(PoisonError::into_inner) = Some(gate);
+    let set_up = |builder| kinds(&lab, builder).processor::<Blocks>((lab.clone(), thread.clone()));
+    let drive = async |run: &Run| {
+        let before = run.store.commits();
+        let twice = RetryPolicy::default().attempts(2);
+        let node = Node::new("a", Blocks).timeout(Duration::from_secs(1)).retry(twice);
+        let handle = start(run, set([node])?).await?;
+        assert_eq!(ended(run, &handle).await?, "1 SUCCESS");
+        assert!(!thread.returned.load(Ordering::Acquire));
+        open.send(())?;
+        while !thread.returned.load(Ordering::Acquire) {
+            tokio::task::yield_now().await;
+        }
+        run.settle().await;
+        assert_eq!(handle.output::<Blocks>("a").await?, 2);
+        assert_eq!(run.store.commits() - before, 4);
+        Ok(())
+    };
+    World::new().run(FaultPlan::none(), set_up, drive)?.done()?;
+    let at: Vec<u64> = lab.calls().iter().map(|call| call.at).collect();
+    assert_eq!(at, [0, 2]);
+    Ok(())
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use procession::errors::AskError;
 use procession::flow::{Node, NodeState, OnError, ResolveError, SetState, When};
-use procession::operate::{Bulk, BulkVerb, PauseScope};
+use procession::operate::{Bulk, BulkVerb, OperatorRequest, PauseScope};
 use procession::procedure::{Kind, RetryPolicy};
 use procession::testkit::{FaultPlan, Run, World};
 use procession::{Procedure, StageContext, StageError, Step};
@@ -283,16 +283,53 @@ fn f_039_what_resolve_refuses() -> Tested {
 }
 
 #[test]
+fn f_039_of_two_callers_at_once_one_takes_effect() -> Tested {
+    for seed in 1..=200 {
+        let lab = Lab::default();
+        let turns = usize::try_from(seed % 23)?;
+        let late = FaultPlan::none().late(seed, 9);
+        let drive = async |run: &Run| {
+            let handle = start(run, set([broken("b"), held("c").after(["b"])])?).await?;
+            run.settle().await;
+            lab.open("b repaired");
+            let before = run.store.commits();
+            let kim = async {
+                for _ in 0..turns {
+                    tokio::task::yield_now().await;
+                }
+                handle
+                    .succeed::<Work>("b", &7, OperatorRequest::new("kim", "me too"))
+                    .await
+            };
+            let (first, second) = futures_of(handle.retry("b", by()), kim).await;
+            let taken = usize::from(first.is_ok()) + usize::from(second.is_ok());
+            assert_eq!(taken, 1, "seed {seed}: {first:?} {second:?}");
+            let refused = first.err().or(second.err());
+            assert!(
+                matches!(
+                    &refused,
+                    Some(ResolveError::NotPending { .. } | ResolveError::Ask(AskError::Revised { .. }))
+                ),
+                "seed {seed}: {refused:?}"
+            );
+            run.settle().await;
+            let commits = run.store.commits() - before;
+            assert_eq!(commits, if lab.count("b") == 2 { 2 } else { 1 }, "seed {seed}");
+            Ok(())
+        };
+        World::new().run(late, |builder| kinds(&lab, builder), drive)?.done()?;
+    }
+    Ok(())
+}
+
+#[test]
 fn f_039_one_key_has_one_effect_and_of_two_callers_one() -> Tested {
     let lab = Lab::default();
     live(&lab, async |run| {
         let handle = start(run, set([broken("b"), held("c").after(["b"])])?).await?;
         run.settle().await;
         lab.open("b repaired");
-        let (by_ann, by_kim) = (
-            by().key("k"),
-            procession::operate::OperatorRequest::new("kim", "me too"),
-        );
+        let (by_ann, by_kim) = (by().key("k"), OperatorRequest::new("kim", "me too"));
         let before = run.store.commits();
         let both = futures_of(handle.retry("b", by_ann.clone()), handle.retry("b", by_kim));
         let (first, second) = run.wait(both).await?;

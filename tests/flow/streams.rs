@@ -6,3 +6,5 @@ mod kit;
 mod names;
 mod nodes;
 mod order;
+
+pub(crate) use kit::{append, enumerate_stream, rest, states};

@@ -7,15 +7,18 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use procession_actors::journal::codec;
-use procession_actors::{CallContext, CodecError, guarded};
+use procession_actors::{CallContext, CodecError, Registry, guarded};
 use procession_kernel::{Blob, RetryPolicy};
 
 use super::answer::{Act, Answer};
 use super::node::StoredNode;
 use super::record::OUTPUT_MAX;
-use crate::executor::EngineLink;
+use super::root::StreamRoot;
+use crate::executor::{AtStart, EngineLink};
 use crate::flow::attempt::{self, Allowed, Attempted, Failure};
 use crate::flow::context::Called;
+#[cfg(feature = "testkit")]
+use crate::flow::injected::Injections;
 use crate::flow::processor::{Processed, Processor};
 
 /// A registered processor without its type.
@@ -87,8 +90,10 @@ impl<P: Processor> AnyProcessor for Registered<P> {
                 policy: self.policy(node),
                 timeout: node.timeout.or_else(|| processor.timeout()),
                 bytes: cx.max_payload().min(OUTPUT_MAX),
+                #[cfg(feature = "testkit")]
+                injected: called.injections.and_then(|injections| injections.take(cx.id())),
             };
-            let attempted = attempt::call(cx, &processor, &self.env, called, &allowed).await;
+            let attempted = attempt::call(cx, &processor, &self.env, called, allowed).await;
             let result = attempted.result.and_then(|processed| match processed {
                 Processed::Done(output) => {
                     let output = codec::encode_user(&output);
@@ -127,6 +132,8 @@ pub struct StreamEnv {
     engine: EngineLink,
     /// The engine's bound of values, in bytes.
     max_payload: usize,
+    #[cfg(feature = "testkit")]
+    pub(super) injections: Option<Injections>,
 }
 
 type Processors = BTreeMap<&'static str, Arc<dyn AnyProcessor>>;
@@ -159,19 +166,27 @@ pub(crate) struct SetUp {
     pub(crate) takes_sets: bool,
     pub(crate) takes_streams: bool,
     processors: Processors,
+    /// What a test has fail.
+    #[cfg(feature = "testkit")]
+    pub(crate) injections: Option<Injections>,
 }
 
 impl SetUp {
     pub(crate) fn add<P: Processor>(&mut self, env: P::Env) {
         self.processors.insert(P::NAME, Arc::new(Registered::<P>::new(env)));
     }
+}
 
-    /// Returns what streams need, if the engine takes any.
-    pub(crate) fn streams(&mut self, engine: EngineLink, max_payload: usize) -> Option<StreamEnv> {
-        self.takes_streams.then(|| StreamEnv {
-            processors: Arc::new(std::mem::take(&mut self.processors)),
-            engine,
-            max_payload,
-        })
+impl AtStart for SetUp {
+    fn register(self: Box<Self>, registry: &mut Registry, engine: EngineLink, max_payload: usize) {
+        if self.takes_streams {
+            registry.register::<StreamRoot>(StreamEnv {
+                processors: Arc::new(self.processors),
+                engine,
+                max_payload,
+                #[cfg(feature = "testkit")]
+                injections: self.injections,
+            });
+        }
     }
 }

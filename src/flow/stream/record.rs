@@ -100,6 +100,14 @@ impl StreamRecord {
         self.note.as_ref()
     }
 
+    /// Shows what a crash must not change.
+    #[cfg(feature = "testkit")]
+    pub(crate) fn line(&self) -> String {
+        let Self { name, state, .. } = self;
+        let output = self.output.as_ref().map(|output| codec::describe(output.as_slice()));
+        format!("{name} {state} {output:?} {:?}", self.cause)
+    }
+
     /// Reads the record that is the note of an entry; `None` if the entry is not the end of a node.
     pub(super) fn of(entry: &HistoryEntry) -> Option<Self> {
         let noted = codec::decode_user::<StoredRecord>(entry.note.as_ref()?.as_slice()).ok()?;

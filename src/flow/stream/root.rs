@@ -169,6 +169,8 @@ impl StreamRoot {
             woken: hand.woken.as_ref(),
             engine: env.engine(),
             parents: Parents::NewestRecord,
+            #[cfg(feature = "testkit")]
+            injections: env.injections.as_ref(),
         };
         let attempted = processor.call(cx, &hand.node, called).await;
         let Attempted { result, note } = attempted;

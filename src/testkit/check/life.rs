@@ -129,6 +129,13 @@ impl<S: 'static> Trial<'_, S> {
 
     fn set_up(&self, builder: crate::Builder) -> crate::Builder {
         let builder = builder.seed(self.check.seed.max(1)).interceptor(self.calls.clone());
+        #[cfg(feature = "flow")]
+        let builder = {
+            let mut builder = builder;
+            let injections = self.calls.injections();
+            builder.at_start(|set_up: &mut crate::flow::SetUp| set_up.injections = Some(injections));
+            builder
+        };
         (self.check.register)(&self.state, builder)
     }
 

@@ -86,3 +86,13 @@ fn result(found: Vec<String>) -> Result<(), Trouble> {
         Err(found.join("; ").into())
     }
 }
+
+/// Waits until something was committed since the last look. Looking is reading, and as long as anything is read the kit lets
+/// no time pass; so nobody looks while nothing has changed.
+#[cfg(feature = "flow")]
+pub(super) async fn after_a_commit(run: &Run, seen: &mut Option<u64>) {
+    while *seen == Some(run.store.commits()) {
+        tokio::task::yield_now().await;
+    }
+    *seen = Some(run.store.commits());
+}

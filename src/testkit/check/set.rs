@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 
 use procession_kernel::{OperatorRequest, ProcedureId, ProcedureState};
 
-use super::{Check, KEY};
+use super::{Check, KEY, rest};
 use crate::executor::Builder;
 use crate::flow::{NodeState, ResolveError, Set, SetHandle, SetState};
 use crate::testkit::world::{Run, Trouble};
@@ -72,12 +72,15 @@ impl Check<()> {
 
 /// Decides about every node that waits for it, until the set has ended.
 async fn decide_all(set: &SetHandle, run: &Run) -> Result<(), Trouble> {
-    let mut tried: BTreeMap<String, u32> = BTreeMap::new();
-    while run.executor.status(set.id()).await?.ended.is_none() {
+    let (mut tried, mut seen): (BTreeMap<String, u32>, _) = (BTreeMap::new(), None);
+    loop {
+        rest::after_a_commit(run, &mut seen).await;
+        if run.executor.status(set.id()).await?.ended.is_some() {
+            return Ok(());
+        }
         let status = set.status().await?;
         let rests = matches!(status.state, SetState::Pending | SetState::Finish) && status.counts.pending > 0;
         if !rests {
-            tokio::task::yield_now().await;
             continue;
         }
         for name in status.pending {
@@ -96,7 +99,6 @@ async fn decide_all(set: &SetHandle, run: &Run) -> Result<(), Trouble> {
             }
         }
     }
-    Ok(())
 }
 
 /// Checks a set that has ended: all nodes are final and read as their outcomes say, and the counts are their number. If it

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use procession::StageError;
-use procession::flow::{Node, NodeContext, Processed, Processor, StreamState};
+use procession::errors::AskError;
+use procession::flow::{Node, NodeContext, Processed, Processor, StreamReader, StreamState};
 use procession::operate::PauseScope;
 use procession::status::{CauseKind, ProcedureState};
 use procession::testkit::{Ended, FaultPlan, Run, World};
+use procession::{Executor, ProcedureId, StageError};
 use serde::{Deserialize, Serialize};
 
 use super::kit::{append, state, states, the_stream};
-use crate::kit::{Lab, Tested, by, done, held, kinds, live, live_in};
+use crate::kit::{Lab, Tested, by, done, failing, held, kinds, live, live_in};
 
 /// Waits for the gate of its name, and must not be repeated.
 #[derive(Serialize, Deserialize)]
@@ -202,4 +203,43 @@ fn f_062_a_stream_whose_processor_is_missing() -> Tested {
     );
     assert!(strict.is_err_and(|error| error.to_string().contains("procession.stream")));
     Ok(())
+}
+
+#[test]
+fn a_closed_journal_shows_its_streams() -> Tested {
+    let (directory, lab) = (tempfile::tempdir()?, Lab::default());
+    let place = directory.path().join("journal");
+    actix_rt::System::new().block_on(async {
+        let executor = kinds(&lab, Executor::builder(&place)).start().await?;
+        let stream = executor.stream("invoices", "customer-17")?;
+        let nodes = ["n1", "n2", "n3"].map(|name| match name {
+            "n2" => failing(name),
+            name => done(name),
+        });
+        stream.append_all(nodes).await?;
+        while stream.status().await?.state != StreamState::Pending {
+            tokio::task::yield_now().await;
+        }
+        stream.finish().await?;
+        let (id, live) = (stream.open().await?, stream.status().await?);
+        let records = stream.records(None, 10).await?;
+        executor.drain(Duration::from_secs(10)).await?;
+        drop((executor, stream));
+
+        let journal = Executor::builder(&place).offline().await?;
+        let reader = StreamReader::closed(&journal, id).await?;
+        assert_eq!(reader.name().await?.to_string(), "invoices:customer-17");
+        let status = reader.status().await?;
+        assert_eq!(status, live);
+        assert_eq!((status.waiting, status.ended, status.sealed), (1, 1, true));
+        assert_eq!(reader.records(None, 10).await?, records);
+        let waiting = reader.waiting(0, 10).await?.items;
+        assert_eq!(
+            waiting.iter().map(|node| node.name.as_str()).collect::<Vec<_>>(),
+            ["n3"]
+        );
+        let other = StreamReader::closed(&journal, ProcedureId::root(99)).await;
+        assert!(matches!(other, Err(AskError::Unknown(_))));
+        Ok(())
+    })
 }

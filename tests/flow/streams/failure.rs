@@ -261,9 +261,15 @@ fn an_answer_that_is_none_is_asked_for_again() -> Tested {
         let fail = std::collections::BTreeMap::from([("act", "fail")]);
         run.executor.decide(id, &fail, by()).await?;
         assert_eq!(states(run, &stream).await?, "n1 ERROR");
-        let record = stream.records(None, 1).await?.items.pop();
+        append(&stream, [failing("n2").when(When::AllFinished)]).await?;
+        run.settle().await;
+        let output = std::collections::BTreeMap::from([("succeed", 7)]);
+        let succeed = std::collections::BTreeMap::from([("act", output)]);
+        run.executor.decide(id, &succeed, by()).await?;
+        assert_eq!(states(run, &stream).await?, "n1 ERROR, n2 SUCCESS");
+        let record = stream.records(None, 2).await?.items.pop();
         assert_eq!(record.and_then(|record| record.cause).as_deref(), Some("it fails"));
-        assert_eq!(lab.line(), "n1");
+        assert_eq!(lab.line(), "n1 n2");
         Ok(())
     })
 }
