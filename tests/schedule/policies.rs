@@ -50,7 +50,7 @@ fn skipped_ticks_are_counted_once_by_the_policy_that_they_met() -> Tested {
             };
             all.iter().find_map(|(key, _, _, value)| match value {
                 DebugValue::Counter(count) if is_it(key.key()) => Some(*count),
-                _ => None,
+                DebugValue::Counter(_) | DebugValue::Gauge(_) | DebugValue::Histogram(_) => None,
             })
         };
         Ok(["skip", "queue", "cancel"]

@@ -102,11 +102,11 @@ function columns(rows) {
   const names = new Map(rows.map((row) => [row.id, called(row)]));
   /** @type {import('./table.js').Column<GraphRow>[]} */
   const found = [
-    { name: 'Name', width: 'minmax(80px, 1fr)', show: (row) => html`<span title=${`${called(row)} of ${row.kind}`}>${row.name ?? html`<span class="none">–</span>`}</span>` },
-    { name: 'Procedure', width: '72px', show: (row) => html`<${Id} id=${row.id} tab="graph" bare />` },
-    { name: 'State', width: '136px', show: (row) => html`<${State} row=${row} />` },
-    { name: 'Why', width: 'minmax(110px, 2fr)', show: (row) => html`<${Why} row=${row} />` },
-    { name: 'Runs after', width: 'minmax(90px, 1fr)', show: (row) => html`<${RunsAfter} row=${row} names=${names} />` },
+    { name: 'Name', width: 'minmax(70px, 1fr)', show: (row) => html`<span title=${`${called(row)} of ${row.kind}`}>${row.name ?? html`<span class="none">–</span>`}</span>` },
+    { name: 'Procedure', width: '66px', show: (row) => html`<${Id} id=${row.id} tab="graph" bare />` },
+    { name: 'State', width: '126px', show: (row) => html`<${State} row=${row} />` },
+    { name: 'Why', width: 'minmax(96px, 2fr)', show: (row) => html`<${Why} row=${row} />` },
+    { name: 'Runs after', width: 'minmax(76px, 1fr)', show: (row) => html`<${RunsAfter} row=${row} names=${names} />` },
   ];
   if (rows.some((row) => row.node === 'PENDING')) found.push({ name: 'Actions', width: '96px', show: (row) => row.node === 'PENDING' && html`<${Verbs} target=${{ id: row.id, row }} only=${['retry']} />` });
   return found;

@@ -60,7 +60,7 @@ export function QueueTab({ id }) {
   const next = queue ? [...(queue.in_hand ? [queue.in_hand] : []), ...queue.next] : [];
   return html`<${Shown} loaded=${loaded} what="its queue">${queue && html`
     <p class="line"><${Worded} word=${queue.state} /> ${count(queue.waiting)} waiting${queue.oldest && html`, the oldest for <${Ago} time=${queue.oldest} />`} · ${count(queue.done)} done${queue.per_minute !== null && `, ${count(queue.per_minute)} a minute`}${queue.sealed && ' · nothing more is taken'}</p>
-    <div class="gates">
+    <div class="gates queue">
       ${next.length === 0 ? html`<${Empty}>Nothing waits.<//>` : html`<${Table} label="Queue" rows=${next} columns=${NEXT} rowKey=${key} height=${30} foot=${queue.waiting > queue.next.length && html`<${Empty}>${count(queue.waiting - queue.next.length)} more wait behind these.<//>`} />`}
       ${records.length === 0 ? html`<${Empty}>None of its nodes has ended.<//>` : html`<${Table} label="Records" rows=${records} columns=${RECORDS} rowKey=${key} height=${30} onEnd=${older} />`}
     </div>`}<//>`;

@@ -94,18 +94,18 @@ impl StreamRecord {
         self.output.as_ref().map_or(0, Blob::len)
     }
 
+    /// Returns what its code has noted, as it is stored.
+    #[cfg(feature = "dashboard")]
+    pub(crate) const fn note_bytes(&self) -> Option<&Blob> {
+        self.note.as_ref()
+    }
+
     /// Shows what a crash must not change.
     #[cfg(feature = "testkit")]
     pub(crate) fn line(&self) -> String {
         let Self { name, state, .. } = self;
         let output = self.output.as_ref().map(|output| codec::describe(output.as_slice()));
         format!("{name} {state} {output:?} {:?}", self.cause)
-    }
-
-    /// Returns what its code has noted, as it is stored.
-    #[cfg(feature = "dashboard")]
-    pub(crate) const fn note_bytes(&self) -> Option<&Blob> {
-        self.note.as_ref()
     }
 
     /// Reads the record that is the note of an entry; `None` if the entry is not the end of a node.
