@@ -21,7 +21,7 @@ pub use root::{StreamRoot, StreamStage};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use procession_actors::messages::{Operate, SendSignal, Submit};
+use procession_actors::messages::{Operate, SendSignal, SendSignals, Submit};
 use procession_actors::{AskError, CallContext, CodecError, Procedure, SubmitError};
 use procession_kernel::{NotNow, Operated, OperatorRequest, ProcedureId};
 use serde::Serialize;
@@ -35,6 +35,9 @@ use super::processor::Processor;
 use super::reading::{NodePage, NodeStatus};
 use super::state::NodeState;
 use crate::executor::{EngineLink, Executor};
+
+/// Bytes of a node that no engine refuses: its bound of values would have to be smaller than a page.
+const SURELY_TAKEN: usize = 2_048;
 
 /// A stream of this engine: to append to it, to see how it stands, and to decide about the node that asks.
 ///
@@ -166,8 +169,19 @@ impl Stream {
     async fn send_once(&self, nodes: &[StoredNode]) -> Result<Vec<u32>, AppendError> {
         let id = self.open().await?;
         let signals = nodes.iter().map(|node| node.signal(id)).collect::<Result<_, _>>()?;
-        let sent = self.executor.signal_all(signals).await;
+        let sent = if nodes.iter().all(|node| self.is_surely_taken(node)) {
+            self.executor.ask(SendSignals(signals)).await
+        } else {
+            self.executor.signal_all(signals).await
+        };
         sent.map_err(|error| refused(&self.name, error))
+    }
+
+    /// Returns `true` if the rule of streams would take a node. Asking that rule reads the row of the stream, for each
+    /// append.
+    fn is_surely_taken(&self, node: &StoredNode) -> bool {
+        let is_registered = || self.executor.engine().kinds().any(|kind| *kind == node.kind);
+        node.size() <= SURELY_TAKEN && is_registered()
     }
 
     /// Appends a node in the commit of a stage: exactly once, however often the stage runs. A stream that is not there yet
