@@ -10,14 +10,18 @@ use crate::executor::Builder;
 use crate::flow::{AppendError, Node, NodeState, ResolveError, Stream, StreamRecord, StreamState};
 use crate::testkit::world::{Run, Trouble};
 
-/// How often a node is retried before it is let fail: more often than the kit makes it fail.
-const RETRIES: u32 = 2;
+/// How often a node is retried before it is let fail: more often than the kit makes it fail, and loses what was decided.
+const RETRIES: u32 = 4;
 /// Nodes, and records, that are read at once.
 const PAGE: usize = 1_000;
 
 /// What a stream has left: the records of its nodes, and the nodes that did not run.
 #[derive(Debug, Default)]
-pub struct StreamLeft(RefCell<Vec<String>>);
+pub struct StreamLeft {
+    lines: RefCell<Vec<String>>,
+    /// How often each node was retried, by its place. It outlives crashes: a node that always fails must come to its end.
+    retried: RefCell<BTreeMap<u32, u32>>,
+}
 
 impl Check<StreamLeft> {
     /// Checks a stream that needs nothing of the host: how its processors are registered, and which nodes are appended, in
@@ -78,14 +82,14 @@ impl Check<StreamLeft> {
         let check = Self::submitting(|| Ok(StreamLeft::default()), register, start);
         let check = Self { undoes: false, ..check };
         check
-            .client(async |_, run, id| decide_all(&tested(run)?, run, id).await)
+            .client(async |left, run, id| decide_all(left, &tested(run)?, run, id).await)
             .afterwards(async move |left, run, outcome| {
                 let names = nodes().iter().map(|node| node.name().to_owned()).collect();
                 let found = compare(&tested(run)?, names, outcome.cause.is_some()).await?;
-                *left.0.borrow_mut() = found;
+                *left.lines.borrow_mut() = found;
                 Ok(())
             })
-            .picture(|left| Ok(left.0.borrow().clone()))
+            .picture(|left| Ok(left.lines.borrow().clone()))
     }
 }
 
@@ -94,8 +98,8 @@ fn tested(run: &Run) -> Result<Stream, Trouble> {
 }
 
 /// Decides about every node that asks, until the stream has ended.
-async fn decide_all(stream: &Stream, run: &Run, id: ProcedureId) -> Result<(), Trouble> {
-    let (mut tried, mut seen): (BTreeMap<u32, u32>, _) = (BTreeMap::new(), None);
+async fn decide_all(left: &StreamLeft, stream: &Stream, run: &Run, id: ProcedureId) -> Result<(), Trouble> {
+    let mut seen = None;
     loop {
         rest::after_a_commit(run, &mut seen).await;
         if run.executor.status(id).await?.ended.is_some() {
@@ -106,9 +110,14 @@ async fn decide_all(stream: &Stream, run: &Run, id: ProcedureId) -> Result<(), T
             continue;
         };
         let by = OperatorRequest::new("the test kit", "it waits for a decision");
-        let tries = tried.entry(asks.place).or_default();
-        *tries += 1;
-        let decided = if *tries > RETRIES {
+        // Counted before it is sent: a crash may come before the answer.
+        let retries = {
+            let mut retried = left.retried.borrow_mut();
+            let retries = retried.entry(asks.place).or_default();
+            *retries += 1;
+            *retries
+        };
+        let decided = if retries > RETRIES {
             stream.fail(by).await
         } else {
             stream.retry(by).await
