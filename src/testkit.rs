@@ -50,9 +50,9 @@ mod enumerate;
 mod replay;
 mod world;
 
-#[cfg(feature = "flow")]
-pub use check::StreamLeft;
 pub use check::{Check, Checked, Finding};
+#[cfg(feature = "flow")]
+pub use check::{SetLeft, StreamLeft};
 pub use effects::Effects;
 pub use enumerate::{Enumeration, Final, enumerate};
 pub use procession_actors::journal::conformance;

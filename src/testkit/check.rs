@@ -19,6 +19,8 @@ mod stream;
 pub use finding::Finding;
 pub use properties::Checked;
 #[cfg(feature = "flow")]
+pub use set::SetLeft;
+#[cfg(feature = "flow")]
 pub use stream::StreamLeft;
 
 use std::cell::RefCell;

@@ -1,5 +1,6 @@
 //! `Check::set`: the same properties of a set. Whatever then asks is decided about.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::IntoFuture;
 
@@ -10,12 +11,19 @@ use crate::executor::Builder;
 use crate::flow::{NodeState, ResolveError, Set, SetHandle, SetState};
 use crate::testkit::world::{Run, Trouble};
 
-/// How often a node is retried before it is let fail: more often than the kit makes it fail.
-const RETRIES: u32 = 2;
+/// How often a node is retried before it is let fail: more often than the kit makes it fail, and loses what was decided.
+const RETRIES: u32 = 4;
 /// Nodes that are read at once.
 const PAGE: usize = 1_000;
 
-impl Check<()> {
+/// What is remembered of a set over crashes.
+#[derive(Debug, Default)]
+pub struct SetLeft {
+    /// How often each node was retried. A node that always fails must come to its end.
+    retried: RefCell<BTreeMap<String, u32>>,
+}
+
+impl Check<SetLeft> {
     /// Checks a set that needs nothing of the host: how its processors are registered, and which set is started.
     ///
     /// [`everything`](Self::everything) crashes it at every commit, runs every node twice, and fails each in turn. A node
@@ -56,23 +64,23 @@ impl Check<()> {
         register: impl Fn(Builder) -> Builder + 'static,
         set: impl Fn() -> Result<Set, Trouble> + 'static,
     ) -> Self {
-        let start = async move |(): &(), run: &Run| -> Result<ProcedureId, Trouble> {
+        let start = async move |_: &SetLeft, run: &Run| -> Result<ProcedureId, Trouble> {
             let handle = run.executor.start_set(set()?).key(KEY).into_future().await?;
             Ok(handle.id())
         };
-        let check = Self::submitting(|| Ok(()), move |(), builder| register(builder), start);
+        let check = Self::submitting(|| Ok(SetLeft::default()), move |_, builder| register(builder), start);
         let check = Self { undoes: false, ..check };
         check
-            .client(async |(), run, id| decide_all(&run.executor.set_handle(id), run).await)
-            .afterwards(async |(), run, outcome| {
+            .client(async |left, run, id| decide_all(left, &run.executor.set_handle(id), run).await)
+            .afterwards(async |_, run, outcome| {
                 all_are_final(&run.executor.set_handle(outcome.id), run, outcome.cause.is_some()).await
             })
     }
 }
 
 /// Decides about every node that waits for it, until the set has ended.
-async fn decide_all(set: &SetHandle, run: &Run) -> Result<(), Trouble> {
-    let (mut tried, mut seen): (BTreeMap<String, u32>, _) = (BTreeMap::new(), None);
+async fn decide_all(left: &SetLeft, set: &SetHandle, run: &Run) -> Result<(), Trouble> {
+    let mut seen = None;
     loop {
         rest::after_a_commit(run, &mut seen).await;
         if run.executor.status(set.id()).await?.ended.is_some() {
@@ -85,9 +93,14 @@ async fn decide_all(set: &SetHandle, run: &Run) -> Result<(), Trouble> {
         }
         for name in status.pending {
             let by = OperatorRequest::new("the test kit", "it waits for a decision");
-            let tries = tried.entry(name.clone()).or_default();
-            *tries += 1;
-            let decided = if *tries > RETRIES {
+            // Counted before it is sent: a crash may come before the answer.
+            let retries = {
+                let mut retried = left.retried.borrow_mut();
+                let retries = retried.entry(name.clone()).or_default();
+                *retries += 1;
+                *retries
+            };
+            let decided = if retries > RETRIES {
                 set.fail(&name, by).await
             } else {
                 set.retry(&name, by).await
