@@ -221,7 +221,7 @@ fn f_066_an_audit_survives_every_crash() -> Tested {
         move |builder| nodes::register(builder, root.clone(), report.clone()),
         move || plan::plan("audit".to_owned(), &Installed::read(&installed)?, false),
     );
-    let check = check.client(async |(), run, id| {
+    let check = check.client(async |_, run, id| {
         let audit = Audit {
             options: Options::parse(["--data", "unused"].map(str::to_owned).into_iter())?,
             executor: run.executor.clone(),
