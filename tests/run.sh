@@ -133,7 +133,7 @@ check_packages() {
         printf '%s\n' "$said"
         return 1
     }
-    if grep '^warning' <<<"$said" | grep -v '^warning: ignoring \(test\|benchmark\) '; then
+    if grep '^warning' <<<"$said" | grep -v '^warning: ignoring \(test\|benchmark\|example\) '; then
         echo "packing warns of that" >&2
         return 1
     fi
