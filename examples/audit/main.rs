@@ -241,7 +241,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Returns the streams of the report, once the snapshot has told of them.
+    /// Returns the streams of the report, once the snapshot has named them.
     async fn streams(&self) -> Result<Vec<Stream>, Box<dyn Error>> {
         let sections: Option<Vec<String>> = self.executor.get(AUDIT, SECTIONS).await?;
         let streams = sections.unwrap_or_default().into_iter();

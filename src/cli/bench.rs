@@ -19,6 +19,7 @@ mod parked;
 mod queued;
 mod recovery;
 mod report;
+mod restart;
 mod rollback;
 mod rounds;
 mod set;

@@ -20,7 +20,7 @@ const AUDIT: usize = 500;
 /// A second of the engine's clock.
 const SECOND: u64 = 1_000_000;
 
-/// Nodes of a set that are told of.
+/// The most nodes of a set that are listed.
 const NODES: usize = 100;
 
 /// Asks the engine how each live set stands.

@@ -43,7 +43,7 @@ pub(crate) fn drawing(is_full: bool) -> (Arc<AtomicBool>, impl Fn(Builder) -> Bu
     })
 }
 
-/// Two sizes of a picture, of which the small one fails, and what follows both.
+/// Two sizes of a picture, the small one fails, and what follows both.
 pub(crate) async fn album<'a>(site: &Site<'a>, name: &str) -> Result<SetHandle, Trouble> {
     let mut set = Set::builder(name);
     let fetch = set.add(Node::new("fetch", Draw));

@@ -4,7 +4,7 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
 use crate::kit::{Tested, site};
 
-/// Returns how many streams are open, and how many were told to read anew since the last look.
+/// Returns how many streams are open, and how many had to read anew since the last look.
 fn recorded(snapshotter: &Snapshotter) -> (f64, u64) {
     let (mut streams, mut resyncs) = (0.0, 0);
     for (key, _, _, value) in snapshotter.snapshot().into_vec() {

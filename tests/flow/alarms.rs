@@ -1,4 +1,4 @@
-//! What operators are told of nodes that wait for a person: one verdict for each, its count, and the way that leads to it.
+//! What operators see of nodes that wait for a person: one verdict for each, its count, and the way that leads to it.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -78,7 +78,7 @@ pub(super) struct StreamArgs {
     /// How many append at once; each waits for its answer before its next append [default: 8 or 64, by the shape].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     producers: Option<u32>,
-    /// Gives each node a name.
+    /// Names each node.
     #[arg(long)]
     named: bool,
     /// Bytes that each node carries.

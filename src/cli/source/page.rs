@@ -25,7 +25,7 @@ impl Journal {
         self.reply(PageView::from(&page))
     }
 
-    /// Returns the page, of which a caller may admit less.
+    /// Returns the page, with those procedures only that the caller admits as well.
     pub(super) async fn page(&self, wanted: &Wanted, fits: impl Fn(&Status) -> bool) -> Result<Page, Failure> {
         let filter = &wanted.filter;
         let state = match filter.names_rules() || filter.names_reasons() {

@@ -18,7 +18,7 @@ pub(crate) struct LiveSet {
     nodes: Vec<Option<(Seq, NodeFacts)>>,
     /// All nodes are known.
     is_whole: bool,
-    /// How often nodes have changed of which nothing was told.
+    /// How often a node has changed without its row.
     missed: u32,
     /// How it stands, once somebody has asked.
     status: OnceLock<SetStatus>,
@@ -91,7 +91,7 @@ impl LiveFlow {
 pub(super) struct Flows {
     streams: BTreeMap<u64, Arc<Status>>,
     sets: BTreeMap<u64, Arc<LiveSet>>,
-    /// Those of which not all nodes are known.
+    /// The sets whose nodes are not all known.
     unread: BTreeSet<u64>,
 }
 
@@ -155,7 +155,7 @@ impl Flows {
         }
     }
 
-    /// Says that a node has changed of which nothing is told. Its set must be read anew.
+    /// Records that a node has changed and its row was not sent. Its set must be read anew.
     pub(super) fn miss(&mut self, id: ProcedureId) {
         if id == ProcedureId::root(id.family) {
             return self.forget(id.family);

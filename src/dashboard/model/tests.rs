@@ -220,7 +220,7 @@ async fn a_set_is_counted_as_it_changes_and_read_anew_once_a_change_was_missed()
         untold,
         ..Update::default()
     };
-    // In whatever order its rows are told of.
+    // In whatever order its rows arrive.
     let born = vec![
         row(2, 1, ready()),
         row(0, 1, Some(WaitReason::Children)),
@@ -265,7 +265,7 @@ async fn sets_that_were_there_before_the_model_are_read() -> Result<(), Box<dyn 
     let like = parked().await?;
     let mut filling = Filling::default();
     filling.take(vec![(*row_of_set(&like, 0, 1, Some(WaitReason::Children))).clone()]);
-    // It is told of while the rows are read, but not for the first time.
+    // It changes while the rows are read, but not for the first time.
     filling.fold(&Update {
         moment: moment(9),
         rows: vec![row_of_set(&like, 2, 9, Some(WaitReason::Queue))],

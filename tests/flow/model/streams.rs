@@ -1,4 +1,4 @@
-//! Drawn streams against a model of what streams are: a line of nodes of which one is in hand.
+//! Drawn streams against a model of what streams are: a line of nodes, one of them in hand.
 
 use std::time::Duration;
 

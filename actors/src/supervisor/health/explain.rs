@@ -84,10 +84,10 @@ impl DiagnosisInput<'_> {
 
     /// Returns `true` if the search for deadlocks must start from a procedure that waits at the limiter.
     ///
-    /// A procedure in a cycle waits for another and is waited for. Some wait in each cycle is for what a procedure holds,
-    /// or for a relative: those for who is ahead in a queue alone lead to ever earlier places. That procedure waits at
-    /// the limiter itself, or for relatives of which one does. So no search starts from a procedure that holds nothing
-    /// and has no relatives, however many of these wait.
+    /// In each cycle some procedure is waited for because it holds something, or because it is a relative: waits for
+    /// procedures ahead in a queue alone lead to ever earlier places. That procedure waits at the limiter itself, or one
+    /// of its relatives does. So no search starts from a procedure that holds nothing and has no relatives, however many
+    /// of these wait.
     pub(super) fn may_deadlock(&self, id: ProcedureId, waiting: &WaitingClaim) -> bool {
         let has_relatives = || {
             self.kernel

@@ -3,7 +3,7 @@
 use procession::{Children, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
-/// Has children of which one is set going at once, and that one never ends.
+/// Has children that are set going one at a time. The first never ends.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct HeldParent {
     pub(super) children: u32,
