@@ -140,7 +140,7 @@ fn sets_streams_and_graphs_are_shown_alike_of_an_engine_and_of_its_closed_journa
         ("graph_none", "graph 3.1 --dot", 0),
         ("graph_unknown", "graph 9.0", 1),
         ("queue", "queue procession.stream/invoices:customer-17", 0),
-        ("queue_json", "queue 4.0 --json", 0),
+        ("queue_json", "queue invoices:customer-17 --json", 0),
         ("queue_none", "queue 1.0", 1),
         ("set_why_gated", "why 1.4", 0),
         ("set_tree", "tree 1.0", 0),

@@ -8,7 +8,11 @@ use super::super::place::Place;
 use super::super::print;
 use super::super::source::Source;
 use super::super::watch::Watch;
+use procession::flow::StreamName;
 use procession::views::{QueueView, QueuedView, RecordView};
+
+/// How the keys of streams begin.
+const KEYS: &str = "procession.stream/";
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct QueueArgs {
@@ -16,7 +20,7 @@ pub(crate) struct QueueArgs {
     pub(super) place: Place,
     #[command(flatten)]
     pub(super) watch: Watch,
-    /// Which stream: its id, for instance 42.0, or its key, such as procession.stream/invoices:customer-17.
+    /// Which stream: its id, for instance 42.0, or its name, such as invoices:customer-17.
     #[arg(value_name = "ID")]
     id: Named,
     /// How many records to show at most.
@@ -28,7 +32,7 @@ pub(crate) struct QueueArgs {
 }
 
 pub(super) async fn run(source: &Source, args: &QueueArgs) -> Result<Exit, Failure> {
-    let id = source.resolve(&args.id).await?;
+    let id = source.resolve(&of_stream(&args.id)).await?;
     let queue = source.queue(id, args.before, usize::from(args.limit)).await?;
     if args.place.json {
         queue.print()?;
@@ -36,6 +40,14 @@ pub(super) async fn run(source: &Source, args: &QueueArgs) -> Result<Exit, Failu
         show(&queue.read()?);
     }
     Ok(Exit::Done)
+}
+
+/// Puts the key of a stream in the place of its name.
+fn of_stream(named: &Named) -> Named {
+    let Named::Key(text) = named else { return named.clone() };
+    let parts = text.split_once(':').filter(|_| !text.starts_with(KEYS));
+    let name = parts.and_then(|(scene, group)| StreamName::new(scene, group).ok());
+    name.map_or_else(|| named.clone(), |name| Named::Key(name.key()))
 }
 
 fn show(queue: &QueueView) {

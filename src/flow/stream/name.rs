@@ -58,8 +58,10 @@ impl StreamName {
         &self.group
     }
 
-    /// Returns the idempotency key under which the stream is submitted, whoever is first.
-    pub(super) fn key(&self) -> String {
+    /// Returns the idempotency key of the stream's root: what [`Executor::find`](crate::Executor::find), the page and the
+    /// command line know it by.
+    #[must_use]
+    pub fn key(&self) -> String {
         format!("procession.stream/{self}")
     }
 }
