@@ -11,7 +11,7 @@ use procession::status::ProcedureState;
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
 
 use super::kit::{live_in, set_up, the_verdict};
-use crate::support::{Act, Holding, Lab, Plan, Planned, Tested, chain, plan};
+use crate::support::{Act, Holding, Lab, Plan, Planned, Tested, chain, plan, spawn};
 
 /// Holds one path from its first stage on; its second wants the other, too.
 fn holder(name: &str, holds: &str, wants: &str) -> Plan {
@@ -116,6 +116,36 @@ fn e_076_the_victim_of_a_deadlock_is_one_that_can_be_aborted() -> Tested {
             ProcedureState::RolledBack
         );
         assert_eq!(run.executor.verdicts().await?, []);
+        Ok(())
+    })
+}
+
+/// Two rollbacks: each has a child to compensate whose lock the other has taken for life since. Neither child is live, so
+/// the search must start from what rolls back.
+#[test]
+fn e_076_rollbacks_that_wait_for_each_other_are_a_deadlock() -> Tested {
+    let failing = |name: &str, child: &str, used: &str, held: &str| {
+        let acts = [
+            spawn([chain(child, 1).exclusive(used).compensated()]),
+            Act::Wait("go".to_owned(), None),
+            Act::Sleep(1_000),
+            Act::Fail("boom".to_owned()),
+        ];
+        Holding(plan(name, acts).exclusive_in(3, held))
+    };
+    let lab = Lab::default();
+    live_in(&World::new(), &lab, FaultPlan::none(), async |run| {
+        let a = run.executor.submit(failing("A", "a", "y", "x")).await?.id();
+        let b = run.executor.submit(failing("B", "b", "x", "y")).await?.id();
+        run.settle().await;
+        for id in [a, b] {
+            run.wait(run.executor.signal(id, "go", &1_i64)).await??;
+        }
+        run.pass(Duration::from_secs(2)).await;
+        assert_eq!(lab.line(), "A1 a1 A2 B1 b1 B2 A3 B3 A4 B4 A4' B4' A3' B3' A2' B2'");
+        let verdict = the_verdict(run).await?;
+        assert_eq!(verdict.rule, Rule::Deadlock, "{verdict:?}");
+        assert!([Some(a), Some(b)].contains(&verdict.procedure), "{verdict:?}");
         Ok(())
     })
 }

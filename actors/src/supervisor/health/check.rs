@@ -345,8 +345,8 @@ impl Health {
         check.is_lost |= state.kernel.has_lost_wake(family, row);
     }
 
-    /// Continues building the graph of waits. The search starts where [a deadlock
-    /// may](DiagnosisInput::may_deadlock). Returns `true` if there is more to search.
+    /// Continues building the graph of waits. The search has
+    /// [few starts](DiagnosisInput::starts). Returns `true` if there is more to search.
     fn search_some(&self, check: &mut Check, state: &EngineState<'_>) -> bool {
         let called = |id| state.progress(id);
         let Check {
@@ -367,8 +367,8 @@ impl Health {
                 };
                 *searched = Some(*id);
                 left -= 1;
-                if input.may_deadlock(*id, waiting) {
-                    search.begin(*id);
+                for start in input.starts(*id, waiting) {
+                    search.begin(start);
                 }
             }
         }

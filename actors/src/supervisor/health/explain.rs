@@ -82,20 +82,23 @@ impl DiagnosisInput<'_> {
         looked_at
     }
 
-    /// Returns `true` if the search for deadlocks must start from a procedure that waits at the limiter.
+    /// Returns where the search for deadlocks starts because of a member that waits at the limiter: at the member, and at
+    /// the root of the part that rolls back if the wait is for the member's undo. The member has often ended by then.
     ///
     /// In each cycle some procedure is waited for because it holds something, or because it is a relative: waits for
     /// procedures ahead in a queue alone lead to ever earlier places. That procedure waits at the limiter itself, or one
     /// of its relatives does. So no search starts from a procedure that holds nothing and has no relatives, however many
     /// of these wait.
-    pub(super) fn may_deadlock(&self, id: ProcedureId, waiting: &WaitingClaim) -> bool {
+    pub(super) fn starts(&self, id: ProcedureId, waiting: &WaitingClaim) -> impl Iterator<Item = ProcedureId> + use<> {
         let has_relatives = || {
             self.kernel
                 .families()
                 .get(&id.family)
                 .is_some_and(|family| family.members.len() > 1)
         };
-        waiting.holds || has_relatives()
+        let may_deadlock = waiting.holds || has_relatives();
+        let starts = may_deadlock.then(|| [id, self.kernel.waits_as(id)]);
+        starts.into_iter().flatten()
     }
 
     fn node(&self, id: ProcedureId) -> Option<WaitNode> {
