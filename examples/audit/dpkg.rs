@@ -44,15 +44,16 @@ pub(crate) struct Package {
     /// All must be there; of each, one of several.
     depends: Vec<Vec<String>>,
     provides: Vec<String>,
-    /// Path and checksum of its configuration. A file that dpkg has not seen yet has no checksum.
-    conffiles: Vec<(String, Option<String>)>,
+    /// Path and checksum of its configuration.
+    conffiles: Vec<(String, String)>,
 }
 
 /// Where a package's file lies, and what it should be.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Reference {
     pub(crate) path: String,
-    /// Directories and links have none.
+    /// Directories and links have none, and neither has a file that another package has moved away: dpkg only looks whether
+    /// it is there.
     pub(crate) checksum: Option<String>,
     pub(crate) is_conffile: bool,
 }
@@ -193,14 +194,18 @@ fn names(list: &str, between: char) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
+/// What stands for the checksum of configuration that dpkg has not installed yet. dpkg compares it as if it were one.
+const NEW: &str = "newconffile";
+
 /// Reads `/etc/adduser.conf cc3493ecd2d09837ffdcc3e25fdfff18 obsolete`.
-fn read_conffile(line: &str, status: &Path) -> Result<(String, Option<String>), Trouble> {
+fn read_conffile(line: &str, status: &Path) -> Result<(String, String), Trouble> {
     let line = line
         .trim_end_matches(" remove-on-upgrade")
         .trim_end_matches(" obsolete");
     match line.rsplit_once(' ') {
-        Some((path, "newconffile")) => Ok((path.to_owned(), None)),
-        Some((path, checksum)) if is_checksum(checksum) => Ok((path.to_owned(), Some(checksum.to_owned()))),
+        Some((path, checksum)) if checksum == NEW || is_checksum(checksum) => {
+            Ok((path.to_owned(), checksum.to_owned()))
+        }
         Some(_) | None => Err(unknown_checksum(status, line)),
     }
 }
@@ -234,10 +239,17 @@ fn references_of(package: &Package, info: &Path, diversions: &Diversions) -> Res
     let listed = read_optional(&info.join(format!("{name}.list")))?;
     let reference = |file: &str| {
         let diverted = diversions.get(file).filter(|(_, by)| *by != package.bare_name);
+        if let Some((to, _)) = diverted {
+            return Reference {
+                path: to.clone(),
+                checksum: None,
+                is_conffile: false,
+            };
+        }
         let conffile = conffiles.get(file);
         Reference {
-            path: diverted.map_or(file, |(to, _)| to).to_owned(),
-            checksum: checksums.remove(file).or_else(|| conffile.cloned().flatten()),
+            path: file.to_owned(),
+            checksum: checksums.remove(file).or_else(|| conffile.cloned()),
             is_conffile: conffile.is_some(),
         }
     };

@@ -39,7 +39,7 @@ use actix_rt::signal::unix::{SignalKind, signal};
 use actix_web::{App, HttpRequest, HttpServer, web};
 use procession::Executor;
 use procession::dashboard::{Dashboard, Grant};
-use procession::flow::{SetHandle, SetState, Stream, StreamState};
+use procession::flow::{NodeState, NodeStatus, SetHandle, SetState, SetStatus, Stream, StreamState};
 use procession::operate::OperatorRequest;
 use procession::provider::{Clock, SystemClock, Timestamp};
 use procession::status::KeyedProcedure;
@@ -54,6 +54,10 @@ const KEY: &str = "audit";
 const KEPT: Duration = Duration::from_hours(30 * 24);
 /// How often the set and its streams are looked at.
 const LOOK: Duration = Duration::from_millis(if cfg!(test) { 1 } else { 100 });
+
+/// Nodes that a status names at most, and nodes read at once.
+const NAMED: usize = 100;
+const NODES: usize = 1_000;
 
 /// What the command line says.
 #[derive(Debug)]
@@ -202,7 +206,12 @@ impl Audit {
                 }
                 SetState::Pending => {
                     let mut moves = self.options.is_held;
-                    for name in status.pending.into_iter().filter(|name| seen.insert(name.clone())) {
+                    for name in self
+                        .asking(status)
+                        .await?
+                        .into_iter()
+                        .filter(|name| seen.insert(name.clone()))
+                    {
                         moves |= self.settle(&name).await?;
                     }
                     if !moves {
@@ -213,6 +222,21 @@ impl Audit {
             }
             SystemClock.sleep_until(SystemClock.now().after(LOOK)).await;
         }
+    }
+
+    /// Returns the nodes that ask. A status names no more than the first of them.
+    async fn asking(&self, status: SetStatus) -> Result<Vec<String>, Box<dyn Error>> {
+        if status.pending.len() < NAMED {
+            return Ok(status.pending);
+        }
+        let (mut asking, mut from) = (Vec::new(), Some(0));
+        while let Some(place) = from {
+            let page = self.set.nodes(place, NODES).await?;
+            let asks = |node: &NodeStatus| node.state == NodeState::Pending && node.cause.is_some();
+            asking.extend(page.items.into_iter().filter(asks).map(|node| node.name));
+            from = page.next;
+        }
+        Ok(asking)
     }
 
     /// Waits until the lines of all packages that were looked at are written.

@@ -251,8 +251,9 @@ impl Processor for Report {
         let to = to.clone();
         let written = cx.blocking(move || {
             let text: String = wrong.iter().flat_map(|line| [line, "\n"]).collect();
-            fs::create_dir_all(&to.0)?;
-            replace(&to.0.join(WRONG_FILES), &text)
+            let path = to.0.join(WRONG_FILES);
+            create_directory(&path)?;
+            replace(&path, &text)
         });
         written.await?.map_err(again)?;
         Ok(Processed::Done(()))
@@ -302,19 +303,46 @@ impl Processor for Line {
             Some(before) => before.output::<u64>().await?,
             None => 0,
         };
-        let (to, path, text) = (to.clone(), to.section(&self.section), self.text.clone());
-        let written = cx.blocking(move || {
-            fs::create_dir_all(&to.0)?;
-            let mut file = File::options().create(true).truncate(false).write(true).open(path)?;
-            // A crash may have left a part of this line there, or all of it.
-            file.set_len(begin)?;
-            file.seek(SeekFrom::Start(begin))?;
-            file.write_all(text.as_bytes())?;
-            file.sync_data()?;
-            file.stream_position()
-        });
+        let (path, text) = (to.section(&self.section), self.text.clone());
+        let written = cx.blocking(move || append_at(begin, &path, &text));
         Ok(Processed::Done(written.await?.map_err(again)?))
     }
+}
+
+/// Writes a line where the one before it ends, and returns where this one does.
+pub(crate) fn append_at(begin: u64, path: &Path, text: &str) -> io::Result<u64> {
+    if begin == 0 {
+        create_directory(path)?;
+    }
+    let mut file = File::options().create(true).truncate(false).write(true).open(path)?;
+    let length = file.metadata()?.len();
+    if length < begin {
+        let path = path.display();
+        return Err(io::Error::other(format!(
+            "{path} has {length} bytes, but {begin} were written: restore it, or audit again with an empty --data"
+        )));
+    }
+    // A crash may have left a part of this line there, or all of it.
+    file.set_len(begin)?;
+    file.seek(SeekFrom::Start(begin))?;
+    file.write_all(text.as_bytes())?;
+    file.sync_data()?;
+    if begin == 0 {
+        sync_directory(path)?;
+    }
+    file.stream_position()
+}
+
+fn create_directory(of: &Path) -> io::Result<()> {
+    let Some(directory) = of.parent() else { return Ok(()) };
+    fs::create_dir_all(directory)?;
+    sync_directory(directory)
+}
+
+/// Makes sure that a new name in a directory outlives a loss of power.
+fn sync_directory(of: &Path) -> io::Result<()> {
+    of.parent()
+        .map_or(Ok(()), |directory| File::open(directory)?.sync_all())
 }
 
 /// Sorts the lines of a section: they were written as packages happened to end.
@@ -356,6 +384,7 @@ pub(crate) const WRONG_FILES: &str = "files-that-differ";
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_added_extension("new");
     fs::write(&new, text)?;
-    fs::File::open(&new)?.sync_all()?;
-    fs::rename(&new, path)
+    File::open(&new)?.sync_all()?;
+    fs::rename(&new, path)?;
+    sync_directory(path)
 }
