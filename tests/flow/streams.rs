@@ -6,5 +6,6 @@ mod kit;
 mod names;
 mod nodes;
 mod order;
+mod records;
 
 pub(crate) use kit::{append, enumerate_stream, rest, states};

@@ -310,6 +310,12 @@ impl StreamReader {
         }
     }
 
+    /// Reads the record that is the newest entry of the history, if that is one.
+    async fn newest_record(&self) -> Result<Option<StreamRecord>, AskError> {
+        let page = self.committed.history_page(self.id.family, None, 1).await?;
+        Ok(page.entries.first().and_then(StreamRecord::of))
+    }
+
     /// Counts the nodes that have ended: the stages that were committed, without those that have ended no node.
     async fn ended(&self, root: &StreamRoot) -> Result<u32, AskError> {
         let page = self.committed.history_page(self.id.family, None, 1).await?;
@@ -330,7 +336,14 @@ impl StreamReader {
         let seen = self.seen().await?;
         let limit = limit.clamp(1, PAGE);
         let mut items = Vec::new();
-        items.extend(seen.cut_off().filter(|node| node.place >= from));
+        if let Some(node) = seen.cut_off().filter(|node| node.place >= from)
+            && self
+                .newest_record()
+                .await?
+                .is_none_or(|record| record.place != node.place)
+        {
+            items.push(node);
+        }
         let mut from = from.max(seen.first_waiting());
         loop {
             let page = self.kept_page(from, limit + 1 - items.len()).await?;
@@ -431,9 +444,9 @@ impl Seen {
     }
 
     /// The node that asked or was parked when the stream ended.
-    fn cut_off(&self) -> impl Iterator<Item = NodeStatus> {
+    fn cut_off(&self) -> Option<NodeStatus> {
         let hand = self.root.in_hand().filter(|_| self.status.ended.is_some());
-        hand.map(|hand| self.shown(hand.place, hand.node.clone())).into_iter()
+        hand.map(|hand| self.shown(hand.place, hand.node.clone()))
     }
 
     /// The lowest place at which a node may wait.

@@ -2,7 +2,7 @@
 
 use procession_actors::journal::codec;
 use procession_actors::{CallContext, CodecError, ReadError};
-use procession_kernel::{Blob, HistoryEntry, Kind, Timestamp};
+use procession_kernel::{Blob, Ending, HistoryEntry, Kind, Timestamp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -109,17 +109,36 @@ impl StreamRecord {
     }
 
     /// Reads the record that is the note of an entry; `None` if the entry is not the end of a node.
+    ///
+    /// The note alone does not tell: a stage whose commit is refused keeps the note that it left.
     pub(super) fn of(entry: &HistoryEntry) -> Option<Self> {
         let noted = codec::decode_user::<StoredRecord>(entry.note.as_ref()?.as_slice()).ok()?;
-        noted.state.is_final().then_some(Self {
+        let (state, output, cause) = match entry.ending {
+            Ending::Wait if noted.state.is_final() => (noted.state, noted.output, noted.cause),
+            // The node has stopped its stream, or its commit broke a bound of the engine, which ends the stream as well.
+            Ending::Fail => (NodeState::Error, None, noted.cause.or_else(|| entry.error.clone())),
+            Ending::Wait
+            | Ending::Next
+            | Ending::Done
+            | Ending::Spawn
+            | Ending::Sleep
+            | Ending::Asked
+            | Ending::Retry
+            | Ending::Panic
+            | Ending::Undone
+            | Ending::UndoFailed
+            | Ending::UndoSkipped
+            | _ => return None,
+        };
+        Some(Self {
             place: noted.place,
             name: noted.name,
             kind: noted.kind,
-            state: noted.state,
+            state,
             attempts: noted.attempts,
-            cause: noted.cause,
+            cause,
             ended: entry.ended,
-            output: noted.output,
+            output,
             note: noted.note,
         })
     }

@@ -240,7 +240,10 @@ impl StreamRoot {
         timeout: Option<Duration>,
         note: Option<Blob>,
     ) -> Result<Step<Self>, StageError> {
-        note_state(cx, &hand, NodeState::Running, note)?;
+        // Without one, a node whose commit breaks a bound of the engine would have no record.
+        let note = note.filter(|note| note.len() <= super::record::OUTPUT_MAX);
+        let noted = record_of(&hand, NodeState::Running, cx.attempt(), note);
+        cx.note(&noted)?;
         self.other_stages += 1;
         let event = notify_event(hand.place);
         self.in_hand = Some(InHand {
