@@ -13,7 +13,7 @@ use super::answer::{Act, Answer};
 use super::name::StreamName;
 use super::node::{InHand, NODE, StoredNode, is_notify_event, notify_event};
 use super::processors::{Ran, StreamEnv};
-use super::record::{KEPT, StoredRecord, StreamRecord, cut};
+use super::record::{KEPT, OUTPUT_MAX, StoredRecord, StreamRecord, cut};
 use crate::flow::attempt::{self, Attempted, Failure};
 use crate::flow::context::{Called, Parents};
 use crate::flow::node::OnError;
@@ -241,7 +241,6 @@ impl StreamRoot {
         note: Option<Blob>,
     ) -> Result<Step<Self>, StageError> {
         // Without one, a node whose commit breaks a bound of the engine would have no record.
-        let note = note.filter(|note| note.len() <= super::record::OUTPUT_MAX);
         let noted = record_of(&hand, NodeState::Running, cx.attempt(), note);
         cx.note(&noted)?;
         self.other_stages += 1;
@@ -370,7 +369,7 @@ impl StreamRoot {
             None => untyped(cx, kind)?,
         };
         let answer = answer.unwrap_or(retry);
-        let limit = super::record::OUTPUT_MAX.min(cx.max_payload());
+        let limit = OUTPUT_MAX.min(cx.max_payload());
         if let Act::Succeed(output) = &answer.act
             && output.len() > limit
         {
@@ -410,6 +409,8 @@ async fn blamed(cx: &CallContext<'_>) -> Result<String, StageError> {
     })
 }
 
+/// Returns what is noted of an attempt. Of one that has failed, a note that has no room is not kept: a record over the
+/// engine's bound would end the stream.
 fn record_of(hand: &InHand, state: NodeState, attempts: u32, note: Option<Blob>) -> StoredRecord {
     StoredRecord {
         place: hand.place,
@@ -419,17 +420,16 @@ fn record_of(hand: &InHand, state: NodeState, attempts: u32, note: Option<Blob>)
         attempts,
         output: None,
         cause: None,
-        note,
+        note: note.filter(|note| note.len() <= OUTPUT_MAX),
     }
 }
 
-/// Keeps what the code of a node has noted that has not ended. A note that has no room is not kept, as the node has
-/// failed or will.
+/// Keeps what the code of a node has noted that has not ended.
 fn note_state(cx: &mut CallContext<'_>, hand: &InHand, state: NodeState, note: Option<Blob>) -> Result<(), StageError> {
-    let Some(note) = note.filter(|note| note.len() <= super::record::OUTPUT_MAX) else {
-        return Ok(());
-    };
-    cx.note(&record_of(hand, state, cx.attempt(), Some(note)))?;
+    let noted = record_of(hand, state, cx.attempt(), note);
+    if noted.note.is_some() {
+        cx.note(&noted)?;
+    }
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procession::flow::{Node, NodeContext, Processed, Processor, StreamName, StreamState};
+use procession::flow::{Node, NodeContext, OnError, Processed, Processor, StreamName, StreamState, When};
 use procession::procedure::RetryPolicy;
 use procession::testkit::{FaultPlan, Run, World};
 use procession::{Builder, StageError};
@@ -128,6 +128,67 @@ fn a_node_whose_commit_ends_its_stream_has_failed() -> Tested {
             Ok(())
         };
         World::new().run(FaultPlan::none(), set_up, drive)?.done()?;
+    }
+    Ok(())
+}
+
+/// Leaves a note and an output of so many bytes.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Noisy {
+    note: usize,
+    output: usize,
+    fails: bool,
+}
+
+impl Processor for Noisy {
+    const NAME: &'static str = "noisy";
+    type Env = ();
+    type Output = String;
+
+    async fn process(&self, cx: &mut NodeContext<'_>, (): &()) -> Result<Processed<String>, StageError> {
+        cx.note(&"x".repeat(self.note))?;
+        if self.fails {
+            return Err(StageError::fail("y".repeat(5_000)));
+        }
+        Ok(Processed::Done("x".repeat(self.output)))
+    }
+}
+
+#[test]
+fn a_large_note_is_no_end_of_its_stream() -> Tested {
+    let name = "名".repeat(199);
+    let noisy = |note, output, fails| Noisy { note, output, fails };
+    let lab = Lab::default();
+    for (work, is_kept) in [
+        (noisy(66_000, 0, true), false),
+        (noisy(60_500, 0, true), false),
+        (noisy(59_900, 0, true), true),
+        (noisy(66_000, 0, false), false),
+        (noisy(59_900, 2_000, false), true),
+        (noisy(62_000, 62_000, false), false),
+    ] {
+        for on_error in [OnError::Continue, OnError::Stop, OnError::Pend] {
+            let set_up = |builder: Builder| kinds(&lab, builder).processor::<Noisy>(());
+            let drive = async |run: &Run| {
+                let stream = the_stream(run)?;
+                let first = Node::new(name.as_str(), work).on_error(on_error);
+                append(&stream, [first, done("n2").when(When::AllFinished)]).await?;
+                run.settle().await;
+                if on_error == OnError::Pend {
+                    stream.fail(by()).await?;
+                }
+                let expected = match on_error {
+                    OnError::Stop => format!("{name} ERROR, n2 CANCELLED"),
+                    _ => format!("{name} ERROR, n2 SUCCESS"),
+                };
+                assert_eq!(states(run, &stream).await?, expected);
+                let record = stream.records(None, 9).await?.items.pop().ok_or("no record")?;
+                let is_kept = is_kept && on_error != OnError::Pend;
+                assert_eq!(record.note::<String>()?.is_some(), is_kept);
+                Ok(())
+            };
+            World::new().run(FaultPlan::none(), set_up, drive)?.done()?;
+        }
     }
     Ok(())
 }
