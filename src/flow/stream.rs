@@ -376,11 +376,18 @@ impl Stream {
         let Some(reader) = self.reader().await? else {
             return Err(passed());
         };
-        if !reader.is_to_come(place).await? {
+        let is_to_come = reader.is_to_come(place).await?;
+        if !is_to_come && by.key.is_none() {
             return Err(passed());
         }
+        let by = if is_to_come { by } else { by.dry_run() };
         let request = Operate::signal(reader.id(), notify_event(place), payload, by).map_err(AskError::from)?;
-        Ok(self.executor.operate(request).await?)
+        match self.executor.operate(request).await {
+            // A request with a key may repeat one that was carried out: then it has that one's number, dry run or not.
+            Ok(operated) if !is_to_come && operated.number.is_none() => Err(passed()),
+            Err(AskError::Finished { .. }) => Err(passed()),
+            operated => Ok(operated?),
+        }
     }
 
     /// Returns the node that asks. A request with a key may repeat one that was carried out, so there may be none.

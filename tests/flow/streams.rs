@@ -5,6 +5,7 @@ mod failure;
 mod kit;
 mod names;
 mod nodes;
+mod notified;
 mod order;
 mod records;
 

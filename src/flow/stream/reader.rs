@@ -391,15 +391,26 @@ impl StreamReader {
 
     /// Returns `true` if the node at this place has not ended.
     pub(super) async fn is_to_come(&self, place: u32) -> Result<bool, AskError> {
-        let seen = self.seen().await?;
-        if seen.status.ended.is_some() {
-            return Ok(false);
+        let mut reads = 0;
+        loop {
+            let seen = self.seen().await?;
+            match seen.place_in_hand() {
+                _ if seen.status.ended.is_some() => return Ok(false),
+                Some(in_hand) if in_hand == place => return Ok(true),
+                // Nodes run by their places.
+                Some(in_hand) if in_hand > place => return Ok(false),
+                Some(_) | None => {}
+            }
+            let next = self.kept(place).await?;
+            if next.is_some_and(|kept| kept.place == place && !kept.is_last) {
+                return Ok(true);
+            }
+            // It may have been in the mailbox at first, and in hand by the second read.
+            reads += 1;
+            if reads == READS || self.row().await?.revision == seen.status.revision {
+                return Ok(false);
+            }
         }
-        if seen.root.in_hand().is_some_and(|hand| hand.place == place) {
-            return Ok(true);
-        }
-        let next = self.kept(place).await?;
-        Ok(next.is_some_and(|kept| kept.place == place && !kept.is_last))
     }
 }
 
@@ -449,13 +460,17 @@ impl Seen {
         hand.map(|hand| self.shown(hand.place, hand.node.clone()))
     }
 
+    fn place_in_hand(&self) -> Option<u32> {
+        match (self.root.in_hand(), &self.taken) {
+            (Some(hand), _) => Some(hand.place),
+            (None, Taken::Node(place, _)) => Some(*place),
+            (None, Taken::Nothing | Taken::Last) => None,
+        }
+    }
+
     /// The lowest place at which a node may wait.
     fn first_waiting(&self) -> u32 {
-        match (self.root.in_hand(), &self.taken) {
-            (Some(hand), _) => hand.place.saturating_add(1),
-            (None, Taken::Node(place, _)) => place.saturating_add(1),
-            (None, Taken::Nothing | Taken::Last) => 0,
-        }
+        self.place_in_hand().map_or(0, |place| place.saturating_add(1))
     }
 
     /// Shows a node that waits, or never ran.
