@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use procession_actors::journal::codec;
-use procession_actors::{CallContext, Old, StageError, panic_text, within};
+use procession_actors::{CallContext, Old, StageError, guarded, panic_text, within};
 use procession_kernel::{Blob, RetryPolicy};
 
 use super::context::{Called, NodeContext};
 use super::processor::{Processed, Processor};
+use super::retry::StoredRetry;
 
 /// Why an attempt failed.
 pub(super) enum Failure {
@@ -28,6 +29,29 @@ impl From<StageError> for Failure {
             // Kinds of errors that are added later are tried again, as the engine does.
             other @ (StageError::Retry(_) | StageError::TimedOut(_) | _) => Self::Again(other.text().to_owned(), None),
         }
+    }
+}
+
+/// An output, and its bytes.
+pub(super) struct Encoded<T> {
+    pub(super) value: T,
+    pub(super) bytes: Blob,
+}
+
+/// Returns the policy of a node: its own, or that of its processor.
+pub(super) fn policy<P: Processor>(own: Option<StoredRetry>) -> Result<RetryPolicy, Failure> {
+    match own {
+        Some(own) => Ok(RetryPolicy::from(own)),
+        // Without a policy nothing says how often it may be tried.
+        None => guarded("its `retry`", P::retry).map_err(Failure::Final),
+    }
+}
+
+/// Returns how long an attempt at a node may take: as it says itself, or its processor.
+pub(super) fn timeout<P: Processor>(own: Option<Duration>, processor: &P) -> Result<Option<Duration>, Failure> {
+    match own {
+        Some(own) => Ok(Some(own)),
+        None => guarded("its `timeout`", || processor.timeout()).map_err(|why| Failure::Again(why, None)),
     }
 }
 
@@ -92,7 +116,7 @@ pub(super) async fn call<P: Processor>(
     env: &P::Env,
     called: Called<'_>,
     allowed: Allowed,
-) -> Attempted<Processed<P::Output>> {
+) -> Attempted<Processed<Encoded<P::Output>>> {
     if cx.attempt() > allowed.policy.attempts.max(1) {
         return Attempted {
             result: Err(used_up(cx).await),
@@ -100,7 +124,8 @@ pub(super) async fn call<P: Processor>(
         };
     }
     let mut node = NodeContext::new(cx.branch(), called);
-    let call = limited(cx, allowed.timeout, processor.process(&mut node, env));
+    // Code that panics before there is a future must do so in the call.
+    let call = limited(cx, allowed.timeout, async { processor.process(&mut node, env).await });
     #[cfg(feature = "testkit")]
     let call = super::injected::Injected::make(allowed.injected, call);
     let result = call.await;
@@ -145,12 +170,16 @@ fn within_bounds<T: serde::Serialize>(
     processed: Processed<T>,
     note: Option<&Blob>,
     limit: usize,
-) -> Result<Processed<T>, Failure> {
-    let output = match &processed {
-        Processed::Done(output) => codec::encode_user(output)
-            .map_err(|error| Failure::Final(error.to_string()))?
-            .len(),
-        Processed::Park { .. } => 0,
+) -> Result<Processed<Encoded<T>>, Failure> {
+    let (processed, output) = match processed {
+        Processed::Done(value) => {
+            let bytes = guarded("its output", || codec::encode_user(&value));
+            let bytes = bytes.map_err(|why| Failure::Again(why, None))?;
+            let bytes = bytes.map_err(|error| Failure::Final(error.to_string()))?;
+            let size = bytes.len();
+            (Processed::Done(Encoded { value, bytes }), size)
+        }
+        Processed::Park { timeout } => (Processed::Park { timeout }, 0),
     };
     let noted = note.map_or(0, Blob::len);
     if output > limit {

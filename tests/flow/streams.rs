@@ -2,6 +2,7 @@
 
 mod crash;
 mod failure;
+mod guarded;
 mod kit;
 mod names;
 mod nodes;

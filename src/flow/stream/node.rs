@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use procession_actors::guarded;
 use procession_actors::messages::SendSignal;
-use procession_kernel::{Blob, Kind, ProcedureId, RetryPolicy};
+use procession_kernel::{Blob, Kind, ProcedureId};
 use serde::{Deserialize, Serialize};
 
 use super::error::AppendError;
@@ -115,10 +115,6 @@ impl StoredNode {
             "" => signal,
             name => signal.key(name),
         })
-    }
-
-    pub(super) fn policy(&self, of_processor: RetryPolicy) -> RetryPolicy {
-        self.retry.map_or(of_processor, RetryPolicy::from)
     }
 }
 

@@ -365,7 +365,7 @@ impl StreamRoot {
         };
         let kind = hand.node.kind.as_str();
         let answer = match cx.env().processor(kind) {
-            Some(processor) => processor.answer(cx).map_err(|why| why.to_string())?,
+            Some(processor) => processor.answer(cx)?,
             None => untyped(cx, kind)?,
         };
         let answer = answer.unwrap_or(retry);
