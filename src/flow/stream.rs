@@ -155,21 +155,35 @@ impl Stream {
         if nodes.is_empty() {
             return Ok(Vec::new());
         }
-        let known = self.known();
-        match self.send_once(nodes).await {
+        let is_sure = nodes.iter().all(|node| self.is_surely_taken(node));
+        let signals = |id| nodes.iter().map(|node| node.signal(id)).collect();
+        self.deliver(signals, is_sure).await
+    }
+
+    /// Sends signals to the stream, which is opened if it is not there.
+    async fn deliver(
+        &self,
+        signals: impl Fn(ProcedureId) -> Result<Vec<SendSignal>, AppendError> + Sync,
+        is_sure: bool,
+    ) -> Result<Vec<u32>, AppendError> {
+        let was_known = self.known().is_some();
+        match self.deliver_once(&signals, is_sure).await {
             // What was known has ended, and its result has gone: the name begins anew.
-            Err(AppendError::Ask(AskError::Unknown(_))) if known.is_some() => {
+            Err(AppendError::Ask(AskError::Unknown(_))) if was_known => {
                 self.know(None);
-                self.send_once(nodes).await
+                self.deliver_once(&signals, is_sure).await
             }
-            sent => sent,
+            delivered => delivered,
         }
     }
 
-    async fn send_once(&self, nodes: &[StoredNode]) -> Result<Vec<u32>, AppendError> {
-        let id = self.open().await?;
-        let signals = nodes.iter().map(|node| node.signal(id)).collect::<Result<_, _>>()?;
-        let sent = if nodes.iter().all(|node| self.is_surely_taken(node)) {
+    async fn deliver_once(
+        &self,
+        signals: &(impl Fn(ProcedureId) -> Result<Vec<SendSignal>, AppendError> + Sync),
+        is_sure: bool,
+    ) -> Result<Vec<u32>, AppendError> {
+        let signals = signals(self.open().await?)?;
+        let sent = if is_sure {
             self.executor.ask(SendSignals(signals)).await
         } else {
             self.executor.signal_all(signals).await
@@ -245,10 +259,11 @@ impl Stream {
     ///
     /// [`AppendError`] if the stream cannot be opened, is full, or the engine did not answer.
     pub async fn finish(&self) -> Result<(), AppendError> {
-        let id = self.open().await?;
-        let last = SendSignal::new(id, NODE, &()).map_err(AskError::from)?.last();
-        let sent = self.executor.signal_all(vec![last]).await;
-        match sent.map_err(|error| refused(&self.name, error)) {
+        let last = |id| {
+            let last = SendSignal::new(id, NODE, &()).map_err(AskError::from)?.last();
+            Ok(vec![last])
+        };
+        match self.deliver(last, false).await {
             Ok(_) | Err(AppendError::Finished { .. }) => Ok(()),
             Err(error) => Err(error),
         }

@@ -164,6 +164,13 @@ fn f_050_finish_and_what_comes_later() -> Tested {
         append(&stream, [done("n1")]).await?;
         assert_eq!(states(run, &stream).await?, "n1 SUCCESS");
         assert_eq!(lab.line(), "n1 n1");
+        // What has gone can be finished anew as well, by a handle that knew it.
+        stream.finish().await?;
+        run.settle().await;
+        run.pass(Duration::from_secs(31 * 86_400)).await;
+        stream.finish().await?;
+        assert_eq!(state(run, &stream).await?, StreamState::Finish);
+        assert_eq!(stream.status().await?.ended, 0, "it is a new one");
         Ok(())
     })
 }
