@@ -273,7 +273,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`AskError`] if it cannot be read.
+    /// [`AskError`] if it cannot be read; [`AskError::NotYet`] if the engine does not answer within 2 s.
     pub async fn status(&self) -> Result<StreamStatus, AskError> {
         match self.reader().await? {
             Some(reader) => reader.status().await,

@@ -8,6 +8,7 @@ mod names;
 mod nodes;
 mod notified;
 mod order;
+mod readings;
 mod records;
 
 pub(crate) use kit::{append, enumerate_stream, rest, states};

@@ -2,7 +2,7 @@
 
 use procession_actors::offline::Offline;
 use procession_actors::view::Status;
-use procession_actors::{AskError, CommittedReader, Procedure, journal::codec};
+use procession_actors::{AskError, CommittedReader, Procedure, journal::codec, within};
 use procession_kernel::{Blob, Ending, HistoryEntry, ProcedureId, Timestamp, WaitReason};
 use serde::{Deserialize, Serialize};
 
@@ -16,11 +16,15 @@ use crate::flow::reading::{NodePage, NodeStatus};
 use crate::flow::state::{NodeState, state_by_itself};
 
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Nodes, and records, that one page has at most.
 const PAGE: usize = 1_000;
 /// Signals that are read at once: each may have a mebibyte.
 const AT_ONCE: usize = 64;
+/// How long a reader waits for the engine. Every other reading is of the store.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// How often a stream that moves meanwhile is read again. Then it is shown as it is, with parts of two moments.
 const READS: usize = 3;
 
@@ -254,7 +258,7 @@ impl StreamReader {
     ///
     /// # Errors
     ///
-    /// [`AskError`] if it cannot be read.
+    /// [`AskError`] if it cannot be read; [`AskError::NotYet`] if the engine does not answer within 2 s.
     pub async fn status(&self) -> Result<StreamStatus, AskError> {
         let seen = self.seen().await?;
         let in_hand = seen.in_hand();
@@ -288,15 +292,22 @@ impl StreamReader {
     /// Counts the signals that are nodes or the end, and tells whether the end is among them.
     async fn counted(&self) -> Result<(u32, bool), AskError> {
         if let Some(executor) = &self.executor {
-            return match executor.mailbox(self.id).await {
+            let asked = within(
+                Arc::clone(executor.engine().clock()),
+                PATIENCE,
+                executor.mailbox(self.id),
+            );
+            match asked.await.map_err(|_| AskError::NotYet)? {
                 Ok(mailbox) => {
                     let kept = mailbox.kept.get(NODE).copied().unwrap_or_default();
-                    Ok((kept, mailbox.closed.iter().any(|name| name == NODE)))
+                    return Ok((kept, mailbox.closed.iter().any(|name| name == NODE)));
                 }
                 // It has ended since its row was read.
-                Err(AskError::Finished { .. }) => Ok((0, true)),
-                Err(error) => Err(error),
-            };
+                Err(AskError::Finished { .. }) => return Ok((0, true)),
+                // It is quarantined, so it is on disk alone.
+                Err(AskError::NotNow { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         let (mut count, mut from, mut sealed) = (0, 0, false);
         loop {
