@@ -21,6 +21,7 @@ pub use root::{StreamRoot, StreamStage};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use procession_actors::journal::codec;
 use procession_actors::messages::{Operate, SendSignal, SendSignals, Submit};
 use procession_actors::{AskError, CallContext, CodecError, Procedure, SubmitError};
 use procession_kernel::{NotNow, Operated, OperatorRequest, ProcedureId};
@@ -28,6 +29,7 @@ use serde::Serialize;
 
 use self::answer::{Act, Answer};
 use self::node::{APPEND_MAX, NODE, StoredNode};
+use self::record::OUTPUT_MAX;
 use self::root::WAITING_MAX;
 use super::error::ResolveError;
 use super::node::Node;
@@ -344,20 +346,28 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`ResolveError::AsksNothing`] if no node asks; [`ResolveError::WrongOutput`] if the node is one of another processor.
+    /// [`ResolveError::AsksNothing`] if no node asks; [`ResolveError::WrongOutput`] if the node is one of another processor,
+    /// or the output has more than 60,000 bytes or the engine's `max_payload`.
     pub async fn succeed<P: Processor>(
         &self,
         output: &P::Output,
         by: OperatorRequest,
     ) -> Result<Operated, ResolveError> {
+        let wrong = |processor: &str, why| ResolveError::WrongOutput {
+            processor: processor.to_owned(),
+            why,
+        };
         let asking = self.asking(&by).await?;
         if let (_, Some(node)) = &asking
             && node.kind.as_str() != P::NAME
         {
-            return Err(ResolveError::WrongOutput {
-                processor: node.kind.to_string(),
-                why: format!("it is one of \"{}\"", P::NAME),
-            });
+            let why = format!("it is one of \"{}\"", P::NAME);
+            return Err(wrong(node.kind.as_str(), why));
+        }
+        let size = codec::encode_user(output).map_err(AskError::from)?.len();
+        let limit = OUTPUT_MAX.min(self.executor.engine().max_payload());
+        if size > limit {
+            return Err(wrong(P::NAME, format!("it has {size} bytes, at most {limit}")));
         }
         self.decide(asking, Act::Succeed(output), by).await
     }
