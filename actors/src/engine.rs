@@ -308,6 +308,16 @@ impl Engine {
         self.signal_rules.admit(&self.reader, &signals).await
     }
 
+    /// Asks one kind whether it takes these signals, for senders that know the kind of the receiver. Unlike
+    /// [`admit_signals`](Self::admit_signals) it reads nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotAccepted`] for the first signal that is refused.
+    pub fn admit_signals_of(&self, kind: &Kind, signals: &[SendSignal]) -> Result<(), AskError> {
+        self.signal_rules.admit_of(kind, signals)
+    }
+
     /// Asks the kind of the receiver, if the verb is a signal, as [`admit_signals`](Self::admit_signals) does.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use procession_actors::journal::codec;
 use procession_actors::messages::{Operate, SendSignal, SendSignals, Submit};
 use procession_actors::{AskError, CallContext, CodecError, Procedure, SubmitError};
-use procession_kernel::{NotNow, Operated, OperatorRequest, ProcedureId};
+use procession_kernel::{Kind, NotNow, Operated, OperatorRequest, ProcedureId};
 use serde::Serialize;
 
 use self::answer::{Act, Answer};
@@ -37,9 +37,6 @@ use super::processor::Processor;
 use super::reading::{NodePage, NodeStatus};
 use super::state::NodeState;
 use crate::executor::{EngineLink, Executor};
-
-/// Bytes of a node that no engine refuses: its bound of values would have to be smaller than a page.
-const SURELY_TAKEN: usize = 2_048;
 
 /// A stream of this engine: to append to it, to see how it stands, and to decide about the node that asks.
 ///
@@ -157,23 +154,21 @@ impl Stream {
         if nodes.is_empty() {
             return Ok(Vec::new());
         }
-        let is_sure = nodes.iter().all(|node| self.is_surely_taken(node));
         let signals = |id| nodes.iter().map(|node| node.signal(id)).collect();
-        self.deliver(signals, is_sure).await
+        self.deliver(signals).await
     }
 
     /// Sends signals to the stream, which is opened if it is not there.
     async fn deliver(
         &self,
         signals: impl Fn(ProcedureId) -> Result<Vec<SendSignal>, AppendError> + Sync,
-        is_sure: bool,
     ) -> Result<Vec<u32>, AppendError> {
         let was_known = self.known().is_some();
-        match self.deliver_once(&signals, is_sure).await {
+        match self.deliver_once(&signals).await {
             // What was known has ended, and its result has gone: the name begins anew.
             Err(AppendError::Ask(AskError::Unknown(_))) if was_known => {
                 self.know(None);
-                self.deliver_once(&signals, is_sure).await
+                self.deliver_once(&signals).await
             }
             delivered => delivered,
         }
@@ -182,22 +177,18 @@ impl Stream {
     async fn deliver_once(
         &self,
         signals: &(impl Fn(ProcedureId) -> Result<Vec<SendSignal>, AppendError> + Sync),
-        is_sure: bool,
     ) -> Result<Vec<u32>, AppendError> {
         let signals = signals(self.open().await?)?;
-        let sent = if is_sure {
-            self.executor.ask(SendSignals(signals)).await
-        } else {
-            self.executor.signal_all(signals).await
+        // The kind is known, so the row of the stream need not be read for each append.
+        let admitted = self
+            .executor
+            .engine()
+            .admit_signals_of(&Kind::from(StreamRoot::KIND), &signals);
+        let sent = match admitted {
+            Ok(()) => self.executor.ask(SendSignals(signals)).await,
+            Err(error) => Err(error),
         };
         sent.map_err(|error| refused(&self.name, error))
-    }
-
-    /// Returns `true` if the rule of streams would take a node. Asking that rule reads the row of the stream, for each
-    /// append.
-    fn is_surely_taken(&self, node: &StoredNode) -> bool {
-        let is_registered = || self.executor.engine().kinds().any(|kind| *kind == node.kind);
-        node.size() <= SURELY_TAKEN && is_registered()
     }
 
     /// Appends a node in the commit of a stage: exactly once, however often the stage runs. A stream that is not there yet
@@ -265,7 +256,7 @@ impl Stream {
             let last = SendSignal::new(id, NODE, &()).map_err(AskError::from)?.last();
             Ok(vec![last])
         };
-        match self.deliver(last, false).await {
+        match self.deliver(last).await {
             Ok(_) | Err(AppendError::Finished { .. }) => Ok(()),
             Err(error) => Err(error),
         }

@@ -102,11 +102,6 @@ impl StoredNode {
         })
     }
 
-    /// Returns about how many bytes it has.
-    pub(super) fn size(&self) -> usize {
-        self.name.len() + self.kind.as_str().len() + self.data.len()
-    }
-
     /// Returns the signal that appends it to the stream with this id.
     pub(super) fn signal(&self, stream: ProcedureId) -> Result<SendSignal, AppendError> {
         let signal = SendSignal::new(stream, NODE, self);

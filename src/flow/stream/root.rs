@@ -505,7 +505,7 @@ fn accept(env: &StreamEnv, signal: &SignalOffer<'_>) -> Result<(), String> {
     let kind = node.kind.as_str();
     if env.processor(kind).is_none() {
         return Err(format!(
-            "no procedure of kind \"{kind}\" is registered; register it with the builder"
+            "no processor \"{kind}\" is registered; register it with the builder"
         ));
     }
     let (bytes, limit) = (signal.size(), env.data_max());
