@@ -114,7 +114,7 @@ impl StreamRoot {
         let place = signal.number;
         let node: StoredNode = match signal.payload() {
             Ok(node) => node,
-            Err(why) => return self.unreadable(cx, place, &why),
+            Err(why) => return self.unreadable(cx, &why),
         };
         let hand = InHand {
             place,
@@ -125,24 +125,10 @@ impl StreamRoot {
         self.run(cx, Turn { hand, decided: false }).await
     }
 
-    /// Records a signal that is no node: it has not passed the rule for signals.
-    fn unreadable(
-        &mut self,
-        cx: &mut StageContext<'_, Self>,
-        place: u32,
-        why: &CodecError,
-    ) -> Result<Step<Self>, StageError> {
-        cx.note(&StoredRecord {
-            place,
-            name: String::new(),
-            kind: procession_kernel::Kind::from(""),
-            state: NodeState::Error,
-            attempts: 0,
-            output: None,
-            cause: Some(cut(why.to_string())),
-            note: None,
-        })?;
-        self.lost = true;
+    /// Notes a payload that is no node, and goes on: only a broadcast to all that wait passes the rule for signals.
+    fn unreadable(&mut self, cx: &mut StageContext<'_, Self>, why: &CodecError) -> Result<Step<Self>, StageError> {
+        cx.note(&cut(format!("no node: {why}")))?;
+        self.other_stages += 1;
         Ok(Self::take_next())
     }
 

@@ -9,7 +9,7 @@ use procession::{Builder, StageError};
 use serde::{Deserialize, Serialize};
 
 use super::kit::{append, states, the_stream};
-use crate::kit::{Act, Lab, Tested, by, done, held, kinds, node};
+use crate::kit::{Act, Lab, Tested, by, done, held, kinds, live, node};
 
 /// Notes its parents, and sends what is refused at the commit until its gate is open.
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -191,4 +191,19 @@ fn a_large_note_is_no_end_of_its_stream() -> Tested {
         }
     }
     Ok(())
+}
+
+#[test]
+fn a_broadcast_that_is_no_node_fails_none() -> Tested {
+    let lab = Lab::default();
+    live(&lab, async |run| {
+        let stream = the_stream(run)?;
+        append(&stream, [done("n1")]).await?;
+        run.settle().await;
+        assert_eq!(run.executor.broadcast("procession.node", &"hello").await?, 1);
+        append(&stream, [done("n2")]).await?;
+        assert_eq!(states(run, &stream).await?, "n1 SUCCESS, n2 SUCCESS");
+        assert_eq!(stream.status().await?.ended, 2);
+        Ok(())
+    })
 }
