@@ -10,5 +10,6 @@ mod notified;
 mod order;
 mod readings;
 mod records;
+mod sizes;
 
 pub(crate) use kit::{append, enumerate_stream, rest, states};

@@ -21,6 +21,10 @@ use crate::flow::context::Called;
 use crate::flow::injected::Injections;
 use crate::flow::processor::{Processed, Processor};
 
+/// Bytes of a stream's value beside the node and what had notified it: at most 2,048 of a question, 520 of the stream's
+/// name, and the names of the fields.
+const VALUE_REST: usize = 3_072;
+
 /// A registered processor without its type.
 pub(super) trait AnyProcessor: Send + Sync {
     /// Returns why it is not called although the node is to run.
@@ -157,9 +161,10 @@ impl StreamEnv {
     }
 
     /// Returns the most bytes of a node's data. The stream's value holds a whole node while it asks or is parked, and
-    /// with it what had notified the node.
-    pub(super) const fn data_max(&self) -> usize {
-        self.max_payload / 4 * 3
+    /// with it what had notified the node, and what has a fixed bound.
+    pub(super) fn data_max(&self) -> usize {
+        let room = self.max_payload.saturating_sub(self.notification_max() + VALUE_REST);
+        room.min(self.max_payload / 4 * 3)
     }
 
     /// Returns the most bytes of a notification.

@@ -226,7 +226,7 @@ fn f_041_what_a_stream_does_not_take() -> Tested {
         let text = refused.map_err(|error| error.to_string());
         assert!(
             text.as_ref()
-                .is_err_and(|text| text.starts_with("node \"n1\": its data is ") && text.ends_with(", at most 3072")),
+                .is_err_and(|text| text.starts_with("node \"n1\": its data is ") && text.ends_with(", at most 512")),
             "{text:?}"
         );
         Ok(())
