@@ -447,14 +447,20 @@ impl Stream {
 
 /// Checks and encodes the nodes of one append.
 fn stored(nodes: impl IntoIterator<Item = Node>) -> Result<Vec<StoredNode>, AppendError> {
-    let nodes: Vec<Node> = nodes.into_iter().collect();
-    if nodes.len() > APPEND_MAX {
+    let mut nodes = nodes.into_iter();
+    let first: Vec<Node> = nodes.by_ref().take(APPEND_MAX + 1).collect();
+    if first.len() > APPEND_MAX {
+        // The others are not read: there may be no end of them.
+        let others = match nodes.size_hint() {
+            (least, Some(most)) if least == most => most,
+            _ => 0,
+        };
         return Err(AppendError::TooMany {
-            nodes: nodes.len(),
+            nodes: first.len().saturating_add(others),
             limit: APPEND_MAX,
         });
     }
-    nodes.into_iter().map(StoredNode::new).collect()
+    first.into_iter().map(StoredNode::new).collect()
 }
 
 /// Returns the stream that a submission has opened, or that was there: another release may have made it.

@@ -14,7 +14,7 @@ pub enum AppendError {
     /// More nodes than one append may have.
     #[error("append of {nodes} nodes, at most {limit}: use extend")]
     TooMany {
-        /// The nodes given.
+        /// The nodes given; of an iterator that does not know its length, those that were read.
         nodes: usize,
         /// The bound.
         limit: usize,
