@@ -9,7 +9,7 @@ use procession_actors::journal::codec;
 use procession_actors::{CallContext, Old, StageError, guarded, panic_text, within};
 use procession_kernel::{Blob, RetryPolicy};
 
-use super::context::{Called, NodeContext};
+use super::context::{Called, Left, NodeContext};
 use super::processor::{Processed, Processor};
 use super::retry::StoredRetry;
 
@@ -70,6 +70,19 @@ pub(super) struct Attempted<T> {
     pub(super) result: Result<T, Failure>,
     /// The node's note, if it is not the engine's to keep.
     pub(super) note: Option<Blob>,
+    /// It has failed because the engine drains: it does not count, and the node runs again after the next start.
+    pub(super) is_put_off: bool,
+}
+
+impl<T> Attempted<T> {
+    /// An attempt that has failed before the call.
+    pub(super) const fn failed(failure: Failure) -> Self {
+        Self {
+            result: Err(failure),
+            note: None,
+            is_put_off: false,
+        }
+    }
 }
 
 /// Decodes the data of a node, which is of this version of its processor.
@@ -118,10 +131,7 @@ pub(super) async fn call<P: Processor>(
     allowed: Allowed,
 ) -> Attempted<Processed<Encoded<P::Output>>> {
     if cx.attempt() > allowed.policy.attempts.max(1) {
-        return Attempted {
-            result: Err(used_up(cx).await),
-            note: None,
-        };
+        return Attempted::failed(used_up(cx).await);
     }
     let mut node = NodeContext::new(cx.branch(), called);
     // Code that panics before there is a future must do so in the call.
@@ -129,13 +139,18 @@ pub(super) async fn call<P: Processor>(
     #[cfg(feature = "testkit")]
     let call = super::injected::Injected::make(allowed.injected, call);
     let result = call.await;
-    let (branch, note) = node.into_parts();
+    let Left { call, note, met_drain } = node.into_parts();
     let result = result.and_then(|processed| within_bounds(processed, note.as_ref(), allowed.bytes));
     match &result {
-        Ok(_) => cx.merge(branch),
-        Err(_) => cx.merge_note(branch),
+        Ok(_) => cx.merge(call),
+        Err(_) => cx.merge_note(call),
     }
-    Attempted { result, note }
+    let is_put_off = met_drain && result.is_err();
+    Attempted {
+        result,
+        note,
+        is_put_off,
+    }
 }
 
 /// The engine itself has counted an attempt: a worker was lost, or what it sent was refused.

@@ -146,6 +146,9 @@ impl<P: Processor> Task<P> {
             injected: None,
         };
         let attempted = attempt::call(cx, processor, &env.env, called, allowed).await;
+        if attempted.is_put_off {
+            return Ok(Step::Yield);
+        }
         Ok(match attempted.result? {
             Processed::Done(output) => Step::Done(output.value),
             Processed::Park { timeout } => Step::Wait {

@@ -106,10 +106,7 @@ impl<P: Processor> AnyProcessor for Registered<P> {
             let (processor, policy, timeout) = match Self::prepared(node) {
                 Ok(prepared) => prepared,
                 Err(failure) => {
-                    return Attempted {
-                        result: Err(failure),
-                        note: None,
-                    };
+                    return Attempted::failed(failure);
                 }
             };
             let allowed = Allowed {
@@ -127,6 +124,7 @@ impl<P: Processor> AnyProcessor for Registered<P> {
             Attempted {
                 result,
                 note: attempted.note,
+                is_put_off: attempted.is_put_off,
             }
         }
         .boxed_local()

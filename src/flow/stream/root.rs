@@ -159,7 +159,14 @@ impl StreamRoot {
             injections: env.injections.as_ref(),
         };
         let attempted = processor.call(cx, &hand.node, called).await;
-        let Attempted { result, note } = attempted;
+        let Attempted {
+            result,
+            note,
+            is_put_off,
+        } = attempted;
+        if is_put_off {
+            return Ok(Step::Yield);
+        }
         match result {
             Ok(Ran::Done(output)) => self.succeeded(cx, &hand, output, note),
             Ok(Ran::Parked(timeout)) => self.park(cx, hand, timeout, note),
