@@ -28,8 +28,10 @@ pub enum AppendError {
         /// Why, and what to do.
         why: String,
     },
-    /// As many nodes wait as may.
-    #[error("stream {stream} has {waiting} waiting nodes, the limit: append again when it has caught up")]
+    /// As many signals wait as may: nodes, and notifications that no node has read.
+    #[error(
+        "stream {stream} has {waiting} waiting signals, nodes and notifications, the limit: append again when it has caught up"
+    )]
     Full {
         /// The stream.
         stream: StreamName,

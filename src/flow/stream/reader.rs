@@ -32,7 +32,7 @@ const READS: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum StreamState {
-    /// Nothing was appended yet, or it has not begun.
+    /// It was not opened, or has not begun: its first stage waits for a permit of its scene.
     Init,
     /// It runs, or is idle.
     Running,

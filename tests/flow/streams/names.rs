@@ -262,7 +262,7 @@ fn a_full_stream_says_so() -> Tested {
         assert_eq!(
             full.map_err(|error| error.to_string()),
             Err(
-                "stream invoices:customer-17 has 100000 waiting nodes, the limit: append again when it has caught up"
+                "stream invoices:customer-17 has 100000 waiting signals, nodes and notifications, the limit: append again when it has caught up"
                     .to_owned()
             )
         );
