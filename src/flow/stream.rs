@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use procession_actors::journal::codec;
 use procession_actors::messages::{Operate, SendSignal, SendSignals, Submit};
-use procession_actors::{AskError, CallContext, CodecError, Procedure, SubmitError};
+use procession_actors::{AskError, CallContext, Procedure, SubmitError};
 use procession_kernel::{Kind, NotNow, Operated, OperatorRequest, ProcedureId};
 use serde::Serialize;
 
@@ -84,9 +84,9 @@ impl Stream {
         if let Some(id) = self.known() {
             return Ok(id);
         }
-        let submission = self.executor.submit(StreamRoot::new(&self.name));
-        let submission = submission.key(self.name.key()).named(self.name.to_string());
-        let id = opened(submission.await.map(|handle| handle.id()))?;
+        let engine = self.executor.engine();
+        let submitted = engine.ask(opening(&self.name)?).await;
+        let id = opened(submitted.unwrap_or_else(|_| Err(engine.unsubmitted())))?;
         self.know(Some(id));
         Ok(id)
     }
@@ -231,17 +231,13 @@ impl Stream {
     ///
     /// [`AppendError`] if the stream cannot be opened, or cannot take such a node.
     pub async fn append_in(&self, cx: &mut CallContext<'_>, node: Node) -> Result<(), AppendError> {
-        let node = StoredNode::new(node)?;
-        // Whatever was known may have gone.
-        let there = cx.submitted(self.name.key()).await.map_err(AskError::from)?;
-        let id = match there {
-            Some(id) => id,
-            None => {
-                self.know(None);
-                self.open().await?
-            }
+        let open = async {
+            // Whatever was known has gone.
+            self.know(None);
+            self.open().await
         };
-        cx.send(node.signal(id)?);
+        let signal = signal_in_stage(cx, &self.name, node, open).await?;
+        cx.send(signal);
         Ok(())
     }
 
@@ -510,20 +506,30 @@ pub(super) async fn append_in_stage(
     stream: &StreamName,
     node: Node,
 ) -> Result<SendSignal, AppendError> {
+    let open = async {
+        let submit = opening(stream)?;
+        let supervisor = engine.supervisor().await?;
+        opened(supervisor.send(submit).await.map_err(|_| AskError::Stopped)?)
+    };
+    signal_in_stage(cx, stream, node, open).await
+}
+
+async fn signal_in_stage(
+    cx: &CallContext<'_>,
+    stream: &StreamName,
+    node: Node,
+    open: impl Future<Output = Result<ProcedureId, AppendError>>,
+) -> Result<SendSignal, AppendError> {
     let node = StoredNode::new(node)?;
     let there = cx.submitted(stream.key()).await.map_err(AskError::from)?;
     let id = match there {
         Some(id) => id,
-        None => {
-            let submit = opening(stream).map_err(|error| AppendError::Open(error.into()))?;
-            let supervisor = engine.supervisor().await?;
-            opened(supervisor.send(submit).await.map_err(|_| AskError::Stopped)?)?
-        }
+        None => open.await?,
     };
     node.signal(id)
 }
 
-fn opening(stream: &StreamName) -> Result<Submit, CodecError> {
-    let submit = Submit::new(&StreamRoot::new(stream))?;
+fn opening(stream: &StreamName) -> Result<Submit, AppendError> {
+    let submit = Submit::new(&StreamRoot::new(stream)).map_err(|error| AppendError::Open(error.into()))?;
     Ok(submit.key(stream.key()).named(stream.to_string()))
 }

@@ -388,15 +388,24 @@ impl StreamReader {
     /// [`AskError`] if they cannot be read.
     pub async fn records(&self, before: Option<u32>, limit: usize) -> Result<RecordPage, AskError> {
         let limit = limit.clamp(1, PAGE);
-        let (mut items, mut before) = (Vec::new(), before);
+        let (mut items, mut before, mut wanted) = (Vec::new(), before, limit);
         loop {
-            let wanted = limit - items.len();
             let page = self.committed.history_page(self.id.family, before, wanted).await?;
-            items.extend(page.entries.iter().filter_map(StreamRecord::of));
-            if page.next.is_none() || items.len() == limit {
-                return Ok(RecordPage { items, next: page.next });
+            let mut entries = page.entries.iter();
+            while let Some(entry) = entries.next() {
+                items.extend(StreamRecord::of(entry));
+                if items.len() == limit {
+                    let is_over = page.next.is_none() && entries.len() == 0;
+                    let next = (!is_over).then_some(entry.number);
+                    return Ok(RecordPage { items, next });
+                }
             }
             before = page.next;
+            if before.is_none() {
+                return Ok(RecordPage { items, next: None });
+            }
+            // Failed attempts, questions and waits stand between records: the more, the more are read at once.
+            wanted = (2 * wanted).min(PAGE);
         }
     }
 

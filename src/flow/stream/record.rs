@@ -15,6 +15,8 @@ pub(super) const KEPT: u32 = 1_000;
 pub(super) const OUTPUT_MAX: usize = 60_000;
 /// Entries that are read at once to find the newest record. Usually it is the newest entry.
 const READ: usize = 8;
+/// The most, as each may have 64 KiB.
+const READ_MAX: usize = 128;
 /// Bytes of a cause that are kept, as many as the engine keeps of one.
 const CAUSE_MAX: usize = 2_048;
 
@@ -145,17 +147,18 @@ impl StreamRecord {
 
     /// Reads the newest record of the stream that makes this call.
     pub(crate) async fn newest(cx: &CallContext<'_>) -> Result<Option<Self>, ReadError> {
-        let mut before = None;
+        let (mut before, mut wanted) = (None, READ);
         loop {
-            let entries = cx.history(before, READ).await?;
+            let entries = cx.history(before, wanted).await?;
             if let Some(record) = entries.iter().find_map(Self::of) {
                 return Ok(Some(record));
             }
             // Failed attempts and questions of the node in hand stand before it.
             before = entries.last().map(|entry| entry.number);
-            if entries.len() < READ {
+            if entries.len() < wanted {
                 return Ok(None);
             }
+            wanted = (2 * wanted).min(READ_MAX);
         }
     }
 }

@@ -9,12 +9,12 @@ use futures::future::BoxFuture;
 use procession::Builder;
 use procession::errors::AskError;
 use procession::flow::StreamState;
-use procession::procedure::Noop;
+use procession::procedure::{Noop, RetryPolicy};
 use procession::provider::{Clock, SystemClock, Timestamp};
 use procession::testkit::{FaultPlan, Run, World};
 
 use super::kit::{append, states, the_stream};
-use crate::kit::{Lab, Tested, Work, by, done, failing, kinds, live_in};
+use crate::kit::{Act, Lab, Tested, Work, by, done, failing, kinds, live, live_in, node};
 
 #[test]
 fn a_quarantined_stream_is_read() -> Tested {
@@ -37,6 +37,36 @@ fn a_quarantined_stream_is_read() -> Tested {
     };
     let without = |builder: Builder| builder.processor::<Work>(lab.clone());
     world.run(FaultPlan::none(), without, drive)?.done()
+}
+
+#[test]
+fn records_are_read_in_pages_of_any_size() -> Tested {
+    let lab = Lab::default();
+    live(&lab, async |run| {
+        let stream = the_stream(run)?;
+        let retry = RetryPolicy::default().attempts(4).base(Duration::ZERO);
+        let nodes = (0..20_u32).map(|number| node(&format!("n{number}"), Act::RetryUpTo(number % 4)).retry(retry));
+        append(&stream, nodes).await?;
+        run.settle().await;
+        run.pass(Duration::from_secs(86_400)).await;
+        let all = stream.records(None, 1_000).await?;
+        assert_eq!((all.items.len(), all.next), (20, None));
+        for limit in 1..=21 {
+            let (mut paged, mut before) = (Vec::new(), None);
+            loop {
+                let page = stream.records(before, limit).await?;
+                let is_full = page.items.len() == limit;
+                paged.extend(page.items);
+                assert!(is_full || page.next.is_none(), "pages of {limit}");
+                before = page.next;
+                if before.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(paged, all.items, "pages of {limit}");
+        }
+        Ok(())
+    })
 }
 
 /// A clock of the system that holds whoever else asks it for the time: so the engine stands still.
