@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{AskError, CodecError};
 use crate::guard::guarded;
 use crate::journal::{Reader, codec};
+use crate::signal::SendSignal;
 
 type Rule = Box<dyn Fn(&SignalOffer<'_>) -> Result<(), String> + Send + Sync>;
 
@@ -146,12 +147,15 @@ impl Accepts {
         self.events.is_empty() && self.others.is_none()
     }
 
-    fn ask(&self, signal: &SentSignal) -> Result<(), String> {
+    fn admit(&self, signal: &SentSignal) -> Result<(), AskError> {
         let rule = self.events.get(signal.name.as_str()).or(self.others.as_ref());
-        match rule {
-            Some(rule) => guarded("accepts", || rule(&SignalOffer { signal })).flatten(),
-            None => Ok(()),
-        }
+        let Some(rule) = rule else { return Ok(()) };
+        let taken = guarded("accepts", || rule(&SignalOffer { signal })).flatten();
+        taken.map_err(|why| AskError::NotAccepted {
+            id: signal.to,
+            name: signal.name.to_string(),
+            why,
+        })
     }
 }
 
@@ -184,6 +188,14 @@ impl SignalRules {
         )
     }
 
+    /// Asks one kind whether it takes these signals. Nothing is read.
+    pub(crate) fn admit_of(&self, kind: &Kind, signals: &[SendSignal]) -> Result<(), AskError> {
+        let Some(accepts) = self.0.get(kind) else {
+            return Ok(());
+        };
+        signals.iter().try_for_each(|SendSignal(signal)| accepts.admit(signal))
+    }
+
     /// Asks the kinds of the receivers whether they take these signals. A receiver that has ended or is not known is left
     /// to the engine, which says so.
     ///
@@ -206,11 +218,7 @@ impl SignalRules {
                 }
             };
             let Some(accepts) = accepts else { continue };
-            accepts.ask(signal).map_err(|why| AskError::NotAccepted {
-                id: signal.to,
-                name: signal.name.to_string(),
-                why,
-            })?;
+            accepts.admit(signal)?;
         }
         Ok(())
     }

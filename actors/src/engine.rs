@@ -130,6 +130,7 @@ pub struct Engine {
     supervisor: Addr<Supervisor>,
     registry: Arc<Registry>,
     signal_rules: SignalRules,
+    max_payload: usize,
     reader: Reader,
     clock: Arc<dyn Clock>,
     depths: Depths,
@@ -217,6 +218,7 @@ impl Engine {
         Ok(Self {
             supervisor,
             signal_rules: registry.signal_rules(),
+            max_payload: settings.bounds.payload,
             registry,
             reader,
             clock,
@@ -306,6 +308,16 @@ impl Engine {
         self.signal_rules.admit(&self.reader, &signals).await
     }
 
+    /// Asks one kind whether it takes these signals, for senders that know the kind of the receiver. Unlike
+    /// [`admit_signals`](Self::admit_signals) it reads nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotAccepted`] for the first signal that is refused.
+    pub fn admit_signals_of(&self, kind: &Kind, signals: &[SendSignal]) -> Result<(), AskError> {
+        self.signal_rules.admit_of(kind, signals)
+    }
+
     /// Asks the kind of the receiver, if the verb is a signal, as [`admit_signals`](Self::admit_signals) does.
     ///
     /// # Errors
@@ -333,6 +345,12 @@ impl Engine {
     /// [`CodecError`] if the output is of another type.
     pub fn check_output(&self, kind: &Kind, output: &Blob) -> Result<(), CodecError> {
         self.registry.check_output(kind, output)
+    }
+
+    /// Returns the most bytes that a payload, a value or an output may have when it is encoded.
+    #[must_use]
+    pub const fn max_payload(&self) -> usize {
+        self.max_payload
     }
 
     /// Returns the address of the supervisor, which accepts every message.

@@ -18,7 +18,7 @@ use crate::accepts::{Accepts, SignalRules};
 use crate::context::{Call, Host, StageContext};
 use crate::error::{CodecError, StartError};
 use crate::fault_injection::Calling;
-use crate::guard::{guarded, guarded_each, panic_text};
+use crate::guard::{guarded, guarded_each, panic_cause, panic_text};
 use crate::hooks::{HookCall, HookPoint, HookSet, Hooks};
 use crate::journal::codec;
 use crate::kind_settings::KindSettings;
@@ -378,7 +378,7 @@ impl<P: Procedure> Typed<P> {
             Ok(Err(StageError::RetryAfter(delay, text))) => StageOutcome::RetryAfter(delay, text),
             Ok(Err(StageError::TimedOut(text))) => StageOutcome::TimedOut(text),
             Ok(Err(StageError::Fail(text))) => StageOutcome::Fail(text),
-            Err(panic) => StageOutcome::Panicked(panic_text(&*panic)),
+            Err(panic) => StageOutcome::Panicked(panic_cause(&*panic)),
         };
         let leaves_value = !matches!(
             outcome,
@@ -479,7 +479,7 @@ impl<P: Procedure> Typed<P> {
                 Err(why) => (StageError::Retry(why), None),
             },
             Ok(Err(error)) => (error, note),
-            Err(panic) => (StageError::Retry(panic_text(&*panic)), None),
+            Err(panic) => (StageError::Retry(panic_cause(&*panic)), None),
         };
         self.value = None;
         Did {
@@ -560,7 +560,7 @@ impl<P: Procedure> Typed<P> {
         match called.catch_unwind().await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(error.text().to_owned()),
-            Err(panic) => Err(panic_text(&*panic)),
+            Err(panic) => Err(panic_cause(&*panic)),
         }
     }
 }

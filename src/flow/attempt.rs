@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use procession_actors::journal::codec;
-use procession_actors::{CallContext, Old, StageError, panic_text, within};
+use procession_actors::{CallContext, Old, StageError, guarded, panic_text, within};
 use procession_kernel::{Blob, RetryPolicy};
 
-use super::context::{Called, NodeContext};
+use super::context::{Called, Left, NodeContext};
 use super::processor::{Processed, Processor};
+use super::retry::StoredRetry;
 
 /// Why an attempt failed.
 pub(super) enum Failure {
@@ -31,6 +32,29 @@ impl From<StageError> for Failure {
     }
 }
 
+/// An output, and its bytes.
+pub(super) struct Encoded<T> {
+    pub(super) value: T,
+    pub(super) bytes: Blob,
+}
+
+/// Returns the policy of a node: its own, or that of its processor.
+pub(super) fn policy<P: Processor>(own: Option<StoredRetry>) -> Result<RetryPolicy, Failure> {
+    match own {
+        Some(own) => Ok(RetryPolicy::from(own)),
+        // Without a policy nothing says how often it may be tried.
+        None => guarded("its `retry`", P::retry).map_err(Failure::Final),
+    }
+}
+
+/// Returns how long an attempt at a node may take: as it says itself, or its processor.
+pub(super) fn timeout<P: Processor>(own: Option<Duration>, processor: &P) -> Result<Option<Duration>, Failure> {
+    match own {
+        Some(own) => Ok(Some(own)),
+        None => guarded("its `timeout`", || processor.timeout()).map_err(|why| Failure::Again(why, None)),
+    }
+}
+
 /// What an attempt may take.
 pub(super) struct Allowed {
     pub(super) policy: RetryPolicy,
@@ -46,6 +70,19 @@ pub(super) struct Attempted<T> {
     pub(super) result: Result<T, Failure>,
     /// The node's note, if it is not the engine's to keep.
     pub(super) note: Option<Blob>,
+    /// It has failed because the engine drains: it does not count, and the node runs again after the next start.
+    pub(super) is_put_off: bool,
+}
+
+impl<T> Attempted<T> {
+    /// An attempt that has failed before the call.
+    pub(super) const fn failed(failure: Failure) -> Self {
+        Self {
+            result: Err(failure),
+            note: None,
+            is_put_off: false,
+        }
+    }
 }
 
 /// Decodes the data of a node, which is of this version of its processor.
@@ -92,25 +129,28 @@ pub(super) async fn call<P: Processor>(
     env: &P::Env,
     called: Called<'_>,
     allowed: Allowed,
-) -> Attempted<Processed<P::Output>> {
+) -> Attempted<Processed<Encoded<P::Output>>> {
     if cx.attempt() > allowed.policy.attempts.max(1) {
-        return Attempted {
-            result: Err(used_up(cx).await),
-            note: None,
-        };
+        return Attempted::failed(used_up(cx).await);
     }
     let mut node = NodeContext::new(cx.branch(), called);
-    let call = limited(cx, allowed.timeout, processor.process(&mut node, env));
+    // Code that panics before there is a future must do so in the call.
+    let call = limited(cx, allowed.timeout, async { processor.process(&mut node, env).await });
     #[cfg(feature = "testkit")]
     let call = super::injected::Injected::make(allowed.injected, call);
     let result = call.await;
-    let (branch, note) = node.into_parts();
+    let Left { call, note, met_drain } = node.into_parts();
     let result = result.and_then(|processed| within_bounds(processed, note.as_ref(), allowed.bytes));
     match &result {
-        Ok(_) => cx.merge(branch),
-        Err(_) => cx.merge_note(branch),
+        Ok(_) => cx.merge(call),
+        Err(_) => cx.merge_note(call),
     }
-    Attempted { result, note }
+    let is_put_off = met_drain && result.is_err();
+    Attempted {
+        result,
+        note,
+        is_put_off,
+    }
 }
 
 /// The engine itself has counted an attempt: a worker was lost, or what it sent was refused.
@@ -145,12 +185,16 @@ fn within_bounds<T: serde::Serialize>(
     processed: Processed<T>,
     note: Option<&Blob>,
     limit: usize,
-) -> Result<Processed<T>, Failure> {
-    let output = match &processed {
-        Processed::Done(output) => codec::encode_user(output)
-            .map_err(|error| Failure::Final(error.to_string()))?
-            .len(),
-        Processed::Park { .. } => 0,
+) -> Result<Processed<Encoded<T>>, Failure> {
+    let (processed, output) = match processed {
+        Processed::Done(value) => {
+            let bytes = guarded("its output", || codec::encode_user(&value));
+            let bytes = bytes.map_err(|why| Failure::Again(why, None))?;
+            let bytes = bytes.map_err(|error| Failure::Final(error.to_string()))?;
+            let size = bytes.len();
+            (Processed::Done(Encoded { value, bytes }), size)
+        }
+        Processed::Park { timeout } => (Processed::Park { timeout }, 0),
     };
     let noted = note.map_or(0, Blob::len);
     if output > limit {

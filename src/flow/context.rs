@@ -6,7 +6,7 @@ use std::time::Duration;
 use procession_actors::journal::codec;
 use procession_actors::messages::{SendSignal, Submit};
 use procession_actors::view::Status;
-use procession_actors::{CallContext, CodecError, Elapsed, Procedure, ReadError, StageError, Token};
+use procession_actors::{CallContext, CodecError, Elapsed, Procedure, ReadError, StageError, SubmitError, Token};
 use procession_kernel::{Blob, ProcedureId, Timestamp};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -28,6 +28,15 @@ pub struct NodeContext<'a> {
     called: Called<'a>,
     /// The note of a stream's node, which is part of its record.
     note: Option<Blob>,
+    /// A stream could not be opened, because the engine drains.
+    met_drain: bool,
+}
+
+/// What a call leaves.
+pub(super) struct Left<'a> {
+    pub(super) call: CallContext<'a>,
+    pub(super) note: Option<Blob>,
+    pub(super) met_drain: bool,
 }
 
 /// A node as its call sees it.
@@ -58,11 +67,16 @@ impl<'a> NodeContext<'a> {
             call,
             called,
             note: None,
+            met_drain: false,
         }
     }
 
-    pub(super) fn into_parts(self) -> (CallContext<'a>, Option<Blob>) {
-        (self.call, self.note)
+    pub(super) fn into_parts(self) -> Left<'a> {
+        Left {
+            call: self.call,
+            note: self.note,
+            met_drain: self.met_drain,
+        }
     }
 
     /// Returns the id of the procedure that the node is; of a stream's node, that of the stream.
@@ -277,7 +291,8 @@ impl<'a> NodeContext<'a> {
     }
 
     /// Appends a node to a stream in this node's commit: exactly once, however often this node runs. A stream that is not
-    /// there yet is opened first, in commits of its own.
+    /// there yet is opened first, in commits of its own. An engine that drains opens none: an attempt that fails by that
+    /// does not count, and the node runs again after the next start.
     ///
     /// The attempt fails if the stream refuses the node at the commit: it has finished, is full, or has another node of
     /// this name.
@@ -286,8 +301,9 @@ impl<'a> NodeContext<'a> {
     ///
     /// [`AppendError`] if the stream cannot be opened, or a stream cannot take such a node.
     pub async fn append(&mut self, stream: &StreamName, node: Node) -> Result<(), AppendError> {
-        let signal = append_in_stage(&self.call, self.called.engine, stream, node).await?;
-        self.call.send(signal);
+        let signal = append_in_stage(&self.call, self.called.engine, stream, node).await;
+        self.met_drain |= matches!(signal, Err(AppendError::Open(SubmitError::Draining)));
+        self.call.send(signal?);
         Ok(())
     }
 

@@ -21,13 +21,15 @@ pub use root::{StreamRoot, StreamStage};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use procession_actors::journal::codec;
 use procession_actors::messages::{Operate, SendSignal, SendSignals, Submit};
-use procession_actors::{AskError, CallContext, CodecError, Procedure, SubmitError};
-use procession_kernel::{NotNow, Operated, OperatorRequest, ProcedureId};
+use procession_actors::{AskError, CallContext, Procedure, SubmitError};
+use procession_kernel::{Kind, NotNow, Operated, OperatorRequest, ProcedureId};
 use serde::Serialize;
 
 use self::answer::{Act, Answer};
 use self::node::{APPEND_MAX, NODE, StoredNode};
+use self::record::OUTPUT_MAX;
 use self::root::WAITING_MAX;
 use super::error::ResolveError;
 use super::node::Node;
@@ -35,9 +37,6 @@ use super::processor::Processor;
 use super::reading::{NodePage, NodeStatus};
 use super::state::NodeState;
 use crate::executor::{EngineLink, Executor};
-
-/// Bytes of a node that no engine refuses: its bound of values would have to be smaller than a page.
-const SURELY_TAKEN: usize = 2_048;
 
 /// A stream of this engine: to append to it, to see how it stands, and to decide about the node that asks.
 ///
@@ -85,9 +84,9 @@ impl Stream {
         if let Some(id) = self.known() {
             return Ok(id);
         }
-        let submission = self.executor.submit(StreamRoot::new(&self.name));
-        let submission = submission.key(self.name.key()).named(self.name.to_string());
-        let id = opened(submission.await.map(|handle| handle.id()))?;
+        let engine = self.executor.engine();
+        let submitted = engine.ask(opening(&self.name)?).await;
+        let id = opened(submitted.unwrap_or_else(|_| Err(engine.unsubmitted())))?;
         self.know(Some(id));
         Ok(id)
     }
@@ -155,33 +154,41 @@ impl Stream {
         if nodes.is_empty() {
             return Ok(Vec::new());
         }
-        let known = self.known();
-        match self.send_once(nodes).await {
+        let signals = |id| nodes.iter().map(|node| node.signal(id)).collect();
+        self.deliver(signals).await
+    }
+
+    /// Sends signals to the stream, which is opened if it is not there.
+    async fn deliver(
+        &self,
+        signals: impl Fn(ProcedureId) -> Result<Vec<SendSignal>, AppendError> + Sync,
+    ) -> Result<Vec<u32>, AppendError> {
+        let was_known = self.known().is_some();
+        match self.deliver_once(&signals).await {
             // What was known has ended, and its result has gone: the name begins anew.
-            Err(AppendError::Ask(AskError::Unknown(_))) if known.is_some() => {
+            Err(AppendError::Ask(AskError::Unknown(_))) if was_known => {
                 self.know(None);
-                self.send_once(nodes).await
+                self.deliver_once(&signals).await
             }
-            sent => sent,
+            delivered => delivered,
         }
     }
 
-    async fn send_once(&self, nodes: &[StoredNode]) -> Result<Vec<u32>, AppendError> {
-        let id = self.open().await?;
-        let signals = nodes.iter().map(|node| node.signal(id)).collect::<Result<_, _>>()?;
-        let sent = if nodes.iter().all(|node| self.is_surely_taken(node)) {
-            self.executor.ask(SendSignals(signals)).await
-        } else {
-            self.executor.signal_all(signals).await
+    async fn deliver_once(
+        &self,
+        signals: &(impl Fn(ProcedureId) -> Result<Vec<SendSignal>, AppendError> + Sync),
+    ) -> Result<Vec<u32>, AppendError> {
+        let signals = signals(self.open().await?)?;
+        // The kind is known, so the row of the stream need not be read for each append.
+        let admitted = self
+            .executor
+            .engine()
+            .admit_signals_of(&Kind::from(StreamRoot::KIND), &signals);
+        let sent = match admitted {
+            Ok(()) => self.executor.ask(SendSignals(signals)).await,
+            Err(error) => Err(error),
         };
         sent.map_err(|error| refused(&self.name, error))
-    }
-
-    /// Returns `true` if the rule of streams would take a node. Asking that rule reads the row of the stream, for each
-    /// append.
-    fn is_surely_taken(&self, node: &StoredNode) -> bool {
-        let is_registered = || self.executor.engine().kinds().any(|kind| *kind == node.kind);
-        node.size() <= SURELY_TAKEN && is_registered()
     }
 
     /// Appends a node in the commit of a stage: exactly once, however often the stage runs. A stream that is not there yet
@@ -224,17 +231,13 @@ impl Stream {
     ///
     /// [`AppendError`] if the stream cannot be opened, or cannot take such a node.
     pub async fn append_in(&self, cx: &mut CallContext<'_>, node: Node) -> Result<(), AppendError> {
-        let node = StoredNode::new(node)?;
-        // Whatever was known may have gone.
-        let there = cx.submitted(self.name.key()).await.map_err(AskError::from)?;
-        let id = match there {
-            Some(id) => id,
-            None => {
-                self.know(None);
-                self.open().await?
-            }
+        let open = async {
+            // Whatever was known has gone.
+            self.know(None);
+            self.open().await
         };
-        cx.send(node.signal(id)?);
+        let signal = signal_in_stage(cx, &self.name, node, open).await?;
+        cx.send(signal);
         Ok(())
     }
 
@@ -245,10 +248,11 @@ impl Stream {
     ///
     /// [`AppendError`] if the stream cannot be opened, is full, or the engine did not answer.
     pub async fn finish(&self) -> Result<(), AppendError> {
-        let id = self.open().await?;
-        let last = SendSignal::new(id, NODE, &()).map_err(AskError::from)?.last();
-        let sent = self.executor.signal_all(vec![last]).await;
-        match sent.map_err(|error| refused(&self.name, error)) {
+        let last = |id| {
+            let last = SendSignal::new(id, NODE, &()).map_err(AskError::from)?.last();
+            Ok(vec![last])
+        };
+        match self.deliver(last).await {
             Ok(_) | Err(AppendError::Finished { .. }) => Ok(()),
             Err(error) => Err(error),
         }
@@ -258,7 +262,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`AskError`] if it cannot be read.
+    /// [`AskError`] if it cannot be read; [`AskError::NotYet`] if the engine does not answer within 2 s.
     pub async fn status(&self) -> Result<StreamStatus, AskError> {
         match self.reader().await? {
             Some(reader) => reader.status().await,
@@ -329,20 +333,28 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`ResolveError::AsksNothing`] if no node asks; [`ResolveError::WrongOutput`] if the node is one of another processor.
+    /// [`ResolveError::AsksNothing`] if no node asks; [`ResolveError::WrongOutput`] if the node is one of another processor,
+    /// or the output has more than 60,000 bytes or the engine's `max_payload`.
     pub async fn succeed<P: Processor>(
         &self,
         output: &P::Output,
         by: OperatorRequest,
     ) -> Result<Operated, ResolveError> {
+        let wrong = |processor: &str, why| ResolveError::WrongOutput {
+            processor: processor.to_owned(),
+            why,
+        };
         let asking = self.asking(&by).await?;
         if let (_, Some(node)) = &asking
             && node.kind.as_str() != P::NAME
         {
-            return Err(ResolveError::WrongOutput {
-                processor: node.kind.to_string(),
-                why: format!("it is one of \"{}\"", P::NAME),
-            });
+            let why = format!("it is one of \"{}\"", P::NAME);
+            return Err(wrong(node.kind.as_str(), why));
+        }
+        let size = codec::encode_user(output).map_err(AskError::from)?.len();
+        let limit = OUTPUT_MAX.min(self.executor.engine().max_payload());
+        if size > limit {
+            return Err(wrong(P::NAME, format!("it has {size} bytes, at most {limit}")));
         }
         self.decide(asking, Act::Succeed(output), by).await
     }
@@ -376,11 +388,18 @@ impl Stream {
         let Some(reader) = self.reader().await? else {
             return Err(passed());
         };
-        if !reader.is_to_come(place).await? {
+        let is_to_come = reader.is_to_come(place).await?;
+        if !is_to_come && by.key.is_none() {
             return Err(passed());
         }
+        let by = if is_to_come { by } else { by.dry_run() };
         let request = Operate::signal(reader.id(), notify_event(place), payload, by).map_err(AskError::from)?;
-        Ok(self.executor.operate(request).await?)
+        match self.executor.operate(request).await {
+            // A request with a key may repeat one that was carried out: then it has that one's number, dry run or not.
+            Ok(operated) if !is_to_come && operated.number.is_none() => Err(passed()),
+            Err(AskError::Finished { .. }) => Err(passed()),
+            operated => Ok(operated?),
+        }
     }
 
     /// Returns the node that asks. A request with a key may repeat one that was carried out, so there may be none.
@@ -424,14 +443,20 @@ impl Stream {
 
 /// Checks and encodes the nodes of one append.
 fn stored(nodes: impl IntoIterator<Item = Node>) -> Result<Vec<StoredNode>, AppendError> {
-    let nodes: Vec<Node> = nodes.into_iter().collect();
-    if nodes.len() > APPEND_MAX {
+    let mut nodes = nodes.into_iter();
+    let first: Vec<Node> = nodes.by_ref().take(APPEND_MAX + 1).collect();
+    if first.len() > APPEND_MAX {
+        // The others are not read: there may be no end of them.
+        let others = match nodes.size_hint() {
+            (least, Some(most)) if least == most => most,
+            _ => 0,
+        };
         return Err(AppendError::TooMany {
-            nodes: nodes.len(),
+            nodes: first.len().saturating_add(others),
             limit: APPEND_MAX,
         });
     }
-    nodes.into_iter().map(StoredNode::new).collect()
+    first.into_iter().map(StoredNode::new).collect()
 }
 
 /// Returns the stream that a submission has opened, or that was there: another release may have made it.
@@ -481,20 +506,30 @@ pub(super) async fn append_in_stage(
     stream: &StreamName,
     node: Node,
 ) -> Result<SendSignal, AppendError> {
+    let open = async {
+        let submit = opening(stream)?;
+        let supervisor = engine.supervisor().await?;
+        opened(supervisor.send(submit).await.map_err(|_| AskError::Stopped)?)
+    };
+    signal_in_stage(cx, stream, node, open).await
+}
+
+async fn signal_in_stage(
+    cx: &CallContext<'_>,
+    stream: &StreamName,
+    node: Node,
+    open: impl Future<Output = Result<ProcedureId, AppendError>>,
+) -> Result<SendSignal, AppendError> {
     let node = StoredNode::new(node)?;
     let there = cx.submitted(stream.key()).await.map_err(AskError::from)?;
     let id = match there {
         Some(id) => id,
-        None => {
-            let submit = opening(stream).map_err(|error| AppendError::Open(error.into()))?;
-            let supervisor = engine.supervisor().await?;
-            opened(supervisor.send(submit).await.map_err(|_| AskError::Stopped)?)?
-        }
+        None => open.await?,
     };
     node.signal(id)
 }
 
-fn opening(stream: &StreamName) -> Result<Submit, CodecError> {
-    let submit = Submit::new(&StreamRoot::new(stream))?;
+fn opening(stream: &StreamName) -> Result<Submit, AppendError> {
+    let submit = Submit::new(&StreamRoot::new(stream)).map_err(|error| AppendError::Open(error.into()))?;
     Ok(submit.key(stream.key()).named(stream.to_string()))
 }

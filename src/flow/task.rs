@@ -121,10 +121,6 @@ impl<P: Processor> Task<P> {
         self.processor.get_or_init(decode).as_ref().map_err(String::as_str)
     }
 
-    fn policy(&self) -> RetryPolicy {
-        self.retry.map_or_else(P::retry, RetryPolicy::from)
-    }
-
     async fn attempt(
         &self,
         cx: &mut CallContext<'_>,
@@ -143,15 +139,18 @@ impl<P: Processor> Task<P> {
             injections: None,
         };
         let allowed = Allowed {
-            policy: self.policy(),
-            timeout: self.timeout.or_else(|| processor.timeout()),
+            policy: attempt::policy::<P>(self.retry)?,
+            timeout: attempt::timeout(self.timeout, processor)?,
             bytes: cx.max_payload(),
             #[cfg(feature = "testkit")]
             injected: None,
         };
         let attempted = attempt::call(cx, processor, &env.env, called, allowed).await;
+        if attempted.is_put_off {
+            return Ok(Step::Yield);
+        }
         Ok(match attempted.result? {
-            Processed::Done(output) => Step::Done(output),
+            Processed::Done(output) => Step::Done(output.value),
             Processed::Park { timeout } => Step::Wait {
                 event: NOTIFY.to_owned(),
                 timeout,
@@ -162,7 +161,9 @@ impl<P: Processor> Task<P> {
 
     /// Turns a failed attempt into another one, a question, or the node's failure.
     fn failed(&self, cx: &mut CallContext<'_>, failure: Failure) -> Result<Step<Self>, StageError> {
-        let text = attempt::tried_again(cx, self.policy(), failure)?;
+        // Without a policy the failure is final.
+        let policy = attempt::policy::<P>(self.retry).unwrap_or_default();
+        let text = attempt::tried_again(cx, policy, failure)?;
         match self.on_error {
             OnError::Pend => Ok(ask(cx, text)),
             OnError::Continue | OnError::Stop => {

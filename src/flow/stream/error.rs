@@ -14,7 +14,7 @@ pub enum AppendError {
     /// More nodes than one append may have.
     #[error("append of {nodes} nodes, at most {limit}: use extend")]
     TooMany {
-        /// The nodes given.
+        /// The nodes given; of an iterator that does not know its length, those that were read.
         nodes: usize,
         /// The bound.
         limit: usize,
@@ -28,8 +28,10 @@ pub enum AppendError {
         /// Why, and what to do.
         why: String,
     },
-    /// As many nodes wait as may.
-    #[error("stream {stream} has {waiting} waiting nodes, the limit: append again when it has caught up")]
+    /// As many signals wait as may: nodes, and notifications that no node has read.
+    #[error(
+        "stream {stream} has {waiting} waiting signals, nodes and notifications, the limit: append again when it has caught up"
+    )]
     Full {
         /// The stream.
         stream: StreamName,

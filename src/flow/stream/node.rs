@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use procession_actors::guarded;
 use procession_actors::messages::SendSignal;
-use procession_kernel::{Blob, Kind, ProcedureId, RetryPolicy};
+use procession_kernel::{Blob, Kind, ProcedureId};
 use serde::{Deserialize, Serialize};
 
 use super::error::AppendError;
@@ -102,11 +102,6 @@ impl StoredNode {
         })
     }
 
-    /// Returns about how many bytes it has.
-    pub(super) fn size(&self) -> usize {
-        self.name.len() + self.kind.as_str().len() + self.data.len()
-    }
-
     /// Returns the signal that appends it to the stream with this id.
     pub(super) fn signal(&self, stream: ProcedureId) -> Result<SendSignal, AppendError> {
         let signal = SendSignal::new(stream, NODE, self);
@@ -115,10 +110,6 @@ impl StoredNode {
             "" => signal,
             name => signal.key(name),
         })
-    }
-
-    pub(super) fn policy(&self, of_processor: RetryPolicy) -> RetryPolicy {
-        self.retry.map_or(of_processor, RetryPolicy::from)
     }
 }
 

@@ -21,12 +21,16 @@ use crate::flow::context::Called;
 use crate::flow::injected::Injections;
 use crate::flow::processor::{Processed, Processor};
 
+/// Bytes of a stream's value beside the node and what had notified it: at most 2,048 of a question, 520 of the stream's
+/// name, and the names of the fields.
+const VALUE_REST: usize = 3_072;
+
 /// A registered processor without its type.
 pub(super) trait AnyProcessor: Send + Sync {
     /// Returns why it is not called although the node is to run.
     fn doubt(&self, repeated: u32) -> Option<String>;
 
-    /// Returns the policy of a node.
+    /// Returns the policy of a node; the default if its code does not say, as such a node has failed for good.
     fn policy(&self, node: &StoredNode) -> RetryPolicy;
 
     /// Calls it once.
@@ -37,8 +41,8 @@ pub(super) trait AnyProcessor: Send + Sync {
         called: Called<'a>,
     ) -> LocalBoxFuture<'a, Attempted<Ran>>;
 
-    /// Reads a person's answer, whose output has the type of the processor's.
-    fn answer(&self, cx: &CallContext<'_>) -> Result<Option<Answer<Blob>>, CodecError>;
+    /// Reads a person's answer, whose output has the type of the processor's, or says why it is none.
+    fn answer(&self, cx: &CallContext<'_>) -> Result<Option<Answer<Blob>>, String>;
 }
 
 /// What a call that has not failed came to.
@@ -58,58 +62,16 @@ impl<P: Processor> Registered<P> {
     pub(crate) const fn new(env: P::Env) -> Self {
         Self { env }
     }
-}
 
-impl<P: Processor> AnyProcessor for Registered<P> {
-    fn doubt(&self, repeated: u32) -> Option<String> {
-        attempt::doubt::<P>(repeated)
+    /// Asks the processor's code for everything that its call needs.
+    fn prepared(node: &StoredNode) -> Result<(P, RetryPolicy, Option<Duration>), Failure> {
+        let decoded = guarded("it", || attempt::decode::<P>(node.version, &node.data)).flatten();
+        let processor = decoded.map_err(Failure::Final)?;
+        let timeout = attempt::timeout(node.timeout, &processor)?;
+        Ok((processor, attempt::policy::<P>(node.retry)?, timeout))
     }
 
-    fn policy(&self, node: &StoredNode) -> RetryPolicy {
-        node.policy(P::retry())
-    }
-
-    fn call<'a>(
-        &'a self,
-        cx: &'a mut CallContext<'_>,
-        node: &'a StoredNode,
-        called: Called<'a>,
-    ) -> LocalBoxFuture<'a, Attempted<Ran>> {
-        async move {
-            let decoded = guarded("it", || attempt::decode::<P>(node.version, &node.data)).flatten();
-            let processor = match decoded {
-                Ok(processor) => processor,
-                Err(why) => {
-                    return Attempted {
-                        result: Err(Failure::Final(why)),
-                        note: None,
-                    };
-                }
-            };
-            let allowed = Allowed {
-                policy: self.policy(node),
-                timeout: node.timeout.or_else(|| processor.timeout()),
-                bytes: cx.max_payload().min(OUTPUT_MAX),
-                #[cfg(feature = "testkit")]
-                injected: called.injections.and_then(|injections| injections.take(cx.id())),
-            };
-            let attempted = attempt::call(cx, &processor, &self.env, called, allowed).await;
-            let result = attempted.result.and_then(|processed| match processed {
-                Processed::Done(output) => {
-                    let output = codec::encode_user(&output);
-                    output.map(Ran::Done).map_err(|why| Failure::Final(why.to_string()))
-                }
-                Processed::Park { timeout } => Ok(Ran::Parked(timeout)),
-            });
-            Attempted {
-                result,
-                note: attempted.note,
-            }
-        }
-        .boxed_local()
-    }
-
-    fn answer(&self, cx: &CallContext<'_>) -> Result<Option<Answer<Blob>>, CodecError> {
+    fn read_answer(cx: &CallContext<'_>) -> Result<Option<Answer<Blob>>, CodecError> {
         let Some(answer) = cx.answer::<Answer<P::Output>>()? else {
             return Ok(None);
         };
@@ -122,6 +84,55 @@ impl<P: Processor> AnyProcessor for Registered<P> {
             place: answer.place,
             act,
         }))
+    }
+}
+
+impl<P: Processor> AnyProcessor for Registered<P> {
+    fn doubt(&self, repeated: u32) -> Option<String> {
+        attempt::doubt::<P>(repeated)
+    }
+
+    fn policy(&self, node: &StoredNode) -> RetryPolicy {
+        attempt::policy::<P>(node.retry).unwrap_or_default()
+    }
+
+    fn call<'a>(
+        &'a self,
+        cx: &'a mut CallContext<'_>,
+        node: &'a StoredNode,
+        called: Called<'a>,
+    ) -> LocalBoxFuture<'a, Attempted<Ran>> {
+        async move {
+            let (processor, policy, timeout) = match Self::prepared(node) {
+                Ok(prepared) => prepared,
+                Err(failure) => {
+                    return Attempted::failed(failure);
+                }
+            };
+            let allowed = Allowed {
+                policy,
+                timeout,
+                bytes: cx.max_payload().min(OUTPUT_MAX),
+                #[cfg(feature = "testkit")]
+                injected: called.injections.and_then(|injections| injections.take(cx.id())),
+            };
+            let attempted = attempt::call(cx, &processor, &self.env, called, allowed).await;
+            let result = attempted.result.map(|processed| match processed {
+                Processed::Done(output) => Ran::Done(output.bytes),
+                Processed::Park { timeout } => Ran::Parked(timeout),
+            });
+            Attempted {
+                result,
+                note: attempted.note,
+                is_put_off: attempted.is_put_off,
+            }
+        }
+        .boxed_local()
+    }
+
+    fn answer(&self, cx: &CallContext<'_>) -> Result<Option<Answer<Blob>>, String> {
+        let read = guarded("the output given", || Self::read_answer(cx))?;
+        read.map_err(|why| why.to_string())
     }
 }
 
@@ -148,9 +159,10 @@ impl StreamEnv {
     }
 
     /// Returns the most bytes of a node's data. The stream's value holds a whole node while it asks or is parked, and
-    /// with it what had notified the node.
-    pub(super) const fn data_max(&self) -> usize {
-        self.max_payload / 4 * 3
+    /// with it what had notified the node, and what has a fixed bound.
+    pub(super) fn data_max(&self) -> usize {
+        let room = self.max_payload.saturating_sub(self.notification_max() + VALUE_REST);
+        room.min(self.max_payload / 4 * 3)
     }
 
     /// Returns the most bytes of a notification.

@@ -2,7 +2,7 @@
 
 use procession_actors::offline::Offline;
 use procession_actors::view::Status;
-use procession_actors::{AskError, CommittedReader, Procedure, journal::codec};
+use procession_actors::{AskError, CommittedReader, Procedure, journal::codec, within};
 use procession_kernel::{Blob, Ending, HistoryEntry, ProcedureId, Timestamp, WaitReason};
 use serde::{Deserialize, Serialize};
 
@@ -16,11 +16,15 @@ use crate::flow::reading::{NodePage, NodeStatus};
 use crate::flow::state::{NodeState, state_by_itself};
 
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Nodes, and records, that one page has at most.
 const PAGE: usize = 1_000;
 /// Signals that are read at once: each may have a mebibyte.
 const AT_ONCE: usize = 64;
+/// How long a reader waits for the engine. Every other reading is of the store.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// How often a stream that moves meanwhile is read again. Then it is shown as it is, with parts of two moments.
 const READS: usize = 3;
 
@@ -28,7 +32,7 @@ const READS: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum StreamState {
-    /// Nothing was appended yet, or it has not begun.
+    /// It was not opened, or has not begun: its first stage waits for a permit of its scene.
     Init,
     /// It runs, or is idle.
     Running,
@@ -254,7 +258,7 @@ impl StreamReader {
     ///
     /// # Errors
     ///
-    /// [`AskError`] if it cannot be read.
+    /// [`AskError`] if it cannot be read; [`AskError::NotYet`] if the engine does not answer within 2 s.
     pub async fn status(&self) -> Result<StreamStatus, AskError> {
         let seen = self.seen().await?;
         let in_hand = seen.in_hand();
@@ -288,15 +292,22 @@ impl StreamReader {
     /// Counts the signals that are nodes or the end, and tells whether the end is among them.
     async fn counted(&self) -> Result<(u32, bool), AskError> {
         if let Some(executor) = &self.executor {
-            return match executor.mailbox(self.id).await {
+            let asked = within(
+                Arc::clone(executor.engine().clock()),
+                PATIENCE,
+                executor.mailbox(self.id),
+            );
+            match asked.await.map_err(|_| AskError::NotYet)? {
                 Ok(mailbox) => {
                     let kept = mailbox.kept.get(NODE).copied().unwrap_or_default();
-                    Ok((kept, mailbox.closed.iter().any(|name| name == NODE)))
+                    return Ok((kept, mailbox.closed.iter().any(|name| name == NODE)));
                 }
                 // It has ended since its row was read.
-                Err(AskError::Finished { .. }) => Ok((0, true)),
-                Err(error) => Err(error),
-            };
+                Err(AskError::Finished { .. }) => return Ok((0, true)),
+                // It is quarantined, so it is on disk alone.
+                Err(AskError::NotNow { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         let (mut count, mut from, mut sealed) = (0, 0, false);
         loop {
@@ -308,6 +319,12 @@ impl StreamReader {
             sealed |= last.is_last;
             count += u32::try_from(page.len()).unwrap_or(u32::MAX);
         }
+    }
+
+    /// Reads the record that is the newest entry of the history, if that is one.
+    async fn newest_record(&self) -> Result<Option<StreamRecord>, AskError> {
+        let page = self.committed.history_page(self.id.family, None, 1).await?;
+        Ok(page.entries.first().and_then(StreamRecord::of))
     }
 
     /// Counts the nodes that have ended: the stages that were committed, without those that have ended no node.
@@ -330,7 +347,14 @@ impl StreamReader {
         let seen = self.seen().await?;
         let limit = limit.clamp(1, PAGE);
         let mut items = Vec::new();
-        items.extend(seen.cut_off().filter(|node| node.place >= from));
+        if let Some(node) = seen.cut_off().filter(|node| node.place >= from)
+            && self
+                .newest_record()
+                .await?
+                .is_none_or(|record| record.place != node.place)
+        {
+            items.push(node);
+        }
         let mut from = from.max(seen.first_waiting());
         loop {
             let page = self.kept_page(from, limit + 1 - items.len()).await?;
@@ -364,29 +388,49 @@ impl StreamReader {
     /// [`AskError`] if they cannot be read.
     pub async fn records(&self, before: Option<u32>, limit: usize) -> Result<RecordPage, AskError> {
         let limit = limit.clamp(1, PAGE);
-        let (mut items, mut before) = (Vec::new(), before);
+        let (mut items, mut before, mut wanted) = (Vec::new(), before, limit);
         loop {
-            let wanted = limit - items.len();
             let page = self.committed.history_page(self.id.family, before, wanted).await?;
-            items.extend(page.entries.iter().filter_map(StreamRecord::of));
-            if page.next.is_none() || items.len() == limit {
-                return Ok(RecordPage { items, next: page.next });
+            let mut entries = page.entries.iter();
+            while let Some(entry) = entries.next() {
+                items.extend(StreamRecord::of(entry));
+                if items.len() == limit {
+                    let is_over = page.next.is_none() && entries.len() == 0;
+                    let next = (!is_over).then_some(entry.number);
+                    return Ok(RecordPage { items, next });
+                }
             }
             before = page.next;
+            if before.is_none() {
+                return Ok(RecordPage { items, next: None });
+            }
+            // Failed attempts, questions and waits stand between records: the more, the more are read at once.
+            wanted = (2 * wanted).min(PAGE);
         }
     }
 
     /// Returns `true` if the node at this place has not ended.
     pub(super) async fn is_to_come(&self, place: u32) -> Result<bool, AskError> {
-        let seen = self.seen().await?;
-        if seen.status.ended.is_some() {
-            return Ok(false);
+        let mut reads = 0;
+        loop {
+            let seen = self.seen().await?;
+            match seen.place_in_hand() {
+                _ if seen.status.ended.is_some() => return Ok(false),
+                Some(in_hand) if in_hand == place => return Ok(true),
+                // Nodes run by their places.
+                Some(in_hand) if in_hand > place => return Ok(false),
+                Some(_) | None => {}
+            }
+            let next = self.kept(place).await?;
+            if next.is_some_and(|kept| kept.place == place && !kept.is_last) {
+                return Ok(true);
+            }
+            // It may have been in the mailbox at first, and in hand by the second read.
+            reads += 1;
+            if reads == READS || self.row().await?.revision == seen.status.revision {
+                return Ok(false);
+            }
         }
-        if seen.root.in_hand().is_some_and(|hand| hand.place == place) {
-            return Ok(true);
-        }
-        let next = self.kept(place).await?;
-        Ok(next.is_some_and(|kept| kept.place == place && !kept.is_last))
     }
 }
 
@@ -431,18 +475,22 @@ impl Seen {
     }
 
     /// The node that asked or was parked when the stream ended.
-    fn cut_off(&self) -> impl Iterator<Item = NodeStatus> {
+    fn cut_off(&self) -> Option<NodeStatus> {
         let hand = self.root.in_hand().filter(|_| self.status.ended.is_some());
-        hand.map(|hand| self.shown(hand.place, hand.node.clone())).into_iter()
+        hand.map(|hand| self.shown(hand.place, hand.node.clone()))
+    }
+
+    fn place_in_hand(&self) -> Option<u32> {
+        match (self.root.in_hand(), &self.taken) {
+            (Some(hand), _) => Some(hand.place),
+            (None, Taken::Node(place, _)) => Some(*place),
+            (None, Taken::Nothing | Taken::Last) => None,
+        }
     }
 
     /// The lowest place at which a node may wait.
     fn first_waiting(&self) -> u32 {
-        match (self.root.in_hand(), &self.taken) {
-            (Some(hand), _) => hand.place.saturating_add(1),
-            (None, Taken::Node(place, _)) => place.saturating_add(1),
-            (None, Taken::Nothing | Taken::Last) => 0,
-        }
+        self.place_in_hand().map_or(0, |place| place.saturating_add(1))
     }
 
     /// Shows a node that waits, or never ran.

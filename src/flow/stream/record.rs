@@ -2,7 +2,7 @@
 
 use procession_actors::journal::codec;
 use procession_actors::{CallContext, CodecError, ReadError};
-use procession_kernel::{Blob, HistoryEntry, Kind, Timestamp};
+use procession_kernel::{Blob, Ending, HistoryEntry, Kind, Timestamp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +15,8 @@ pub(super) const KEPT: u32 = 1_000;
 pub(super) const OUTPUT_MAX: usize = 60_000;
 /// Entries that are read at once to find the newest record. Usually it is the newest entry.
 const READ: usize = 8;
+/// The most, as each may have 64 KiB.
+const READ_MAX: usize = 128;
 /// Bytes of a cause that are kept, as many as the engine keeps of one.
 const CAUSE_MAX: usize = 2_048;
 
@@ -109,34 +111,54 @@ impl StreamRecord {
     }
 
     /// Reads the record that is the note of an entry; `None` if the entry is not the end of a node.
+    ///
+    /// The note alone does not tell: a stage whose commit is refused keeps the note that it left.
     pub(super) fn of(entry: &HistoryEntry) -> Option<Self> {
         let noted = codec::decode_user::<StoredRecord>(entry.note.as_ref()?.as_slice()).ok()?;
-        noted.state.is_final().then_some(Self {
+        let (state, output, cause) = match entry.ending {
+            Ending::Wait if noted.state.is_final() => (noted.state, noted.output, noted.cause),
+            // The node has stopped its stream, or its commit broke a bound of the engine, which ends the stream as well.
+            Ending::Fail => (NodeState::Error, None, noted.cause.or_else(|| entry.error.clone())),
+            Ending::Wait
+            | Ending::Next
+            | Ending::Done
+            | Ending::Spawn
+            | Ending::Sleep
+            | Ending::Asked
+            | Ending::Retry
+            | Ending::Panic
+            | Ending::Undone
+            | Ending::UndoFailed
+            | Ending::UndoSkipped
+            | _ => return None,
+        };
+        Some(Self {
             place: noted.place,
             name: noted.name,
             kind: noted.kind,
-            state: noted.state,
+            state,
             attempts: noted.attempts,
-            cause: noted.cause,
+            cause,
             ended: entry.ended,
-            output: noted.output,
+            output,
             note: noted.note,
         })
     }
 
     /// Reads the newest record of the stream that makes this call.
     pub(crate) async fn newest(cx: &CallContext<'_>) -> Result<Option<Self>, ReadError> {
-        let mut before = None;
+        let (mut before, mut wanted) = (None, READ);
         loop {
-            let entries = cx.history(before, READ).await?;
+            let entries = cx.history(before, wanted).await?;
             if let Some(record) = entries.iter().find_map(Self::of) {
                 return Ok(Some(record));
             }
             // Failed attempts and questions of the node in hand stand before it.
             before = entries.last().map(|entry| entry.number);
-            if entries.len() < READ {
+            if entries.len() < wanted {
                 return Ok(None);
             }
+            wanted = (2 * wanted).min(READ_MAX);
         }
     }
 }

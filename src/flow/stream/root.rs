@@ -13,7 +13,7 @@ use super::answer::{Act, Answer};
 use super::name::StreamName;
 use super::node::{InHand, NODE, StoredNode, is_notify_event, notify_event};
 use super::processors::{Ran, StreamEnv};
-use super::record::{KEPT, StoredRecord, StreamRecord, cut};
+use super::record::{KEPT, OUTPUT_MAX, StoredRecord, StreamRecord, cut};
 use crate::flow::attempt::{self, Attempted, Failure};
 use crate::flow::context::{Called, Parents};
 use crate::flow::node::OnError;
@@ -114,7 +114,7 @@ impl StreamRoot {
         let place = signal.number;
         let node: StoredNode = match signal.payload() {
             Ok(node) => node,
-            Err(why) => return self.unreadable(cx, place, &why),
+            Err(why) => return self.unreadable(cx, &why),
         };
         let hand = InHand {
             place,
@@ -125,24 +125,10 @@ impl StreamRoot {
         self.run(cx, Turn { hand, decided: false }).await
     }
 
-    /// Records a signal that is no node: it has not passed the rule for signals.
-    fn unreadable(
-        &mut self,
-        cx: &mut StageContext<'_, Self>,
-        place: u32,
-        why: &CodecError,
-    ) -> Result<Step<Self>, StageError> {
-        cx.note(&StoredRecord {
-            place,
-            name: String::new(),
-            kind: procession_kernel::Kind::from(""),
-            state: NodeState::Error,
-            attempts: 0,
-            output: None,
-            cause: Some(cut(why.to_string())),
-            note: None,
-        })?;
-        self.lost = true;
+    /// Notes a payload that is no node, and goes on: only a broadcast to all that wait passes the rule for signals.
+    fn unreadable(&mut self, cx: &mut StageContext<'_, Self>, why: &CodecError) -> Result<Step<Self>, StageError> {
+        cx.note(&cut(format!("no node: {why}")))?;
+        self.other_stages += 1;
         Ok(Self::take_next())
     }
 
@@ -173,7 +159,14 @@ impl StreamRoot {
             injections: env.injections.as_ref(),
         };
         let attempted = processor.call(cx, &hand.node, called).await;
-        let Attempted { result, note } = attempted;
+        let Attempted {
+            result,
+            note,
+            is_put_off,
+        } = attempted;
+        if is_put_off {
+            return Ok(Step::Yield);
+        }
         match result {
             Ok(Ran::Done(output)) => self.succeeded(cx, &hand, output, note),
             Ok(Ran::Parked(timeout)) => self.park(cx, hand, timeout, note),
@@ -240,7 +233,9 @@ impl StreamRoot {
         timeout: Option<Duration>,
         note: Option<Blob>,
     ) -> Result<Step<Self>, StageError> {
-        note_state(cx, &hand, NodeState::Running, note)?;
+        // Without one, a node whose commit breaks a bound of the engine would have no record.
+        let noted = record_of(&hand, NodeState::Running, cx.attempt(), note);
+        cx.note(&noted)?;
         self.other_stages += 1;
         let event = notify_event(hand.place);
         self.in_hand = Some(InHand {
@@ -363,11 +358,11 @@ impl StreamRoot {
         };
         let kind = hand.node.kind.as_str();
         let answer = match cx.env().processor(kind) {
-            Some(processor) => processor.answer(cx).map_err(|why| why.to_string())?,
+            Some(processor) => processor.answer(cx)?,
             None => untyped(cx, kind)?,
         };
         let answer = answer.unwrap_or(retry);
-        let limit = super::record::OUTPUT_MAX.min(cx.max_payload());
+        let limit = OUTPUT_MAX.min(cx.max_payload());
         if let Act::Succeed(output) = &answer.act
             && output.len() > limit
         {
@@ -407,6 +402,8 @@ async fn blamed(cx: &CallContext<'_>) -> Result<String, StageError> {
     })
 }
 
+/// Returns what is noted of an attempt. Of one that has failed, a note that has no room is not kept: a record over the
+/// engine's bound would end the stream.
 fn record_of(hand: &InHand, state: NodeState, attempts: u32, note: Option<Blob>) -> StoredRecord {
     StoredRecord {
         place: hand.place,
@@ -416,17 +413,16 @@ fn record_of(hand: &InHand, state: NodeState, attempts: u32, note: Option<Blob>)
         attempts,
         output: None,
         cause: None,
-        note,
+        note: note.filter(|note| note.len() <= OUTPUT_MAX),
     }
 }
 
-/// Keeps what the code of a node has noted that has not ended. A note that has no room is not kept, as the node has
-/// failed or will.
+/// Keeps what the code of a node has noted that has not ended.
 fn note_state(cx: &mut CallContext<'_>, hand: &InHand, state: NodeState, note: Option<Blob>) -> Result<(), StageError> {
-    let Some(note) = note.filter(|note| note.len() <= super::record::OUTPUT_MAX) else {
-        return Ok(());
-    };
-    cx.note(&record_of(hand, state, cx.attempt(), Some(note)))?;
+    let noted = record_of(hand, state, cx.attempt(), note);
+    if noted.note.is_some() {
+        cx.note(&noted)?;
+    }
     Ok(())
 }
 
@@ -502,7 +498,7 @@ fn accept(env: &StreamEnv, signal: &SignalOffer<'_>) -> Result<(), String> {
     let kind = node.kind.as_str();
     if env.processor(kind).is_none() {
         return Err(format!(
-            "no procedure of kind \"{kind}\" is registered; register it with the builder"
+            "no processor \"{kind}\" is registered; register it with the builder"
         ));
     }
     let (bytes, limit) = (signal.size(), env.data_max());

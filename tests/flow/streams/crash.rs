@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use procession::errors::AskError;
-use procession::flow::{Node, NodeContext, Processed, Processor, StreamReader, StreamState};
+use procession::flow::{Node, NodeContext, Processed, Processor, StreamName, StreamReader, StreamState};
 use procession::operate::PauseScope;
+use procession::procedure::RetryPolicy;
 use procession::status::{CauseKind, ProcedureState};
 use procession::testkit::{Ended, FaultPlan, Run, World};
 use procession::{Executor, ProcedureId, StageError};
 use serde::{Deserialize, Serialize};
 
 use super::kit::{append, state, states, the_stream};
-use crate::kit::{Lab, Tested, by, done, failing, held, kinds, live, live_in};
+use crate::kit::{Lab, Tested, by, done, failing, held, kinds, live, live_in, set, start};
 
 /// Waits for the gate of its name, and must not be repeated.
 #[derive(Serialize, Deserialize)]
@@ -94,6 +95,64 @@ fn f_059_a_stream_is_drained() -> Tested {
         }
         assert_eq!(calls, expected);
     }
+    Ok(())
+}
+
+/// Waits for a gate, and then appends to a stream that is not there.
+#[derive(Serialize, Deserialize)]
+struct Opens;
+
+impl Processor for Opens {
+    const NAME: &'static str = "opens";
+    type Env = Lab;
+    type Output = ();
+
+    async fn process(&self, cx: &mut NodeContext<'_>, lab: &Lab) -> Result<Processed<()>, StageError> {
+        lab.called(cx);
+        while !lab.is_open("opens") {
+            tokio::task::yield_now().await;
+        }
+        let line = done(&format!("line of {}", cx.name()));
+        cx.append(&StreamName::new("report", "s")?, line).await?;
+        Ok(Processed::Done(()))
+    }
+
+    fn retry() -> RetryPolicy {
+        RetryPolicy::default().attempts(1)
+    }
+}
+
+#[test]
+fn a_drain_uses_up_no_attempt_of_a_node_that_opens_a_stream() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let with_opens = |builder: procession::Builder| kinds(&lab, builder).processor::<Opens>(lab.clone());
+    let drive = async |run: &Run| {
+        append(&the_stream(run)?, [Node::new("n1", Opens), done("n2")]).await?;
+        start(run, set([Node::new("a", Opens)])?).await?;
+        run.settle().await;
+        let mut drained = std::pin::pin!(run.executor.drain(Duration::from_secs(5)));
+        assert!(run.at_rest(drained.as_mut()).await.is_none());
+        lab.open("opens");
+        run.wait(drained).await??;
+        Ok(())
+    };
+    world.run(FaultPlan::none(), with_opens, drive)?.done()?;
+    let drive = async |run: &Run| {
+        run.settle().await;
+        let set = start(run, set([Node::new("a", Opens)])?).await?;
+        assert_eq!(states(run, &the_stream(run)?).await?, "n1 SUCCESS, n2 SUCCESS");
+        assert_eq!(set.outcome().await?.success, 1);
+        assert_eq!(run.executor.stream("report", "s")?.status().await?.ended, 2);
+        Ok(())
+    };
+    world.run(FaultPlan::none(), with_opens, drive)?.done()?;
+    let calls = lab.calls();
+    // Each of the two twice, `n2`, and the two lines.
+    assert_eq!(calls.len(), 7, "{calls:?}");
+    assert!(
+        calls.iter().all(|call| (call.attempt, call.repeated) == (1, 0)),
+        "{calls:?}"
+    );
     Ok(())
 }
 

@@ -164,6 +164,13 @@ fn f_050_finish_and_what_comes_later() -> Tested {
         append(&stream, [done("n1")]).await?;
         assert_eq!(states(run, &stream).await?, "n1 SUCCESS");
         assert_eq!(lab.line(), "n1 n1");
+        // What has gone can be finished anew as well, by a handle that knew it.
+        stream.finish().await?;
+        run.settle().await;
+        run.pass(Duration::from_secs(31 * 86_400)).await;
+        stream.finish().await?;
+        assert_eq!(state(run, &stream).await?, StreamState::Finish);
+        assert_eq!(stream.status().await?.ended, 0, "it is a new one");
         Ok(())
     })
 }
@@ -205,7 +212,7 @@ fn f_051_resolve_in_a_stream() -> Tested {
 fn f_051_what_resolve_refuses() -> Tested {
     let lab = Lab::default();
     live(&lab, async |run| {
-        let stream = the_stream(run)?;
+        let (stream, bulky) = (the_stream(run)?, run.executor.stream("invoices", "customer-18")?);
         let text = |refused: Result<_, ResolveError>| refused.map(drop).map_err(|error| error.to_string());
         let nothing = || Err("stream invoices:customer-17 asks nothing".to_owned());
         assert_eq!(text(stream.retry(by()).await), nothing(), "it is not there");
@@ -221,6 +228,15 @@ fn f_051_what_resolve_refuses() -> Tested {
             Err("the output given is not one of \"work\": it is one of \"bulky\"".to_owned())
         );
         stream.retry(by().dry_run()).await?;
+        assert_eq!(run.store.commits(), before);
+        append(&bulky, [Node::new("n1", Bulky(60_000))]).await?;
+        run.settle().await;
+        let before = run.store.commits();
+        let large = bulky.succeed::<Bulky>(&"x".repeat(60_001), by()).await;
+        assert_eq!(
+            text(large),
+            Err("the output given is not one of \"bulky\": it has 60004 bytes, at most 60000".to_owned())
+        );
         assert_eq!(run.store.commits(), before);
         // Of two at once one is taken, and a repeat by its key is the same one.
         let (one, two) = futures::future::join(stream.fail(by()), stream.fail(by())).await;

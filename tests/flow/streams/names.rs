@@ -5,7 +5,7 @@ use procession::limits::{LockNeed, LockPath};
 use procession::procedure::RetryPolicy;
 use procession::provider::Space;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{StageError, procedure::Noop};
+use procession::{Procedure, StageError, procedure::Noop};
 use serde::{Deserialize, Serialize};
 
 use super::kit::{append, states, the_stream};
@@ -133,6 +133,20 @@ impl Processor for Stranger {
     }
 }
 
+/// Has the name of a procedure.
+#[derive(Serialize, Deserialize)]
+struct Namesake;
+
+impl Processor for Namesake {
+    const NAME: &'static str = Noop::KIND;
+    type Env = ();
+    type Output = ();
+
+    async fn process(&self, _: &mut NodeContext<'_>, (): &()) -> Result<Processed<()>, StageError> {
+        Ok(Processed::Done(()))
+    }
+}
+
 #[test]
 fn f_041_what_a_stream_does_not_take() -> Tested {
     let lab = Lab::default();
@@ -187,10 +201,23 @@ fn f_041_what_a_stream_does_not_take() -> Tested {
         let text = stream.append(Node::of(Stranger(Vec::new()))).await;
         assert_eq!(
             text.map_err(|error| error.to_string()),
-            Err("no procedure of kind \"stranger\" is registered; register it with the builder".to_owned())
+            Err("no processor \"stranger\" is registered; register it with the builder".to_owned())
         );
         Ok(())
     })?;
+    // A procedure of that name is no processor.
+    let set_up = |builder| kinds(&lab, builder).register::<Noop>(());
+    let drive = async |run: &Run| {
+        let stream = the_stream(run)?;
+        let refused = stream.append_all([done("n1"), Node::of(Namesake)]).await;
+        assert_eq!(
+            refused.map_err(|error| error.to_string()),
+            Err("no processor \"procession.noop\" is registered; register it with the builder".to_owned())
+        );
+        assert_eq!(states(run, &stream).await?, "");
+        Ok(())
+    };
+    World::new().run(FaultPlan::none(), set_up, drive)?.done()?;
     // Data that would not fit beside what else the stream's value holds.
     let set_up = |builder| kinds(&lab, builder).processor::<Stranger>(()).max_payload(4_096);
     let drive = async |run: &Run| {
@@ -199,7 +226,7 @@ fn f_041_what_a_stream_does_not_take() -> Tested {
         let text = refused.map_err(|error| error.to_string());
         assert!(
             text.as_ref()
-                .is_err_and(|text| text.starts_with("node \"n1\": its data is ") && text.ends_with(", at most 3072")),
+                .is_err_and(|text| text.starts_with("node \"n1\": its data is ") && text.ends_with(", at most 512")),
             "{text:?}"
         );
         Ok(())
@@ -235,7 +262,7 @@ fn a_full_stream_says_so() -> Tested {
         assert_eq!(
             full.map_err(|error| error.to_string()),
             Err(
-                "stream invoices:customer-17 has 100000 waiting nodes, the limit: append again when it has caught up"
+                "stream invoices:customer-17 has 100000 waiting signals, nodes and notifications, the limit: append again when it has caught up"
                     .to_owned()
             )
         );

@@ -201,6 +201,16 @@ fn f_047_batches_of_at_most_100() -> Tested {
         let text = refused.map_err(|error| error.to_string());
         assert_eq!(text, Err("append of 101 nodes, at most 100: use extend".to_owned()));
         assert_eq!(stream.status().await?.state, StreamState::Init);
+        // One that never ends is read as far as it takes to see that.
+        let endless = (0..).map(|number: u32| {
+            assert!(number < 1_000, "it is read on");
+            done(&format!("n{number}"))
+        });
+        let refused = stream.append_all(endless).await;
+        assert!(
+            matches!(refused, Err(AppendError::TooMany { limit: 100, .. })),
+            "{refused:?}"
+        );
         Ok(())
     })
 }
