@@ -12,6 +12,7 @@ mod checked;
 mod crash;
 mod every_crash;
 mod failure;
+mod killed;
 mod kit;
 mod model;
 mod nodes;
