@@ -180,8 +180,11 @@ fn set_asks_and_retries_with_as_many_writes_whatever_is_behind() -> Outcome {
 
 #[test]
 fn set_kills_an_engine_and_finds_all_of_its_nodes() -> Outcome {
-    let closing = closing("set --shape recovery --sets 3 --nodes 20")?;
-    must_have(&closing, "set", &["first_node_ms", "queued_ms", "read_ms"]);
+    for streams in [0, 4] {
+        let closing = closing(&format!("set --shape recovery --sets 3 --nodes 20 --streams {streams}"))?;
+        must_have(&closing, "set", &["first_node_ms", "queued_ms", "read_ms"]);
+        assert_eq!(closing["streams"], streams, "{closing}");
+    }
     Ok(())
 }
 

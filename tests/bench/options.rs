@@ -32,6 +32,7 @@ fn options_that_do_not_fit_each_other_say_which_to_change() -> Outcome {
         ("fanout --children 5 --width 6", "--width"),
         ("locks --locks 2 --each 3", "--each"),
         ("stream --streams 3 --nodes 2", "--nodes"),
+        ("set --streams 3", "--shape recovery"),
     ] {
         let output = bench(arguments)?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

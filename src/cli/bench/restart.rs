@@ -16,10 +16,13 @@ use super::node::Site;
 use super::rounds::{Rounds, Summary};
 use super::taken::{Taken, now};
 
+/// The command of a process that builds a state, and its numbers.
+pub(super) type State<'a> = (&'a str, &'a [(&'a str, u64)]);
+
 /// What is killed and started again.
 pub(super) struct Restart<'a> {
-    /// The command of the process that builds the state, and its numbers.
-    pub(super) state: (&'a str, &'a [(&'a str, u64)]),
+    /// The commands of the processes that build the state one after the other, and their numbers.
+    pub(super) states: &'a [State<'a>],
     /// Sets or streams: each has a first node.
     pub(super) firsts: u32,
     /// Procedures that the start must find.
@@ -35,8 +38,9 @@ impl Restart<'_> {
         start: impl AsyncFn(PathBuf) -> Result<(Executor, Site), BenchError>,
     ) -> Result<Summary<Vec<Figure>>, BenchError> {
         let killed = directory.join("killed");
-        let (command, numbers) = self.state;
-        killed::build(command, &killed, numbers).await?;
+        for (command, numbers) in self.states {
+            killed::build(command, &killed, numbers).await?;
+        }
         let mut rounds = Rounds::new(directory);
         for _ in 0..common.rounds {
             let engine = directory.join("engine");

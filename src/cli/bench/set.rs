@@ -81,6 +81,9 @@ pub(super) struct SetArgs {
     /// How many nodes of a set are set going at once.
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     width: u32,
+    /// With the shape recovery: how many streams there are beside the sets, each with 100 waiting nodes.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    streams: u32,
     /// Bytes that each node carries.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     payload: u32,
@@ -94,6 +97,7 @@ struct Sizes {
     sets: u32,
     nodes: u32,
     width: u32,
+    streams: u32,
     payload: String,
 }
 
@@ -123,6 +127,7 @@ struct Figures {
     sets: u32,
     nodes: u32,
     width: u32,
+    streams: u32,
     nodes_per_second: f64,
     #[serde(flatten)]
     of_shape: std::collections::BTreeMap<&'static str, Option<f64>>,
@@ -135,8 +140,12 @@ pub(super) async fn run(args: SetArgs) -> Result<(), BenchError> {
         sets: args.sets.unwrap_or(sets),
         nodes: args.nodes.unwrap_or(nodes),
         width: args.width,
+        streams: args.streams,
         payload: payload(args.common.seed, args.payload),
     };
+    if sizes.streams > 0 && args.shape != Shape::Recovery {
+        return Err(BenchError::Options("--streams is only for --shape recovery".to_owned()));
+    }
     let common = &args.common;
     let measured = common.within(async |directory| measure(&args, &sizes, directory).await);
     let summary = measured.await?;
@@ -145,6 +154,7 @@ pub(super) async fn run(args: SetArgs) -> Result<(), BenchError> {
         sets: sizes.sets,
         nodes: sizes.nodes,
         width: sizes.width,
+        streams: sizes.streams,
         nodes_per_second: tenths(summary.taken.rate()),
         of_shape: figure::named(&summary.more),
     };
@@ -197,6 +207,7 @@ impl Bench {
         let site = Site::new(gate);
         let executor = Executor::builder(directory)
             .processor::<Work>(site.clone())
+            .streams()
             .register::<HeldParent>(())
             .register::<HeldChild>(())
             .max_queued(queue(1))

@@ -58,7 +58,7 @@ pub(super) async fn measure(
         ("--seed", common.seed),
     ];
     let restart = Restart {
-        state: ("stream-state", &numbers),
+        states: &[("stream-state", &numbers)],
         firsts: sizes.streams,
         live: sizes.streams,
     };
