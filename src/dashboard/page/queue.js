@@ -8,8 +8,6 @@ import { Table } from './table.js';
 import { noted } from './tabs.js';
 import { bytes, count } from './words.js';
 
-export const STREAM = 'procession.stream';
-
 /** @typedef {import('./types.js').Queued} Queued @typedef {import('./types.js').StreamRecord} StreamRecord @typedef {import('./types.js').Queue} Queue */
 
 /** How a node or a stream stands. @param {{word: string}} props */

@@ -17,11 +17,14 @@
  * @property {Field[]} [fields]
  * @property {string} [path] The verb of the API that it asks for, if that has another name.
  * @property {Record<string, unknown>} [fixed] What goes with every request.
+ * @property {(output: unknown, place: number|null) => unknown} [answers] Its answer about the node in hand of a stream.
  */
 
 /** @param {Row} row */
 const live = (row) => !row.ended && !row.set_aside;
 const WITH_THOSE_BELOW = /** @type {Field} */ ({ name: 'recursive', label: 'with all below it', type: 'flag', help: 'Those below it end the same way.' });
+
+export const STREAM = 'procession.stream';
 
 /** A schedule, which submits another procedure at each of its times. @param {Row} row */
 export const isSchedule = (row) => row.kind === 'procession.schedule';
@@ -63,6 +66,21 @@ export const VERBS = {
   discharge: { name: 'Discharge', right: 'repair', plans: true, types: true, isGrave: true, from: (row) => row.reason === 'quarantined', says: 'The family gives up its locks, and goes into the archive.' },
   acknowledge: { name: 'Acknowledge', right: 'operate', needsNoReason: true, from: (row) => Boolean(row.ended) && row.parent === null, says: 'Its result was taken, and may go sooner.' },
 };
+
+/** The same about the node in hand of a stream: an answer, for the root is all of them. @type {Record<string, Verb>} */
+const OF_STREAM = {
+  decide: { ...need('decide'), fields: [{ name: 'answer', label: 'Answer', type: 'json', help: '{"act": "retry"}, {"act": "fail"}, or {"act": {"succeed": 7}} with an output.', from: () => '{"act": "retry"}' }] },
+  succeed: { ...need('succeed'), right: 'operate', types: false, path: 'decide', from: need('decide').from, answers: (output, place) => ({ place, act: { succeed: output } }), says: 'The node in hand ends as a success with the output below, without a call. The stream goes on.' },
+  fail: { ...need('fail'), right: 'operate', types: false, path: 'decide', fixed: {}, from: need('decide').from, answers: (_, place) => ({ place, act: 'fail' }), says: 'The node in hand ends as failed, without a call. The stream goes on, unless the node was to stop it.' },
+};
+
+/** @param {string} name */
+function need(name) {
+  return /** @type {Verb} */ (VERBS[name]);
+}
+
+/** A verb as it is for one procedure. @param {string} name @param {string} [kind] */
+export const verbOf = (name, kind) => (kind === STREAM ? OF_STREAM[name] : undefined) ?? VERBS[name];
 
 /** Verbs that can be asked of all that a filter admits. */
 export const OF_MANY = ['pause', 'resume', 'retry', 'abort', 'retry-undo', 'skip-undo', 'priority', 'acknowledge'];

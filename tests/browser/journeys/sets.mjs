@@ -139,3 +139,25 @@ journey('a stream whose node fails: its queue says what waits, and goes on with 
   await line.getByText('102 done').waitFor();
   await becomes(async () => (await rows(page, 'Records')).slice(0, 1).map((row) => [row.Place, row.Name, row.State, row.Note]), [['102', 'inv 99', 'SUCCESS', '5 B']]);
 });
+
+journey('the node in hand of a stream is failed, the one behind it is given its output, and the stream goes on', async (page, go) => {
+  const id = await stream(2);
+  await go(`procedures/${id}?tab=queue`);
+  const decided = async (verb, node, fill = async () => {}) => {
+    await page.getByRole('button', { name: 'More actions' }).click();
+    await page.getByRole('button', { name: `${verb}…` }).click();
+    await dialog(page, new RegExp(`^${verb}`)).getByText(`${node}: The node in hand`).waitFor();
+    await fill(dialog(page, new RegExp(`^${verb}`)));
+    await act(page, new RegExp(`^${verb}`), verb, { reason: 'seen to' });
+  };
+  const ended = async () => (await rows(page, 'Records')).map((row) => [row.Name, row.State]);
+  await page.getByRole('button', { name: 'Answer…' }).click();
+  await dialog(page, /^Answer/).getByText('{"act": {"succeed": 7}}').waitFor();
+  await dialog(page, /^Answer/).getByRole('button', { name: 'Cancel' }).click();
+  await decided('Fail', 'large');
+  await becomes(ended, [['large', 'ERROR'], ['first', 'SUCCESS']]);
+  await becomes(async () => (await rows(page, 'Queue')).map((row) => [row.Name, row.State]), [['inv 0', 'PENDING'], ['inv 1', 'WAIT']]);
+  await decided('Succeed', 'inv 0', (asked) => asked.getByRole('textbox', { name: 'Output' }).fill('7'));
+  await becomes(ended, [['inv 1', 'SUCCESS'], ['inv 0', 'SUCCESS'], ['large', 'ERROR'], ['first', 'SUCCESS']]);
+  assert.deepEqual((await truth()).states, { WaitingTimeout: 1 }, 'it waits for its next node');
+});
