@@ -24,22 +24,33 @@ impl Journal {
         let is_flow = |row: &Status| is_set(row) || is_stream(row);
         let page = self.page(wanted, is_flow).await?;
         let mut items = Vec::new();
+        let mut unreadable: Vec<String> = page.unreadable.iter().map(ToString::to_string).collect();
         for root in page.items {
-            items.push(if is_stream(&root) {
-                let status = StreamReader::closed(&self.offline, root.id).await?.status().await?;
-                FlowView::of_stream(&state.shown(root), &status)
-            } else {
-                let read = set_status(&self.offline.family(root.id).await?);
-                FlowView::of_set(&state.shown(root), read.as_ref())
-            });
+            let id = root.id;
+            match self.flow(state.shown(root)).await {
+                Ok(flow) => items.push(flow),
+                // The others are whole.
+                Err(AskError::Read(_) | AskError::NotNow { .. }) => unreadable.push(id.to_string()),
+                Err(error) => return Err(error.into()),
+            }
         }
         self.reply(json!({
             "items": items,
             "cursor": page.next.map(|id| id.to_string()),
             "scanned": page.scanned,
             "truncated": page.truncated,
-            "unreadable": page.unreadable.iter().map(ToString::to_string).collect::<Vec<String>>(),
+            "unreadable": unreadable,
         }))
+    }
+
+    /// Reads a set or a stream.
+    async fn flow(&self, root: Status) -> Result<FlowView, AskError> {
+        if is_stream(&root) {
+            let status = StreamReader::closed(&self.offline, root.id).await?.status().await?;
+            return Ok(FlowView::of_stream(&root, &status));
+        }
+        let read = set_status(&self.offline.family(root.id).await?);
+        Ok(FlowView::of_set(&root, read.as_ref()))
     }
 
     pub(super) async fn graph(&self, id: ProcedureId) -> Result<Document, Failure> {
