@@ -3,13 +3,13 @@
 //! them; those that have ended, and streams, are read from the store.
 
 use actix_web::{HttpRequest, web};
-use procession_actors::AskError;
 use procession_actors::view::{FamilyScope, Status};
+use procession_actors::{AskError, ReadError, StoreError};
 use procession_kernel::{ProcedureId, Timestamp};
 use serde_json::{Value, json};
 
 use super::access::Grant;
-use super::list::{AT_ONCE, SCAN_MAX, SCAN_TIME, rules};
+use super::list::{AT_ONCE, SCAN_MAX, SCAN_TIME, STORED_AT_ONCE, rules};
 use super::model::LiveFlow;
 use super::params::Params;
 use super::problem::{Answer, Problem};
@@ -121,22 +121,17 @@ impl Page<'_> {
         let scope: FamilyScope = self.filter.scope(false);
         let mut from = cursor;
         loop {
-            let is_flow = |row: &Status| is_set(row) || is_stream(row);
-            let page = committed.list_where(&scope, from, AT_ONCE, is_flow).await?;
+            let page = committed.list_where(&scope, from, STORED_AT_ONCE, |_| true).await?;
             self.unreadable.extend(page.unreadable.iter().map(ToString::to_string));
-            for root in &page.items {
-                if self.is_full() {
-                    return Ok(Some(root.id));
+            for row in &page.items {
+                // However long the read took, at least one row is looked at: the next page begins behind it.
+                if self.scanned > 0 && self.is_full() {
+                    return Ok(Some(row.id));
                 }
-                if !self.admits(root) {
-                    continue;
-                }
-                if is_stream(root) {
-                    self.push_stream(root).await?;
+                if is_set(row) || is_stream(row) {
+                    self.look(row).await?;
                 } else {
-                    let family = self.family(root).await?;
-                    let status = family.as_deref().and_then(set_status);
-                    self.push(&FlowView::of_set(&self.show.as_it_stands(root), status.as_ref()));
+                    self.scanned += 1;
                 }
             }
             match page.next {
@@ -147,8 +142,27 @@ impl Page<'_> {
         }
     }
 
+    /// Shows a set or a stream of which the root was read, if the filter admits it.
+    async fn look(&mut self, root: &Status) -> Result<(), Problem> {
+        if !self.admits(root) {
+            return Ok(());
+        }
+        if is_stream(root) {
+            return self.push_stream(root).await;
+        }
+        match self.family(root).await {
+            Ok(family) => {
+                let status = family.as_deref().and_then(set_status);
+                self.push(&FlowView::of_set(&self.show.as_it_stands(root), status.as_ref()));
+            }
+            Err(error) if is_damage(&error) => self.unreadable.push(root.id.to_string()),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
     /// Reads the rows of a set, unless so many were read for this page that others must wait no longer.
-    async fn family(&mut self, root: &Status) -> Result<Option<Vec<Status>>, Problem> {
+    async fn family(&mut self, root: &Status) -> Result<Option<Vec<Status>>, AskError> {
         let committed = self.state.engine().committed();
         let rows = committed.family(root.id.family, 0, self.left + 1).await?;
         let is_whole = rows.len() <= self.left;
@@ -178,7 +192,7 @@ impl Page<'_> {
         match status {
             Ok(status) => self.push(&FlowView::of_stream(&self.show.as_it_stands(root), &status)),
             Err(AskError::Unknown(_)) => {}
-            Err(AskError::NotNow { .. } | AskError::Read(_)) => self.unreadable.push(root.id.to_string()),
+            Err(error) if is_damage(&error) => self.unreadable.push(root.id.to_string()),
             Err(error) => return Err(error.into()),
         }
         Ok(())
@@ -187,6 +201,14 @@ impl Page<'_> {
     fn push(&mut self, flow: &FlowView) {
         self.items.push(json!(flow));
     }
+}
+
+/// What is asked for is damaged, or set aside for it: nothing is wrong with others, and a later read fails as well.
+pub(super) const fn is_damage(error: &AskError) -> bool {
+    if let AskError::Read(ReadError::Store(error)) = error {
+        return matches!(error, StoreError::Damaged { .. } | StoreError::Newer { .. });
+    }
+    matches!(error, AskError::Read(_) | AskError::NotNow { .. })
 }
 
 /// The graph of a family. It is read from the store, for most of its members may have ended.

@@ -71,7 +71,7 @@ export function Flows({ query }) {
     const timer = window.setTimeout(loaded.reload, COUNTING);
     return () => window.clearTimeout(timer);
   }, [loaded.data]);
-  const note = loaded.data && [`${count(rows.length)} shown`, loaded.data.cursor && 'and more: narrow the filter', loaded.data.truncated && 'it stopped early'].filter(Boolean).join(' · ');
+  const note = loaded.data && [`${count(rows.length)} shown`, loaded.data.cursor && 'and more: narrow the filter', loaded.data.truncated && 'it stopped early', loaded.data.unreadable.length > 0 && `not readable: ${loaded.data.unreadable.slice(0, 5).join(', ')}`].filter(Boolean).join(' · ');
   return html`
     <div class="screen list">
       <${Head} title="Sets and streams" note=${note}>
@@ -82,7 +82,7 @@ export function Flows({ query }) {
       <${FilterBox} filter=${filter} error=${loaded.error} />
       <${Shown} loaded=${loaded} what="sets and streams">
         ${loaded.data && (rows.length === 0
-          ? html`<${Empty}>${filter ? 'No set and no stream matches.' : 'No set and no stream is unfinished.'}<//>`
+          ? html`<${Empty}>${loaded.data.truncated ? 'It stopped early, and found none so far: narrow the filter.' : filter ? 'No set and no stream matches.' : 'No set and no stream is unfinished.'}<//>`
           : html`<${Table} label="Sets and streams" rows=${rows} columns=${COLUMNS} rowKey=${key} rowId=${key} height=${44} tone=${tone} />`)}
       <//>
     </div>`;
