@@ -18,7 +18,7 @@ use super::redact::Part;
 use super::show::Show;
 use super::state::{State, viewer};
 use crate::filter::{Filter, FilterContext};
-use crate::flow::{NodeStatus, StreamReader, StreamRecord};
+use crate::flow::{NodeStatus, StreamReader};
 use crate::views::{FlowView, NODES_MAX, QueueView, graph_of, is_set, is_stream, set_status};
 
 /// Sets of one page at most.
@@ -254,7 +254,8 @@ pub(super) async fn queue(request: HttpRequest, state: web::Data<State>) -> Answ
     let from = status.in_hand.as_ref().map_or(0, |node| node.place + 1);
     let waiting = reader.waiting(from, QUEUED).await?;
     let records = reader.records(before, limit).await?;
-    let mut view = QueueView::new(&asked.show().as_it_stands(&row), &status, &waiting, &records);
+    let show = asked.show();
+    let mut view = QueueView::new(&show.as_it_stands(&row), &status, &waiting, &records);
     if before.is_none() {
         view = view.at(state.now(), &records);
     }
@@ -264,7 +265,7 @@ pub(super) async fn queue(request: HttpRequest, state: web::Data<State>) -> Answ
     }
     let shown = body.get_mut("records").and_then(Value::as_array_mut);
     for (record, shown) in records.items.iter().zip(shown.into_iter().flatten()) {
-        redact_record(&state, &asked.grant, record, shown);
+        *shown = show.record(record);
     }
     state.reply(moment, body)
 }
@@ -272,15 +273,5 @@ pub(super) async fn queue(request: HttpRequest, state: web::Data<State>) -> Answ
 fn redact_question(state: &State, grant: &Grant, node: &NodeStatus, shown: &mut Value) {
     if let Some(question) = &node.cause {
         *shown = state.redact_text(node.kind.as_str(), Part::Question, question, grant);
-    }
-}
-
-fn redact_record(state: &State, grant: &Grant, record: &StreamRecord, shown: &mut Value) {
-    let kind = record.kind.as_str();
-    if let (Some(cause), Some(shown)) = (&record.cause, shown.get_mut("cause")) {
-        *shown = state.redact_text(kind, Part::Error, cause, grant);
-    }
-    if let Some(note) = shown.get_mut("note").filter(|note| !note.is_null()) {
-        state.redact.redact(kind, Part::Note, note, grant);
     }
 }

@@ -59,7 +59,7 @@ impl From<&NodeStatus> for QueuedView {
     }
 }
 
-/// How a node of a stream has ended.
+/// How a node of a stream has ended, or stands after an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RecordView {
@@ -69,7 +69,7 @@ pub struct RecordView {
     pub name: Option<String>,
     /// The name of its processor.
     pub kind: String,
-    /// `SUCCESS` or `ERROR`.
+    /// `SUCCESS` or `ERROR`; in a history also how an attempt left it that was not the last.
     pub state: String,
     /// The number of attempts of its last run; 0 if a person has ended it without one.
     pub attempts: u32,

@@ -110,8 +110,13 @@ impl StreamRecord {
 
     /// Reads the record that is the note of an entry; `None` if the entry is not the end of a node.
     pub(super) fn of(entry: &HistoryEntry) -> Option<Self> {
+        Self::noted(entry).filter(|record| record.state.is_final())
+    }
+
+    /// Reads what an entry notes of an attempt, whether or not it was the last one; `None` if it notes nothing of one.
+    pub(crate) fn noted(entry: &HistoryEntry) -> Option<Self> {
         let noted = codec::decode_user::<StoredRecord>(entry.note.as_ref()?.as_slice()).ok()?;
-        noted.state.is_final().then_some(Self {
+        Some(Self {
             place: noted.place,
             name: noted.name,
             kind: noted.kind,
