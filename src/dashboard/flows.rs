@@ -17,6 +17,7 @@ use super::procedure::Asked;
 use super::redact::Part;
 use super::show::Show;
 use super::state::{State, viewer};
+use super::turns::Turn;
 use crate::filter::{Filter, FilterContext};
 use crate::flow::{NodeStatus, StreamReader};
 use crate::views::{FlowView, NODES_MAX, QueueView, graph_of, is_set, is_stream, set_status};
@@ -44,6 +45,7 @@ struct Page<'a> {
     show: Show<'a>,
     rules: super::list::Rules,
     limit: usize,
+    turn: Turn<'a>,
     begun: Timestamp,
     items: Vec<Value>,
     scanned: usize,
@@ -60,8 +62,10 @@ pub(super) async fn flows(request: HttpRequest, state: web::Data<State>) -> Answ
     let cursor = params.id("cursor")?;
     let limit = params.limit("limit", PAGE, PAGE_MAX)?;
     let moment = state.moment()?;
+    let rules = rules(&state, &filter).await?;
     let mut page = Page {
-        rules: rules(&state, &filter).await?,
+        turn: state.turns.take(&grant).await?,
+        rules,
         show: Show::new(&state, &grant),
         state: &state,
         filter: &filter,
@@ -73,8 +77,6 @@ pub(super) async fn flows(request: HttpRequest, state: web::Data<State>) -> Answ
         unreadable: Vec::new(),
         left: COUNTED_MAX,
     };
-    let _turn = state.turns.take(&grant).await?;
-    page.begun = state.now();
     let next = match filter.is_of_live() || !filter.names_states() {
         true => page.of_live(cursor).await?,
         false => page.of_all(cursor).await?,
@@ -185,13 +187,15 @@ impl Page<'_> {
 
     /// Reads a stream, and shows it. One that has gone meanwhile is left out.
     async fn push_stream(&mut self, root: &Status) -> Result<(), Problem> {
-        let status = match StreamReader::live(&self.state.executor, root.id).await {
-            Ok(reader) => reader.status().await,
-            Err(error) => Err(error),
-        };
-        match status {
+        // The engine counts what waits.
+        let read = async { StreamReader::live(&self.state.executor, root.id).await?.status().await };
+        match self.state.live.in_time(read).await {
             Ok(status) => self.push(&FlowView::of_stream(&self.show.as_it_stands(root), &status)),
             Err(AskError::Unknown(_)) => {}
+            Err(AskError::NotYet) => {
+                self.turn.waited();
+                return Err(AskError::NotYet.into());
+            }
             Err(error) if is_damage(&error) => self.unreadable.push(root.id.to_string()),
             Err(error) => return Err(error.into()),
         }
@@ -248,9 +252,10 @@ pub(super) async fn queue(request: HttpRequest, state: web::Data<State>) -> Answ
     if !is_stream(&row) {
         return Err(Problem::unknown(&format!("stream {}", row.id)));
     }
-    let _turn = state.turns.take(&asked.grant).await?;
+    let mut turn = state.turns.take(&asked.grant).await?;
     let reader = StreamReader::live(&state.executor, row.id).await?;
-    let status = reader.status().await?;
+    let status = state.live.in_time(reader.status()).await;
+    let status = status.inspect_err(|_| turn.waited())?;
     let from = status.in_hand.as_ref().map_or(0, |node| node.place + 1);
     let waiting = reader.waiting(from, QUEUED).await?;
     let records = reader.records(before, limit).await?;
