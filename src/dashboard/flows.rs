@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::access::Grant;
 use super::list::{AT_ONCE, SCAN_MAX, SCAN_TIME, STORED_AT_ONCE, rules};
-use super::model::LiveFlow;
+use super::model::{LiveFlow, LiveSet};
 use super::params::Params;
 use super::problem::{Answer, Problem};
 use super::procedure::Asked;
@@ -105,9 +105,7 @@ impl Page<'_> {
                 }
                 if self.admits(flow.root()) {
                     match &flow {
-                        LiveFlow::Set(set) => {
-                            self.push(&FlowView::of_set(&self.show.as_it_stands(&set.root), set.status()));
-                        }
+                        LiveFlow::Set(set) => self.push_set(set),
                         LiveFlow::Stream(root) => self.push_stream(root).await?,
                     }
                 }
@@ -152,6 +150,12 @@ impl Page<'_> {
         if is_stream(root) {
             return self.push_stream(root).await;
         }
+        let live = self.state.shared.read().set(root.id.family);
+        let known = live.filter(|live| root.ended.is_none() && (live.is_unreadable || live.status().is_some()));
+        if let Some(set) = known {
+            self.push_set(&set);
+            return Ok(());
+        }
         match self.family(root).await {
             Ok(family) => {
                 let status = family.as_deref().and_then(set_status);
@@ -183,6 +187,14 @@ impl Page<'_> {
         let rules = self.rules.get(&root.id).cloned().unwrap_or_default();
         let now = self.state.now();
         self.filter.admits(&status, &FilterContext { now, rules })
+    }
+
+    /// Shows a set as the model has it.
+    fn push_set(&mut self, set: &LiveSet) {
+        if set.is_unreadable {
+            self.unreadable.push(set.root.id.to_string());
+        }
+        self.push(&FlowView::of_set(&self.show.as_it_stands(&set.root), set.status()));
     }
 
     /// Reads a stream, and shows it. One that has gone meanwhile is left out.

@@ -15,7 +15,7 @@ mod tests;
 mod update;
 
 pub(super) use filling::Filling;
-pub(super) use flows::{LiveFlow, Unread};
+pub(super) use flows::{LiveFlow, LiveSet, Unread};
 pub(super) use pulse::Pulse;
 pub(super) use rates::{Rate, Rates};
 pub(super) use ring::{Missed, Ring};
@@ -224,6 +224,11 @@ impl Model {
     /// Returns at most so many live sets and streams from a family on.
     pub(super) fn flows(&self, family: u64, limit: usize) -> Vec<LiveFlow> {
         self.rows.flows.from(family, limit)
+    }
+
+    /// Returns a live set.
+    pub(super) fn set(&self, family: u64) -> Option<Arc<LiveSet>> {
+        self.rows.flows.set(family)
     }
 
     /// Folds the next update, now. One that the rows were read behind is known already.

@@ -18,6 +18,8 @@ pub(crate) struct LiveSet {
     nodes: Vec<Option<(Seq, NodeFacts)>>,
     /// All nodes are known.
     is_whole: bool,
+    /// They cannot be read, so they are not counted.
+    pub(crate) is_unreadable: bool,
     /// How often a node has changed without its row.
     missed: u32,
     /// How it stands, once somebody has asked.
@@ -30,6 +32,7 @@ impl LiveSet {
             root,
             nodes: Vec::new(),
             is_whole: false,
+            is_unreadable: false,
             missed: 0,
             status: OnceLock::new(),
         }
@@ -188,8 +191,13 @@ impl Flows {
         let Some(set) = self.sets.get_mut(&family).filter(|set| set.missed == missed) else {
             return;
         };
-        Arc::make_mut(set).is_whole = is_whole;
+        let set = Arc::make_mut(set);
+        (set.is_whole, set.is_unreadable) = (is_whole, !is_whole);
         self.unread.remove(&family);
+    }
+
+    pub(super) fn set(&self, family: u64) -> Option<Arc<LiveSet>> {
+        self.sets.get(&family).map(Arc::clone)
     }
 
     /// Returns at most so many sets and streams from a family on.

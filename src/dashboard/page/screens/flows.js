@@ -64,7 +64,8 @@ const COLUMNS = [
 export function Flows({ query }) {
   const filter = query.get('filter') ?? '';
   const loaded = useLoad('flows', { filter, limit: ROWS }, { on: ['change'], pause: 2_000, filter: 'root:0' });
-  const rows = /** @type {Flow[]} */ (loaded.data?.items ?? []);
+  const isLost = (/** @type {Flow} */ row) => row.state === null && loaded.data.unreadable.includes(row.id);
+  const rows = /** @type {Flow[]} */ (loaded.data?.items ?? []).map((/** @type {Flow} */ row) => (isLost(row) ? { ...row, state: 'not readable' } : row));
   const isCounting = rows.some((row) => row.state === null && !row.ended);
   useEffect(() => {
     if (!isCounting) return undefined;
