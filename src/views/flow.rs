@@ -139,7 +139,7 @@ pub fn set_status(family: &[Status]) -> Option<SetStatus> {
 pub struct NodeView {
     /// One more than the highest layer of the nodes before it; 0 for the first.
     pub layer: u32,
-    /// How it reads as the node of a set, such as `PENDING`; none for other members.
+    /// How it reads as the node of a set, such as `PENDING`; none for other members, and while it is set aside.
     pub node: Option<String>,
     /// Why it does not run, as the node of a set.
     pub why: Option<String>,
@@ -202,7 +202,8 @@ pub fn graph_of(family: &[Status], max: usize) -> GraphView {
     for status in family {
         let is_node = reading.as_ref().is_some_and(|reading| reading.is_node(status));
         let read = match &mut reading {
-            Some(reading) if is_node => Some(reading.add(&NodeFacts::from(status))),
+            // Of a node that is set aside nothing but that is told.
+            Some(reading) if is_node && !status.set_aside => Some(reading.add(&NodeFacts::from(status))),
             Some(_) | None => None,
         };
         if is_node || !status.before.is_empty() || named.contains(&status.id) {

@@ -96,6 +96,30 @@ fn a_live_set_that_cannot_be_counted_is_named_and_one_whose_read_failed_once_is_
 }
 
 #[test]
+fn nodes_of_a_set_that_is_set_aside_say_so() -> Tested {
+    let (_, engine) = drawing(true);
+    let world = World::new();
+    let set = site_in(&world, &engine, everybody, async |site| {
+        Ok(album(site, "album 7").await?.id())
+    })?;
+    // No processor is registered.
+    site_in(
+        &world,
+        |builder| builder,
+        everybody,
+        async |site| {
+            let graph = site.body(&format!("procedures/{set}/graph")).await?;
+            assert_eq!(graph["counts"], json!({ "SUCCESS": 2, "quarantined": 2 }));
+            assert_eq!(
+                (&graph["items"][1]["node"], &graph["items"][1]["set_aside"]),
+                (&Value::Null, &json!(true))
+            );
+            Ok(())
+        },
+    )
+}
+
+#[test]
 fn a_list_of_those_that_have_ended_counts_each_row_that_it_looks_at() -> Tested {
     let (_, engine) = drawing(false);
     site_in(&World::new(), &engine, everybody, async |site| {
