@@ -238,6 +238,7 @@ pub(super) async fn graph(request: HttpRequest, state: web::Data<State>) -> Answ
     let shown = family.get(..MEMBERS_MAX).unwrap_or(&family);
     let mut graph = graph_of(shown, max);
     graph.truncated |= is_cut;
+    graph.of_first = is_cut.then_some(MEMBERS_MAX);
     let items = std::mem::take(&mut graph.items);
     let show = asked.show();
     let mut rows = shown.iter();

@@ -189,6 +189,9 @@ pub struct GraphView {
     pub groups: Vec<GroupView>,
     /// There are more nodes than are listed.
     pub truncated: bool,
+    /// The family has more members than this, and `total`, `counts` and `groups` are those of the first so many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_first: Option<usize>,
 }
 
 /// Draws the graph of a family: its members that have a gate, those that a gate names, and all nodes of a set. The

@@ -227,6 +227,29 @@ fn a_graph_of_many_nodes_is_grouped_by_layer_and_state_and_lists_each() -> Teste
 }
 
 #[test]
+fn a_graph_says_that_its_figures_are_of_the_first_members_alone() -> Tested {
+    let (_, engine) = drawing(false);
+    site_in(&World::new(), &engine, everybody, async |site| {
+        let by = OperatorRequest::new("ann", "a look");
+        site.run
+            .executor
+            .pause(procession::operate::PauseScope::All, by)
+            .await?;
+        let mut set = Set::builder("large");
+        for number in 0..10_000 {
+            set.add(Node::new(format!("n{number}"), Draw));
+        }
+        let large = start(site, set.build()?, "large").await?;
+        let graph = site.body(&format!("procedures/{}/graph", large.id())).await?;
+        assert_eq!((&graph["total"], &graph["of_first"]), (&json!(9_999), &json!(10_000)));
+        let small = album(site, "album 7").await?;
+        let graph = site.body(&format!("procedures/{}/graph", small.id())).await?;
+        assert_eq!((&graph["total"], graph.get("of_first")), (&json!(4), None));
+        Ok(())
+    })
+}
+
+#[test]
 fn a_family_with_gates_is_drawn_too_and_its_members_stand_as_procedures() -> Tested {
     site(async |site| {
         let root = site.submit(Job::AskFirst("drop t?".to_owned(), 2), "a").await?;

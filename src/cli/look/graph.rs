@@ -41,6 +41,9 @@ pub(super) async fn run(source: &Source, args: &GraphArgs) -> Result<Exit, Failu
         true => draw(&graph),
         false => show(&graph),
     }
+    if let Some(members) = graph.of_first {
+        print::notice(&format!("the family has more members: this is of its first {members}"));
+    }
     if graph.truncated {
         print::notice(&format!("only the first {} nodes are shown", graph.items.len()));
     }

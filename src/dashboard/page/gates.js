@@ -63,6 +63,7 @@ export function FamilyGraph({ id }) {
     'An arrow leads to what runs after it.',
     Object.entries(graph.counts).map(([word, number]) => `${count(number)} ${word}`).join(', '),
     graph.groups && `${count(graph.total)} nodes, folded by layer and state`,
+    graph.of_first && `of its first ${count(graph.of_first)} members alone`,
     graph.truncated && `only the first ${count(graph.items.length)} are listed`,
   ];
   return html`
