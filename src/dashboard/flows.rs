@@ -172,7 +172,8 @@ impl Page<'_> {
         let committed = self.state.engine().committed();
         let rows = committed.family(root.id.family, 0, self.left + 1).await?;
         let is_whole = rows.len() <= self.left;
-        self.left = self.left.saturating_sub(rows.len());
+        // A large one is left out, and takes nothing from the others.
+        self.left -= if is_whole { rows.len() } else { 0 };
         Ok(is_whole.then_some(rows))
     }
 

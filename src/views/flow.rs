@@ -8,7 +8,9 @@ use procession_kernel::{JoinPolicy, Labels, ProcedureId};
 use serde::{Deserialize, Serialize};
 
 use super::{ProcedureView, time};
-use crate::flow::{Counts, NodeFacts, NodeRead, NodeState, Reading, SetRoot, SetStatus, StreamStatus, reason};
+use crate::flow::{
+    Counts, NodeFacts, NodeRead, NodeState, Reading, SetRoot, SetState, SetStatus, StreamStatus, reason,
+};
 
 /// Nodes of a graph that are listed one by one, at most.
 pub(crate) const NODES_MAX: usize = 5_000;
@@ -30,7 +32,7 @@ pub struct FlowView {
     /// Its labels, by name.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
-    /// Its state: `INIT`, `RUNNING`, `PENDING` or `FINISH`; none while the nodes of a set are not counted yet.
+    /// Its state: `INIT`, `RUNNING`, `PENDING` or `FINISH`; none while the nodes of a live set are not counted yet.
     pub state: Option<String>,
     /// When one of its rows last changed its state; of a stream, its own.
     pub since: String,
@@ -56,6 +58,8 @@ impl FlowView {
     #[must_use]
     pub fn of_set(root: &Status, read: Option<&SetStatus>) -> Self {
         let since = read.map_or(root.since, |read| read.since);
+        // What has ended needs no counting.
+        let state = read.map(|read| read.state).or(root.ended.map(|_| SetState::Finish));
         let pending = read.into_iter().flat_map(|read| &read.pending);
         Self {
             id: root.id.to_string(),
@@ -63,7 +67,7 @@ impl FlowView {
             name: root.name.clone(),
             key: root.key.as_ref().map(ToString::to_string),
             labels: root.labels.clone(),
-            state: read.map(|read| read.state.to_string()),
+            state: state.map(|state| state.to_string()),
             since: time(since),
             counts: read.map(|read| read.counts),
             pending: pending.take(PENDING_NAMED).cloned().collect(),

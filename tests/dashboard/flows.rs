@@ -227,6 +227,29 @@ fn a_graph_of_many_nodes_is_grouped_by_layer_and_state_and_lists_each() -> Teste
 }
 
 #[test]
+fn a_large_set_that_has_ended_is_not_counted_and_the_small_one_behind_it_is() -> Tested {
+    let (_, engine) = drawing(false);
+    site_in(&World::new(), &engine, everybody, async |site| {
+        let mut set = Set::builder("large");
+        for number in 0..20_000 {
+            set.add(Node::new(format!("n{number}"), Draw));
+        }
+        let large = start(site, set.build()?, "large").await?;
+        let small = album(site, "album 7").await?;
+        let items = at(&site.body("flows?filter=state:ended").await?, "/items");
+        assert_eq!(
+            (&items[0]["id"], &items[0]["state"], &items[0]["counts"]),
+            (&json!(large.id().to_string()), &json!("FINISH"), &Value::Null)
+        );
+        assert_eq!(
+            (&items[1]["id"], &items[1]["counts"]["success"]),
+            (&json!(small.id().to_string()), &json!(4))
+        );
+        Ok(())
+    })
+}
+
+#[test]
 fn a_graph_says_that_its_figures_are_of_the_first_members_alone() -> Tested {
     let (_, engine) = drawing(false);
     site_in(&World::new(), &engine, everybody, async |site| {

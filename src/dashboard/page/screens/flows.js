@@ -27,7 +27,7 @@ const STATES = ['pending', 'error', 'running', 'ready', 'wait', 'success', 'canc
 /** @param {{row: Flow}} props */
 function Stands({ row }) {
   if (row.set_aside) return html`<span class="state bad" title="Its family is set aside, and stands as it stood then."><${Shape} shape="warn" />quarantined</span>`;
-  if (row.state === null) return html`<span class="dim">${row.ended ? 'ended' : 'counting …'}</span>`;
+  if (row.state === null) return html`<span class="dim">counting …</span>`;
   return html`<${Worded} word=${row.state} />`;
 }
 
@@ -66,7 +66,7 @@ export function Flows({ query }) {
   const loaded = useLoad('flows', { filter, limit: ROWS }, { on: ['change'], pause: 2_000, filter: 'root:0' });
   const isLost = (/** @type {Flow} */ row) => row.state === null && loaded.data.unreadable.includes(row.id);
   const rows = /** @type {Flow[]} */ (loaded.data?.items ?? []).map((/** @type {Flow} */ row) => (isLost(row) ? { ...row, state: 'not readable' } : row));
-  const isCounting = rows.some((row) => row.state === null && !row.ended);
+  const isCounting = rows.some((row) => row.state === null);
   useEffect(() => {
     if (!isCounting) return undefined;
     const timer = window.setTimeout(loaded.reload, COUNTING);
