@@ -233,6 +233,8 @@ pub(super) async fn graph(request: HttpRequest, state: web::Data<State>) -> Answ
     let asked = Asked::new(&request, &state, &["max"])?;
     let max = asked.params.limit("max", DRAWN, NODES_MAX)?;
     let moment = state.moment()?;
+    // Of a member that is not known there is no graph, whatever its family has.
+    asked.row().await?;
     let _turn = state.turns.take(&asked.grant).await?;
     let family = asked.family(MEMBERS_MAX + 1).await?;
     let is_cut = family.len() > MEMBERS_MAX;

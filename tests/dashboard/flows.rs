@@ -289,7 +289,9 @@ fn a_family_with_gates_is_drawn_too_and_its_members_stand_as_procedures() -> Tes
         let lone = site.submit(Job::Wait("go".to_owned()), "b").await?;
         let graph = site.body(&format!("procedures/{lone}/graph")).await?;
         assert_eq!((&graph["items"], &graph["total"]), (&json!([]), &json!(0)));
-        assert_eq!(site.get("procedures/99/graph").await.status, 404);
+        for unknown in ["99".to_owned(), format!("{}.99", root.family)] {
+            assert_eq!(site.get(&format!("procedures/{unknown}/graph")).await.status, 404);
+        }
         Ok(())
     })
 }

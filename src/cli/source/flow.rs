@@ -13,8 +13,8 @@ use super::super::site::Site;
 use super::journal::family_of;
 use super::{Journal, Wanted};
 
-/// Nodes up to which a closed journal's graph is not grouped. The tables list each.
-const UNGROUPED: usize = usize::MAX;
+/// Nodes up to which a graph is not grouped, as of a dashboard.
+const DRAWN: usize = 300;
 /// Nodes of a stream that are shown behind the one in hand, as by a dashboard.
 const QUEUED: usize = 64;
 
@@ -55,7 +55,7 @@ impl Journal {
 
     pub(super) async fn graph(&self, id: ProcedureId) -> Result<Document, Failure> {
         let family = family_of(&self.offline, &self.offline.state().await?, id).await?;
-        let graph: GraphView = graph_of(&family, UNGROUPED);
+        let graph: GraphView = graph_of(&family, DRAWN);
         self.reply(graph)
     }
 
