@@ -30,6 +30,7 @@ journey('an album with a failing node is found under Attention, understood from 
   await shown(page, 'Attention');
   const verdict = page.getByRole('main').getByRole('listitem').filter({ hasText: 'the disk is full' });
   await verdict.getByText('behind 1', { exact: true }).waitFor();
+  for (const name of ['Retry now…', 'Answer…', 'Succeed…', 'Fail…']) await verdict.getByRole('button', { name }).waitFor();
   await verdict.getByRole('link', { name: `Go to ${large}` }).click();
 
   await shown(page, /^draw v1/);
@@ -62,7 +63,9 @@ journey('an album with a failing node is found under Attention, understood from 
   await page.getByRole('table', { name: 'Graph' }).getByRole('row').filter({ hasText: 'the disk is full' }).getByRole('button', { name: 'Retry now…' }).click();
   const plan = dialog(page, /^Retry now/).getByRole('region', { name: 'Plan' });
   await plan.getByRole('row').filter({ hasText: large }).waitFor();
+  const sent = page.waitForRequest((request) => Boolean(request.postDataJSON()?.reason));
   await act(page, /^Retry now/, 'Retry now', { reason: 'the disk has room again' });
+  assert.ok((await sent).postDataJSON().expected, 'as its plan has seen it');
   await becomes(async () => (await drawn(page)).map(([, state]) => state), ['SUCCESS', 'SUCCESS', 'SUCCESS', 'SUCCESS']);
   await becomes(async () => (await truth()).states, { Success: 5 });
   await page.keyboard.press('g');
