@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after as hook } from 'node:test';
-import { act, after, album, becomes, dialog, journey, repair, rows, sets, shown, stream, truth } from '../kit.mjs';
+import { act, after, album, becomes, dialog, journey, repair, rows, sets, shown, stream, truth, until } from '../kit.mjs';
 
 after(hook);
 
@@ -163,4 +163,20 @@ journey('the node in hand of a stream is failed, the one behind it is given its 
   await decided('Succeed', 'inv 0', (asked) => asked.getByRole('textbox', { name: 'Output' }).fill('7'));
   await becomes(ended, [['inv 1', 'SUCCESS'], ['inv 0', 'SUCCESS'], ['large', 'ERROR'], ['first', 'SUCCESS']]);
   assert.deepEqual((await truth()).states, { WaitingTimeout: 1 }, 'it waits for its next node');
+});
+
+journey('what ends while older records are shown leaves no gap among them', async (page, go) => {
+  await repair();
+  const id = await stream(100);
+  await go(`procedures/${id}?tab=queue`);
+  const table = page.getByRole('table', { name: 'Records' });
+  const line = page.getByRole('tabpanel').locator('p.line');
+  const whole = async () => {
+    const done = Number(/([\d,]+) done/.exec(await line.innerText())?.[1]?.replace(',', ''));
+    await table.evaluate((element) => { element.scrollTop = element.scrollHeight; });
+    return Number(await table.getAttribute('aria-rowcount')) - 1 === done && done;
+  };
+  await until(async () => (await whole()) === 102, 'all records are there');
+  await stream(400);
+  await until(async () => (await whole()) > 200, 'all records are there again');
 });
