@@ -165,6 +165,15 @@ journey('the node in hand of a stream is failed, the one behind it is given its 
   assert.deepEqual((await truth()).states, { WaitingTimeout: 1 }, 'it waits for its next node');
 });
 
+journey('sets come in pages, as they are scrolled to', async (page, go) => {
+  const ids = [await album(), await album(), await album()];
+  await page.route(/\/api\/v1\/flows\?/, (route) => route.continue({ url: route.request().url().replace('limit=500', 'limit=2') }));
+  await go('flows');
+  await shown(page, 'Sets and streams');
+  await becomes(async () => (await listed(page)).map(([id]) => id), ids);
+  await page.getByText('3 shown', { exact: true }).waitFor();
+});
+
 journey('what ends while older records are shown leaves no gap among them', async (page, go) => {
   await repair();
   const id = await stream(100);
