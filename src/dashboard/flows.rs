@@ -20,7 +20,7 @@ use super::state::{State, viewer};
 use super::turns::Turn;
 use crate::filter::{Filter, FilterContext};
 use crate::flow::{NodeStatus, StreamReader};
-use crate::views::{FlowView, NODES_MAX, QueueView, graph_of, is_set, is_stream, set_status};
+use crate::views::{FlowView, NODES_MAX, QueueReading, QueueView, graph_of, is_set, is_stream, set_status};
 
 /// Sets of one page at most.
 const PAGE_MAX: usize = 500;
@@ -30,8 +30,6 @@ const PAGE: usize = 100;
 const COUNTED_MAX: usize = 20_000;
 /// Members of a family that one graph looks at, at most.
 const MEMBERS_MAX: usize = 10_000;
-/// Nodes of a stream that one reply shows behind the one in hand.
-const QUEUED: usize = 64;
 /// Records of a stream in one reply, unless another number is asked for, and at most.
 const RECORDS: usize = 50;
 const RECORDS_MAX: usize = 500;
@@ -270,22 +268,19 @@ pub(super) async fn queue(request: HttpRequest, state: web::Data<State>) -> Answ
     }
     let mut turn = state.turns.take(&asked.grant).await?;
     let reader = StreamReader::live(&state.executor, row.id).await?;
-    let status = state.live.in_time(reader.status()).await;
-    let status = status.inspect_err(|_| turn.waited())?;
-    let from = status.in_hand.as_ref().map_or(0, |node| node.place + 1);
-    let waiting = reader.waiting(from, QUEUED).await?;
-    let records = reader.records(before, limit).await?;
+    let read = state.live.in_time(QueueReading::of(&reader, before, limit)).await;
+    let reading = read.inspect_err(|_| turn.waited())?;
     let show = asked.show();
-    let mut view = QueueView::new(&show.as_it_stands(&row), &status, &waiting, &records);
+    let mut view = QueueView::new(&show.as_it_stands(&row), &reading);
     if before.is_none() {
-        view = view.at(state.now(), &records);
+        view = view.at(state.now(), &reading.records);
     }
     let mut body = json!(view);
-    if let (Some(node), Some(shown)) = (&status.in_hand, body.pointer_mut("/in_hand/question")) {
+    if let (Some(node), Some(shown)) = (&reading.status.in_hand, body.pointer_mut("/in_hand/question")) {
         redact_question(&state, &asked.grant, node, shown);
     }
     let shown = body.get_mut("records").and_then(Value::as_array_mut);
-    for (record, shown) in records.items.iter().zip(shown.into_iter().flatten()) {
+    for (record, shown) in reading.records.items.iter().zip(shown.into_iter().flatten()) {
         *shown = show.record(record);
     }
     state.reply(moment, body)

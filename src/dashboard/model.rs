@@ -201,6 +201,7 @@ impl Model {
         self.is_ready = true;
         self.ring.begin(filled.moment.seq);
         let mut old = std::mem::replace(&mut self.rows, filled.rows);
+        self.rows.flows.filled();
         self.rows.rates.keep(std::mem::take(&mut old.rates));
         self.rows.set_aside(std::mem::take(&mut old.aside));
         old
@@ -237,9 +238,8 @@ impl Model {
             return;
         }
         self.pulse.beat(now, update.moment.seq.0 - self.moment.seq.0);
-        let known = self.rows.flows.unread().clone();
         self.rows.fold(&update);
-        self.rows.flows.born(&known, &update.rows);
+        self.rows.flows.born(&update.rows);
         self.moment = update.moment;
         self.ring.push(update);
     }

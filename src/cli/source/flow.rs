@@ -4,7 +4,7 @@ use procession::ProcedureId;
 use procession::errors::AskError;
 use procession::flow::StreamReader;
 use procession::status::Status;
-use procession::views::{FlowView, GraphView, QueueView, graph_of, is_set, is_stream, set_status};
+use procession::views::{FlowView, GraphView, QueueReading, QueueView, graph_of, is_set, is_stream, set_status};
 use serde_json::json;
 
 use super::super::document::Document;
@@ -15,8 +15,6 @@ use super::{Journal, Wanted};
 
 /// Nodes up to which a graph is not grouped, as of a dashboard.
 const DRAWN: usize = 300;
-/// Nodes of a stream that are shown behind the one in hand, as by a dashboard.
-const QUEUED: usize = 64;
 
 impl Journal {
     pub(super) async fn flows(&self, wanted: &Wanted) -> Result<Document, Failure> {
@@ -69,12 +67,8 @@ impl Journal {
 
     async fn queue_of(&self, root: &Status, before: Option<u32>, limit: usize) -> Result<QueueView, AskError> {
         let reader = StreamReader::closed(&self.offline, root.id).await?;
-        let status = reader.status().await?;
-        let from = status.in_hand.as_ref().map_or(0, |node| node.place + 1);
-        let waiting = reader.waiting(from, QUEUED).await?;
-        let records = reader.records(before, limit).await?;
         // Nothing runs, so nothing is done in a minute.
-        Ok(QueueView::new(root, &status, &waiting, &records))
+        Ok(QueueView::new(root, &QueueReading::of(&reader, before, limit).await?))
     }
 }
 

@@ -96,6 +96,8 @@ pub(super) struct Flows {
     sets: BTreeMap<u64, Arc<LiveSet>>,
     /// The sets whose nodes are not all known.
     unread: BTreeSet<u64>,
+    /// Those of them that this update was the first to tell of.
+    born: Vec<u64>,
 }
 
 impl Flows {
@@ -113,6 +115,7 @@ impl Flows {
             }
             let set = self.sets.entry(family).or_insert_with(|| {
                 self.unread.insert(family);
+                self.born.push(family);
                 Arc::new(LiveSet::new(Arc::clone(row)))
             });
             let set = Arc::make_mut(set);
@@ -125,15 +128,15 @@ impl Flows {
         }
     }
 
+    /// Says that what was taken so far was read from the store: the sets in it were born before, with nodes of their own.
+    pub(super) fn filled(&mut self) {
+        self.born = Vec::new();
+    }
+
     pub(super) fn forget(&mut self, family: u64) {
         self.sets.remove(&family);
         self.streams.remove(&family);
         self.unread.remove(&family);
-    }
-
-    /// Returns the families of the sets that are not known whole.
-    pub(super) fn unread(&self) -> &BTreeSet<u64> {
-        &self.unread
     }
 
     pub(super) fn next_unread(&self) -> Option<Unread> {
@@ -143,12 +146,13 @@ impl Flows {
     }
 
     /// Takes the nodes of sets that an update was the first to tell of. A set is born with all its nodes, so that update
-    /// has all of them, in whatever order. `known` are the sets that were unread before.
-    pub(super) fn born(&mut self, known: &BTreeSet<u64>, rows: &[Arc<Status>]) {
-        let born: BTreeSet<u64> = self.unread.difference(known).copied().collect();
+    /// has all of them, in whatever order.
+    pub(super) fn born(&mut self, rows: &[Arc<Status>]) {
+        let born = std::mem::take(&mut self.born);
         if born.is_empty() {
             return;
         }
+        let born = BTreeSet::from_iter(born);
         for row in rows.iter().filter(|row| born.contains(&row.id.family) && !is_set(row)) {
             self.put(row);
         }
