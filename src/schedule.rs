@@ -87,7 +87,7 @@ mod timetable;
 use std::time::Duration;
 
 use procession_actors::journal::codec;
-use procession_actors::{Accepts, CodecError, Procedure, StageContext, StageError, Step};
+use procession_actors::{Accepts, CodecError, Hooks, Procedure, StageContext, StageError, Step};
 use procession_kernel::{Blob, HistoryDetail, RetryPolicy, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -351,8 +351,9 @@ impl Schedule {
     }
 
     async fn turn(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        cx.env()
-            .count_skipped(cx.id(), self.progress.skipped, self.plan.overlap);
+        // What the turn before has skipped is on disk. A further attempt finds it again.
+        let skipped = self.progress.uncounted.take().filter(|_| cx.attempt() == 1);
+        cx.env().count_skipped(skipped);
         let (is_asked, mut change) = match self.request(cx) {
             Some(Request::Change(plan)) => (false, Some(plan)),
             Some(Request::Run) => (true, None),
@@ -460,6 +461,13 @@ impl Procedure for Schedule {
         self.turn(cx).await.map_err(|error| match error {
             StageError::Fail(why) => StageError::Retry(why),
             other @ (StageError::Retry(_) | StageError::RetryAfter(..) | StageError::TimedOut(_) | _) => other,
+        })
+    }
+
+    /// Counts what the last turn has skipped: none follows that would.
+    fn hooks() -> Hooks<Self> {
+        Hooks::<Self>::new().completion_cleanup(async |schedule: &mut Self, jobs: &Jobs| {
+            jobs.count_skipped(schedule.progress.uncounted.take());
         })
     }
 

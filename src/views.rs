@@ -33,7 +33,7 @@ pub use lock::{HolderView, LockUseView, WaiterView};
 pub use mailbox::{MailboxView, NameView};
 pub use plan::{FreedView, PlanView, StaysView, UndoView};
 pub use procedure::{CauseView, LockHeldView, ProcedureView};
-pub use queue::{QueueView, QueuedView, RecordView, is_stream};
+pub use queue::{QueueReading, QueueView, QueuedView, RecordView, is_stream};
 pub use reply::{PageView, Reply};
 pub use signal::SignalView;
 pub use standing::{snapshot_words, state_words};

@@ -91,41 +91,6 @@ impl Ground {
         Ok(ground)
     }
 
-    /// Makes a root on which all differs that dpkg knows how to look at, and some that it does not.
-    pub(crate) fn of_all_sorts() -> Tested<Self> {
-        let ground = Self::intact()?;
-        let records = ground.root().join("var/lib/dpkg");
-        let add = |file: &str, text: &str| -> Tested {
-            let path = records.join(file);
-            let before = fs::read_to_string(&path).unwrap_or_default();
-            Ok(fs::write(path, before + text)?)
-        };
-        // A second architecture of a package: both list one file, and each is asked about it.
-        let stanza =
-            "Package: libc\nStatus: install ok installed\nVersion: 1.0\nArchitecture: i386\nMulti-Arch: same\n";
-        let conffiles = format!(
-            "Conffiles:\n /etc/moved.conf {0}\n /etc/new.conf newconffile\n /etc/old.conf {0} obsolete\n\n",
-            checksum("as it was")
-        );
-        add("status", &(stanza.to_owned() + &conffiles))?;
-        let listed = "/usr/share/libc/file\n/usr/share/libc/link\n/usr/share/libc/nothing\n";
-        let more = "/usr/share/perl/gone\n/etc/moved.conf\n/etc/new.conf\n/etc/old.conf\n";
-        add("info/libc:i386.list", &(listed.to_owned() + more))?;
-        add("info/libc:amd64.list", "/usr/share/libc/nothing\n")?;
-        let sums = format!("{}  usr/share/libc/file\n{0}  usr/share/libc/link\n", checksum("libc"));
-        add("info/libc:i386.md5sums", &sums)?;
-        symlink("file", ground.root().join("usr/share/libc/link"))?;
-        fs::write(ground.file("libc"), "something else")?;
-        // What was moved away is never compared: it is there, or it is not.
-        fs::write(ground.root().join("usr/share/perl/file.moved"), "something else")?;
-        add("diversions", "/usr/share/perl/gone\n/usr/share/perl/gone.moved\ndash\n")?;
-        add("diversions", "/etc/moved.conf\n/etc/moved.conf.moved\ndash\n")?;
-        for file in ["moved.conf.moved", "new.conf", "old.conf"] {
-            fs::write(ground.root().join("etc").join(file), "as it is")?;
-        }
-        Ok(ground)
-    }
-
     /// Puts a package's file there, as it should be.
     pub(crate) fn reinstall(&self, package: &str) -> Tested {
         let directory = self.root().join("usr/share").join(package);
@@ -156,6 +121,6 @@ impl Ground {
     }
 }
 
-fn checksum(text: &str) -> String {
+pub(crate) fn checksum(text: &str) -> String {
     Md5::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }

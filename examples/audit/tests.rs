@@ -3,13 +3,14 @@
 use std::error::Error;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 
 use procession::flow::{NodeState, SetState};
 use procession::operate::OperatorRequest;
 use procession::testkit::Check;
 
-use super::ground::Ground;
+use super::ground::{Ground, checksum};
 use super::nodes::Verify;
 use super::*;
 
@@ -120,7 +121,7 @@ fn all_nodes_that_ask_are_tried_again_and_not_only_those_that_a_status_names() -
         fs::write(list, "/usr/share/loop/file\n")?;
     }
     fs::write(status, text)?;
-    std::os::unix::fs::symlink("loop", ground.root().join("usr/share/loop"))?;
+    symlink("loop", ground.root().join("usr/share/loop"))?;
     in_system(async {
         let audit = Audit::begin(ground.options("data", "--width 1000")?).await?;
         audit.watch().await?;
@@ -223,6 +224,41 @@ fn f_066_killed_again_and_again_it_reports_the_same() -> Tested {
 }
 
 impl Ground {
+    /// Makes a root on which all differs that dpkg knows how to look at, and some that it does not.
+    fn of_all_sorts() -> Tested<Self> {
+        let ground = Self::intact()?;
+        let records = ground.root().join("var/lib/dpkg");
+        let add = |file: &str, text: &str| -> Tested {
+            let path = records.join(file);
+            let before = fs::read_to_string(&path).unwrap_or_default();
+            Ok(fs::write(path, before + text)?)
+        };
+        // A second architecture of a package: both list one file, and each is asked about it.
+        let stanza =
+            "Package: libc\nStatus: install ok installed\nVersion: 1.0\nArchitecture: i386\nMulti-Arch: same\n";
+        let conffiles = format!(
+            "Conffiles:\n /etc/moved.conf {0}\n /etc/new.conf newconffile\n /etc/old.conf {0} obsolete\n\n",
+            checksum("as it was")
+        );
+        add("status", &(stanza.to_owned() + &conffiles))?;
+        let listed = "/usr/share/libc/file\n/usr/share/libc/link\n/usr/share/libc/nothing\n";
+        let more = "/usr/share/perl/gone\n/etc/moved.conf\n/etc/new.conf\n/etc/old.conf\n";
+        add("info/libc:i386.list", &(listed.to_owned() + more))?;
+        add("info/libc:amd64.list", "/usr/share/libc/nothing\n")?;
+        let sums = format!("{}  usr/share/libc/file\n{0}  usr/share/libc/link\n", checksum("libc"));
+        add("info/libc:i386.md5sums", &sums)?;
+        symlink("file", ground.root().join("usr/share/libc/link"))?;
+        fs::write(ground.file("libc"), "something else")?;
+        // What was moved away is never compared: it is there, or it is not.
+        fs::write(ground.root().join("usr/share/perl/file.moved"), "something else")?;
+        add("diversions", "/usr/share/perl/gone\n/usr/share/perl/gone.moved\ndash\n")?;
+        add("diversions", "/etc/moved.conf\n/etc/moved.conf.moved\ndash\n")?;
+        for file in ["moved.conf.moved", "new.conf", "old.conf"] {
+            fs::write(ground.root().join("etc").join(file), "as it is")?;
+        }
+        Ok(ground)
+    }
+
     fn options(&self, data: &str, more: &str) -> Tested<Options> {
         let words = self.words(data, more);
         Ok(Options::parse(

@@ -108,7 +108,7 @@ pub(super) async fn failing(state: &State, grant: &Grant, show: &Show<'_>, row: 
             "stage": codec::describe(entry.stage.as_slice()),
             "attempt": entry.attempt,
             "ending": ending_word(entry.ending),
-            "error": entry.error.as_ref().map(|error| show.error(kind, error)),
+            "error": show.said(kind, entry),
             "at": time(entry.ended),
         })
     });

@@ -11,6 +11,7 @@ use procession_actors::{AskError, Engine};
 use procession_kernel::ProcedureId;
 use tokio::sync::watch;
 
+use super::flows::is_damage;
 use super::model::{Filling, Model, Moment, Unread, Update};
 
 /// How long after a change the next is asked for, for each of its rows: twenty times what a row costs
@@ -154,14 +155,19 @@ impl Folder {
     /// Tries to fill the model again, later.
     fn again(&self, error: &AskError, ctx: &mut Context<Self>) {
         tracing::warn!(%error, "the dashboard cannot read the engine's state; it tries again");
+        self.later(ctx, Self::begin);
+    }
+
+    /// Does something after a while, unless the model is filled anew before.
+    fn later(&self, ctx: &mut Context<Self>, act: impl FnOnce(&mut Self, &mut Context<Self>) + 'static) {
         let (clock, fill) = (Arc::clone(self.engine.clock()), self.fill);
         let later = async move { clock.sleep_until(clock.now().after(AGAIN)).await };
-        let begun = later.into_actor(self).map(move |(), folder, ctx| {
+        let done = later.into_actor(self).map(move |(), folder, ctx| {
             if folder.fill == fill {
-                folder.begin(ctx);
+                act(folder, ctx);
             }
         });
-        ctx.spawn(begun);
+        ctx.spawn(done);
     }
 
     fn finish(&mut self, ctx: &mut Context<Self>) {
@@ -197,6 +203,9 @@ impl Folder {
     }
 
     fn counted(&mut self, unread: Unread, page: Result<Vec<Status>, AskError>, ctx: &mut Context<Self>) {
+        if let Some(error) = page.as_ref().err().filter(|error| !is_damage(error)) {
+            return self.count_again(error, ctx);
+        }
         let rows = page.as_deref().unwrap_or_default();
         self.shared.write().take_nodes(unread, rows);
         // Behind the nodes stand the children of procedures among them.
@@ -210,6 +219,15 @@ impl Folder {
         self.shared.write().end_reading(unread, page.is_ok());
         self.is_counting = false;
         self.count(ctx);
+    }
+
+    /// Tries to count again, later. Other sets wait as well: what failed is the store, and no row of this set.
+    fn count_again(&self, error: &AskError, ctx: &mut Context<Self>) {
+        tracing::warn!(%error, "the dashboard cannot read the nodes of a set; it tries again");
+        self.later(ctx, |folder, ctx| {
+            folder.is_counting = false;
+            folder.count(ctx);
+        });
     }
 
     /// Asks for the next change: at once after a small one, and later the more rows there were, so that

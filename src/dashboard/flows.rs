@@ -3,23 +3,24 @@
 //! them; those that have ended, and streams, are read from the store.
 
 use actix_web::{HttpRequest, web};
-use procession_actors::AskError;
 use procession_actors::view::{FamilyScope, Status};
+use procession_actors::{AskError, ReadError, StoreError};
 use procession_kernel::{ProcedureId, Timestamp};
 use serde_json::{Value, json};
 
 use super::access::Grant;
-use super::list::{AT_ONCE, SCAN_MAX, SCAN_TIME, rules};
-use super::model::LiveFlow;
+use super::list::{AT_ONCE, SCAN_MAX, SCAN_TIME, STORED_AT_ONCE, rules};
+use super::model::{LiveFlow, LiveSet};
 use super::params::Params;
 use super::problem::{Answer, Problem};
 use super::procedure::Asked;
 use super::redact::Part;
 use super::show::Show;
 use super::state::{State, viewer};
+use super::turns::Turn;
 use crate::filter::{Filter, FilterContext};
-use crate::flow::{NodeStatus, StreamReader, StreamRecord};
-use crate::views::{FlowView, NODES_MAX, QueueView, graph_of, is_set, is_stream, set_status};
+use crate::flow::{NodeStatus, StreamReader};
+use crate::views::{FlowView, NODES_MAX, QueueReading, QueueView, graph_of, is_set, is_stream, set_status};
 
 /// Sets of one page at most.
 const PAGE_MAX: usize = 500;
@@ -29,8 +30,6 @@ const PAGE: usize = 100;
 const COUNTED_MAX: usize = 20_000;
 /// Members of a family that one graph looks at, at most.
 const MEMBERS_MAX: usize = 10_000;
-/// Nodes of a stream that one reply shows behind the one in hand.
-const QUEUED: usize = 64;
 /// Records of a stream in one reply, unless another number is asked for, and at most.
 const RECORDS: usize = 50;
 const RECORDS_MAX: usize = 500;
@@ -44,6 +43,7 @@ struct Page<'a> {
     show: Show<'a>,
     rules: super::list::Rules,
     limit: usize,
+    turn: Turn<'a>,
     begun: Timestamp,
     items: Vec<Value>,
     scanned: usize,
@@ -60,8 +60,10 @@ pub(super) async fn flows(request: HttpRequest, state: web::Data<State>) -> Answ
     let cursor = params.id("cursor")?;
     let limit = params.limit("limit", PAGE, PAGE_MAX)?;
     let moment = state.moment()?;
+    let rules = rules(&state, &filter).await?;
     let mut page = Page {
-        rules: rules(&state, &filter).await?,
+        turn: state.turns.take(&grant).await?,
+        rules,
         show: Show::new(&state, &grant),
         state: &state,
         filter: &filter,
@@ -73,8 +75,6 @@ pub(super) async fn flows(request: HttpRequest, state: web::Data<State>) -> Answ
         unreadable: Vec::new(),
         left: COUNTED_MAX,
     };
-    let _turn = state.turns.take(&grant).await?;
-    page.begun = state.now();
     let next = match filter.is_of_live() || !filter.names_states() {
         true => page.of_live(cursor).await?,
         false => page.of_all(cursor).await?,
@@ -103,9 +103,7 @@ impl Page<'_> {
                 }
                 if self.admits(flow.root()) {
                     match &flow {
-                        LiveFlow::Set(set) => {
-                            self.push(&FlowView::of_set(&self.show.as_it_stands(&set.root), set.status()));
-                        }
+                        LiveFlow::Set(set) => self.push_set(set),
                         LiveFlow::Stream(root) => self.push_stream(root).await?,
                     }
                 }
@@ -121,22 +119,17 @@ impl Page<'_> {
         let scope: FamilyScope = self.filter.scope(false);
         let mut from = cursor;
         loop {
-            let is_flow = |row: &Status| is_set(row) || is_stream(row);
-            let page = committed.list_where(&scope, from, AT_ONCE, is_flow).await?;
+            let page = committed.list_where(&scope, from, STORED_AT_ONCE, |_| true).await?;
             self.unreadable.extend(page.unreadable.iter().map(ToString::to_string));
-            for root in &page.items {
-                if self.is_full() {
-                    return Ok(Some(root.id));
+            for row in &page.items {
+                // However long the read took, at least one row is looked at: the next page begins behind it.
+                if self.scanned > 0 && self.is_full() {
+                    return Ok(Some(row.id));
                 }
-                if !self.admits(root) {
-                    continue;
-                }
-                if is_stream(root) {
-                    self.push_stream(root).await?;
+                if is_set(row) || is_stream(row) {
+                    self.look(row).await?;
                 } else {
-                    let family = self.family(root).await?;
-                    let status = family.as_deref().and_then(set_status);
-                    self.push(&FlowView::of_set(&self.show.as_it_stands(root), status.as_ref()));
+                    self.scanned += 1;
                 }
             }
             match page.next {
@@ -147,12 +140,38 @@ impl Page<'_> {
         }
     }
 
+    /// Shows a set or a stream of which the root was read, if the filter admits it.
+    async fn look(&mut self, root: &Status) -> Result<(), Problem> {
+        if !self.admits(root) {
+            return Ok(());
+        }
+        if is_stream(root) {
+            return self.push_stream(root).await;
+        }
+        let live = self.state.shared.read().set(root.id.family);
+        let known = live.filter(|live| root.ended.is_none() && (live.is_unreadable || live.status().is_some()));
+        if let Some(set) = known {
+            self.push_set(&set);
+            return Ok(());
+        }
+        match self.family(root).await {
+            Ok(family) => {
+                let status = family.as_deref().and_then(set_status);
+                self.push(&FlowView::of_set(&self.show.as_it_stands(root), status.as_ref()));
+            }
+            Err(error) if is_damage(&error) => self.unreadable.push(root.id.to_string()),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
     /// Reads the rows of a set, unless so many were read for this page that others must wait no longer.
-    async fn family(&mut self, root: &Status) -> Result<Option<Vec<Status>>, Problem> {
+    async fn family(&mut self, root: &Status) -> Result<Option<Vec<Status>>, AskError> {
         let committed = self.state.engine().committed();
         let rows = committed.family(root.id.family, 0, self.left + 1).await?;
         let is_whole = rows.len() <= self.left;
-        self.left = self.left.saturating_sub(rows.len());
+        // A large one is left out, and takes nothing from the others.
+        self.left -= if is_whole { rows.len() } else { 0 };
         Ok(is_whole.then_some(rows))
     }
 
@@ -169,16 +188,26 @@ impl Page<'_> {
         self.filter.admits(&status, &FilterContext { now, rules })
     }
 
+    /// Shows a set as the model has it.
+    fn push_set(&mut self, set: &LiveSet) {
+        if set.is_unreadable {
+            self.unreadable.push(set.root.id.to_string());
+        }
+        self.push(&FlowView::of_set(&self.show.as_it_stands(&set.root), set.status()));
+    }
+
     /// Reads a stream, and shows it. One that has gone meanwhile is left out.
     async fn push_stream(&mut self, root: &Status) -> Result<(), Problem> {
-        let status = match StreamReader::live(&self.state.executor, root.id).await {
-            Ok(reader) => reader.status().await,
-            Err(error) => Err(error),
-        };
-        match status {
+        // The engine counts what waits.
+        let read = async { StreamReader::live(&self.state.executor, root.id).await?.status().await };
+        match self.state.live.in_time(read).await {
             Ok(status) => self.push(&FlowView::of_stream(&self.show.as_it_stands(root), &status)),
             Err(AskError::Unknown(_)) => {}
-            Err(AskError::NotNow { .. } | AskError::Read(_)) => self.unreadable.push(root.id.to_string()),
+            Err(AskError::NotYet) => {
+                self.turn.waited();
+                return Err(AskError::NotYet.into());
+            }
+            Err(error) if is_damage(&error) => self.unreadable.push(root.id.to_string()),
             Err(error) => return Err(error.into()),
         }
         Ok(())
@@ -189,17 +218,28 @@ impl Page<'_> {
     }
 }
 
+/// What is asked for is damaged, or set aside for it: nothing is wrong with others, and a later read fails as well.
+pub(super) const fn is_damage(error: &AskError) -> bool {
+    if let AskError::Read(ReadError::Store(error)) = error {
+        return matches!(error, StoreError::Damaged { .. } | StoreError::Newer { .. });
+    }
+    matches!(error, AskError::Read(_) | AskError::NotNow { .. })
+}
+
 /// The graph of a family. It is read from the store, for most of its members may have ended.
 pub(super) async fn graph(request: HttpRequest, state: web::Data<State>) -> Answer {
     let asked = Asked::new(&request, &state, &["max"])?;
     let max = asked.params.limit("max", DRAWN, NODES_MAX)?;
     let moment = state.moment()?;
+    // Of a member that is not known there is no graph, whatever its family has.
+    asked.row().await?;
     let _turn = state.turns.take(&asked.grant).await?;
     let family = asked.family(MEMBERS_MAX + 1).await?;
     let is_cut = family.len() > MEMBERS_MAX;
     let shown = family.get(..MEMBERS_MAX).unwrap_or(&family);
     let mut graph = graph_of(shown, max);
     graph.truncated |= is_cut;
+    graph.of_first = is_cut.then_some(MEMBERS_MAX);
     let items = std::mem::take(&mut graph.items);
     let show = asked.show();
     let mut rows = shown.iter();
@@ -226,23 +266,22 @@ pub(super) async fn queue(request: HttpRequest, state: web::Data<State>) -> Answ
     if !is_stream(&row) {
         return Err(Problem::unknown(&format!("stream {}", row.id)));
     }
-    let _turn = state.turns.take(&asked.grant).await?;
+    let mut turn = state.turns.take(&asked.grant).await?;
     let reader = StreamReader::live(&state.executor, row.id).await?;
-    let status = reader.status().await?;
-    let from = status.in_hand.as_ref().map_or(0, |node| node.place + 1);
-    let waiting = reader.waiting(from, QUEUED).await?;
-    let records = reader.records(before, limit).await?;
-    let mut view = QueueView::new(&asked.show().as_it_stands(&row), &status, &waiting, &records);
+    let read = state.live.in_time(QueueReading::of(&reader, before, limit)).await;
+    let reading = read.inspect_err(|_| turn.waited())?;
+    let show = asked.show();
+    let mut view = QueueView::new(&show.as_it_stands(&row), &reading);
     if before.is_none() {
-        view = view.at(state.now(), &records);
+        view = view.at(state.now(), &reading.records);
     }
     let mut body = json!(view);
-    if let (Some(node), Some(shown)) = (&status.in_hand, body.pointer_mut("/in_hand/question")) {
+    if let (Some(node), Some(shown)) = (&reading.status.in_hand, body.pointer_mut("/in_hand/question")) {
         redact_question(&state, &asked.grant, node, shown);
     }
     let shown = body.get_mut("records").and_then(Value::as_array_mut);
-    for (record, shown) in records.items.iter().zip(shown.into_iter().flatten()) {
-        redact_record(&state, &asked.grant, record, shown);
+    for (record, shown) in reading.records.items.iter().zip(shown.into_iter().flatten()) {
+        *shown = show.record(record);
     }
     state.reply(moment, body)
 }
@@ -250,15 +289,5 @@ pub(super) async fn queue(request: HttpRequest, state: web::Data<State>) -> Answ
 fn redact_question(state: &State, grant: &Grant, node: &NodeStatus, shown: &mut Value) {
     if let Some(question) = &node.cause {
         *shown = state.redact_text(node.kind.as_str(), Part::Question, question, grant);
-    }
-}
-
-fn redact_record(state: &State, grant: &Grant, record: &StreamRecord, shown: &mut Value) {
-    let kind = record.kind.as_str();
-    if let (Some(cause), Some(shown)) = (&record.cause, shown.get_mut("cause")) {
-        *shown = state.redact_text(kind, Part::Error, cause, grant);
-    }
-    if let Some(note) = shown.get_mut("note").filter(|note| !note.is_null()) {
-        state.redact.redact(kind, Part::Note, note, grant);
     }
 }

@@ -29,7 +29,7 @@ pub(super) const SCAN_TIME: Duration = Duration::from_millis(200);
 /// Rows taken from the model at once: the lock is held for microseconds.
 pub(super) const AT_ONCE: usize = 256;
 /// Rows taken from the store at once: as many as it reads in one go, so that none is read twice.
-const STORED_AT_ONCE: usize = 1_000;
+pub(super) const STORED_AT_ONCE: usize = 1_000;
 
 /// The rules of the verdicts about each procedure.
 pub(super) type Rules = BTreeMap<ProcedureId, BTreeSet<Rule>>;

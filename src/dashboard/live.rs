@@ -68,11 +68,7 @@ impl<T> Cell<T> {
             return answer;
         }
         // It counts from when it was asked for, but lasts from when it was answered.
-        let late = clock.sleep_until(clock.now().after(PATIENCE));
-        let answer = match select(Box::pin(ask), late).await {
-            Either::Left((answer, _)) => answer.map(Arc::new),
-            Either::Right(_) => Err(AskError::NotYet),
-        };
+        let answer = live.in_time(ask).await.map(Arc::new);
         *lock(&self.last) = Some(Answered {
             at: clock.now(),
             acts,
@@ -151,22 +147,23 @@ impl Live {
         if !self.may_explain(clock.now()) {
             return Ok(None);
         }
-        let late = clock.sleep_until(clock.now().after(PATIENCE));
-        match select(Box::pin(self.executor.explain(id)), late).await {
-            Either::Left((answer, _)) => answer.map(Some),
-            Either::Right(_) => Err(AskError::NotYet),
-        }
+        self.in_time(self.executor.explain(id)).await.map(Some)
     }
 
     /// Returns the queue of a procedure, or `None` if it has ended or is quarantined.
     pub(super) async fn mailbox(&self, id: ProcedureId) -> Result<Option<Mailbox>, AskError> {
+        match self.in_time(self.executor.mailbox(id)).await {
+            Err(AskError::Finished { .. } | AskError::NotNow { .. } | AskError::Unknown(_)) => Ok(None),
+            answer => answer.map(Some),
+        }
+    }
+
+    /// Waits for an answer of the engine, but not for ever: whoever asks may hold the one turn.
+    pub(super) async fn in_time<T>(&self, ask: impl Future<Output = Result<T, AskError>>) -> Result<T, AskError> {
         let clock = self.executor.engine().clock();
         let late = clock.sleep_until(clock.now().after(PATIENCE));
-        match select(Box::pin(self.executor.mailbox(id)), late).await {
-            Either::Left((Err(AskError::Finished { .. } | AskError::NotNow { .. } | AskError::Unknown(_)), _)) => {
-                Ok(None)
-            }
-            Either::Left((answer, _)) => answer.map(Some),
+        match select(Box::pin(ask), late).await {
+            Either::Left((answer, _)) => answer,
             Either::Right(_) => Err(AskError::NotYet),
         }
     }

@@ -15,7 +15,7 @@ mod tests;
 mod update;
 
 pub(super) use filling::Filling;
-pub(super) use flows::{LiveFlow, Unread};
+pub(super) use flows::{LiveFlow, LiveSet, Unread};
 pub(super) use pulse::Pulse;
 pub(super) use rates::{Rate, Rates};
 pub(super) use ring::{Missed, Ring};
@@ -201,6 +201,7 @@ impl Model {
         self.is_ready = true;
         self.ring.begin(filled.moment.seq);
         let mut old = std::mem::replace(&mut self.rows, filled.rows);
+        self.rows.flows.filled();
         self.rows.rates.keep(std::mem::take(&mut old.rates));
         self.rows.set_aside(std::mem::take(&mut old.aside));
         old
@@ -226,15 +227,19 @@ impl Model {
         self.rows.flows.from(family, limit)
     }
 
+    /// Returns a live set.
+    pub(super) fn set(&self, family: u64) -> Option<Arc<LiveSet>> {
+        self.rows.flows.set(family)
+    }
+
     /// Folds the next update, now. One that the rows were read behind is known already.
     pub(super) fn fold(&mut self, update: Update, now: Timestamp) {
         if update.moment <= self.moment {
             return;
         }
         self.pulse.beat(now, update.moment.seq.0 - self.moment.seq.0);
-        let known = self.rows.flows.unread().clone();
         self.rows.fold(&update);
-        self.rows.flows.born(&known, &update.rows);
+        self.rows.flows.born(&update.rows);
         self.moment = update.moment;
         self.ring.push(update);
     }

@@ -9,6 +9,9 @@ use super::access::Grant;
 pub trait Redact: Send + Sync + 'static {
     /// Changes a value in place before it is sent. `kind` is the procedure's; `value` is
     /// what would be shown to everybody otherwise.
+    ///
+    /// Of a stream, `kind` is the processor's where the node is known. Its row does not tell which processor has spoken:
+    /// there this is called for `procession.stream`, and then for each kind that is registered.
     fn redact(&self, kind: &str, part: Part, value: &mut Value, grant: &Grant);
 }
 

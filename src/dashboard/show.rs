@@ -4,15 +4,17 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use procession_actors::Procedure;
 use procession_actors::view::{SignalSummary, Status, Verdict};
-use procession_kernel::{Ending, HistoryEntry};
+use procession_kernel::{Blob, Ending, HistoryEntry};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::access::Grant;
 use super::redact::Part;
 use super::state::State;
-use crate::views::{HistoryView, ProcedureView, SignalView, VerdictView, note_shown};
+use crate::flow::{StreamRecord, StreamRoot};
+use crate::views::{HistoryView, ProcedureView, RecordView, SignalView, VerdictView, note_shown};
 
 /// What is sent to one caller.
 pub(super) struct Show<'a> {
@@ -51,26 +53,67 @@ impl<'a> Show<'a> {
             *text = self.error(status.kind.as_str(), &cause.text);
         }
         if let (Some(question), Some(shown)) = (&status.question, value.get_mut("question")) {
-            *shown = self
-                .state
-                .redact_text(status.kind.as_str(), Part::Question, question, self.grant);
+            *shown = self.text(status.kind.as_str(), Part::Question, question);
         }
         value
     }
 
     pub(super) fn history(&self, kind: &str, entry: &HistoryEntry) -> Value {
         let mut value = json!(HistoryView::from(entry));
-        if let (Some(error), Some(shown)) = (&entry.error, value.get_mut("error")) {
-            let part = if entry.ending == Ending::Asked {
-                Part::Question
-            } else {
-                Part::Error
-            };
-            *shown = self.state.redact_text(kind, part, error, self.grant);
+        let record = record_of(kind, entry);
+        if let Some(shown) = value.get_mut("error") {
+            *shown = self.said(kind, entry);
         }
         if let (Some(note), Some(shown)) = (&entry.note, value.get_mut("note")) {
-            *shown = note_shown(note);
-            self.state.redact.redact(kind, Part::Note, shown, self.grant);
+            *shown = match &record {
+                Some(record) => json!({ "size": note.len(), "value": self.record(record) }),
+                None => self.note(kind, note),
+            };
+        }
+        value
+    }
+
+    /// Shows what the code of an entry said when it failed or asked, if it said anything.
+    pub(super) fn said(&self, kind: &str, entry: &HistoryEntry) -> Value {
+        let Some(said) = &entry.error else { return Value::Null };
+        let part = if entry.ending == Ending::Asked {
+            Part::Question
+        } else {
+            Part::Error
+        };
+        match record_of(kind, entry) {
+            Some(record) => self.state.redact_text(record.kind.as_str(), part, said, self.grant),
+            None => self.text(kind, part, said),
+        }
+    }
+
+    /// Shows the record of a node. Its kind is the processor's, and that is who has spoken.
+    pub(super) fn record(&self, record: &StreamRecord) -> Value {
+        let mut value = json!(RecordView::from(record));
+        let kind = record.kind.as_str();
+        if let (Some(cause), Some(shown)) = (&record.cause, value.get_mut("cause")) {
+            *shown = self.state.redact_text(kind, Part::Error, cause, self.grant);
+        }
+        if let (Some(note), Some(shown)) = (record.note_bytes(), value.get_mut("note")) {
+            *shown = self.note(kind, note);
+        }
+        value
+    }
+
+    fn note(&self, kind: &str, note: &Blob) -> Value {
+        let mut shown = note_shown(note);
+        self.state.redact.redact(kind, Part::Note, &mut shown, self.grant);
+        shown
+    }
+
+    /// Redacts a text of a procedure. The row of a stream does not tell which of its processors has spoken, so the rule
+    /// for every kind holds: what is hidden of one is not shown there.
+    fn text(&self, kind: &str, part: Part, text: &str) -> Value {
+        let mut value = self.state.redact_text(kind, part, text, self.grant);
+        if kind == StreamRoot::KIND {
+            for other in self.state.engine().kinds().filter(|other| other.as_str() != kind) {
+                self.state.redact.redact(other.as_str(), part, &mut value, self.grant);
+            }
         }
         value
     }
@@ -95,7 +138,7 @@ impl<'a> Show<'a> {
         ];
         for (name, kind, part) in parts {
             if let Some(fact) = view.facts.get_mut(name) {
-                let shown = words(self.state.redact_text(kind, part, fact, self.grant));
+                let shown = words(self.text(kind, part, fact));
                 // Of a cause the sentence says nothing.
                 if name != "cause" {
                     view.text = told_as(&view.text, fact, &shown);
@@ -107,7 +150,7 @@ impl<'a> Show<'a> {
     }
 
     pub(super) fn error(&self, kind: &str, text: &str) -> Value {
-        self.state.redact_text(kind, Part::Error, text, self.grant)
+        self.text(kind, Part::Error, text)
     }
 
     /// Shows a value of users' of which nothing but the size is read.
@@ -117,6 +160,12 @@ impl<'a> Show<'a> {
         self.state.redact.redact(kind, part, &mut value, self.grant);
         value
     }
+}
+
+/// Returns what an entry of a stream notes of one of its nodes.
+fn record_of(kind: &str, entry: &HistoryEntry) -> Option<StreamRecord> {
+    let of_stream = (kind == StreamRoot::KIND).then_some(entry);
+    of_stream.and_then(StreamRecord::noted)
 }
 
 /// Returns a sentence with what users said as it is shown. Where the sentence ends with that, the same words before

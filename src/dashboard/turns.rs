@@ -175,6 +175,13 @@ impl Had {
     }
 }
 
+impl Turn<'_> {
+    /// Forgives the time until now: the engine did not answer, and nothing was looked through meanwhile.
+    pub(super) fn waited(&mut self) {
+        self.begun = self.turns.clock.now();
+    }
+}
+
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let now = self.turns.clock.now();

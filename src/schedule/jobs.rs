@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use procession_actors::journal::codec;
 use procession_actors::messages::Submit;
 use procession_actors::{CodecError, Procedure, ScheduleTelemetry, StageError};
-use procession_kernel::{Blob, ProcedureId, Timestamp};
+use procession_kernel::{Blob, Timestamp};
 use serde::de::DeserializeOwned;
 
 use super::policy::Overlap;
@@ -83,30 +83,8 @@ type Make = Box<dyn Fn(&Tick<'_>) -> Result<Submit, StageError> + Send + Sync>;
 #[derive(Clone, Default)]
 pub struct Jobs {
     makes: Arc<BTreeMap<String, Arc<Make>>>,
-    skipped: Skipped,
-}
-
-/// Counts the skipped ticks of all schedules of a process, each once it is on disk: a turn of a schedule finds what those
-/// before it have committed. The handles are requested in the first turn.
-#[derive(Clone, Default)]
-pub(super) struct Skipped(Arc<Counted>);
-
-#[derive(Default)]
-struct Counted {
-    telemetry: OnceLock<ScheduleTelemetry>,
-    /// How many ticks of each schedule were counted, or skipped before this process.
-    ticks: Mutex<BTreeMap<ProcedureId, u64>>,
-}
-
-impl Skipped {
-    /// Takes how many ticks a schedule has skipped so far, by what is on disk.
-    fn count(&self, id: ProcedureId, skipped: u64, overlap: Overlap) {
-        let telemetry = self.0.telemetry.get_or_init(ScheduleTelemetry::default);
-        let mut ticks = self.0.ticks.lock().unwrap_or_else(PoisonError::into_inner);
-        let counted = ticks.insert(id, skipped).unwrap_or(skipped);
-        drop(ticks);
-        telemetry.skipped(overlap.word(), skipped.saturating_sub(counted));
-    }
+    /// The handles are requested in the first turn of a schedule.
+    telemetry: Arc<OnceLock<ScheduleTelemetry>>,
 }
 
 impl Jobs {
@@ -135,9 +113,12 @@ impl Jobs {
         self
     }
 
-    /// Counts what a schedule has skipped so far, by what is on disk.
-    pub(super) fn count_skipped(&self, id: ProcedureId, skipped: u64, overlap: Overlap) {
-        self.skipped.count(id, skipped, overlap);
+    /// Counts ticks that are known to be on disk as skipped, if there are any.
+    pub(super) fn count_skipped(&self, skipped: Option<(Overlap, u64)>) {
+        let telemetry = self.telemetry.get_or_init(ScheduleTelemetry::default);
+        if let Some((overlap, ticks)) = skipped {
+            telemetry.skipped(overlap.word(), ticks);
+        }
     }
 
     pub(super) fn knows(&self, job: &str) -> bool {

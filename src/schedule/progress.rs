@@ -49,6 +49,10 @@ pub(super) struct Progress {
     pub(super) runs: u64,
     /// How many ticks were skipped because a run went on.
     pub(super) skipped: u64,
+    /// How many of them the newest turn has skipped, and by which policy. They are counted once that turn is on disk: by
+    /// the next one, or at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) uncounted: Option<(Overlap, u64)>,
 }
 
 /// What one turn has to go by, besides the progress.
@@ -75,6 +79,7 @@ pub(super) struct Orders {
 impl Progress {
     /// Decides on everything that is due by now. The caller has forgotten a run that has ended.
     pub(super) fn turn(&mut self, turn: &Turn<'_>) -> Orders {
+        let before = self.skipped;
         let mut due = self.due(turn);
         let mut orders = Orders::default();
         let mut is_busy = self.running.is_some();
@@ -109,6 +114,8 @@ impl Progress {
             }
         }
         self.runs += orders.start.len() as u64;
+        let skipped = self.skipped - before;
+        self.uncounted = (skipped > 0).then_some((turn.overlap, skipped));
         orders
     }
 

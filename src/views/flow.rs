@@ -8,7 +8,9 @@ use procession_kernel::{JoinPolicy, Labels, ProcedureId};
 use serde::{Deserialize, Serialize};
 
 use super::{ProcedureView, time};
-use crate::flow::{Counts, NodeFacts, NodeRead, NodeState, Reading, SetRoot, SetStatus, StreamStatus, reason};
+use crate::flow::{
+    Counts, NodeFacts, NodeRead, NodeState, Reading, SetRoot, SetState, SetStatus, StreamStatus, reason,
+};
 
 /// Nodes of a graph that are listed one by one, at most.
 pub(crate) const NODES_MAX: usize = 5_000;
@@ -30,7 +32,7 @@ pub struct FlowView {
     /// Its labels, by name.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
-    /// Its state: `INIT`, `RUNNING`, `PENDING` or `FINISH`; none while the nodes of a set are not counted yet.
+    /// Its state: `INIT`, `RUNNING`, `PENDING` or `FINISH`; none while the nodes of a live set are not counted yet.
     pub state: Option<String>,
     /// When one of its rows last changed its state; of a stream, its own.
     pub since: String,
@@ -56,6 +58,8 @@ impl FlowView {
     #[must_use]
     pub fn of_set(root: &Status, read: Option<&SetStatus>) -> Self {
         let since = read.map_or(root.since, |read| read.since);
+        // What has ended needs no counting.
+        let state = read.map(|read| read.state).or(root.ended.map(|_| SetState::Finish));
         let pending = read.into_iter().flat_map(|read| &read.pending);
         Self {
             id: root.id.to_string(),
@@ -63,7 +67,7 @@ impl FlowView {
             name: root.name.clone(),
             key: root.key.as_ref().map(ToString::to_string),
             labels: root.labels.clone(),
-            state: read.map(|read| read.state.to_string()),
+            state: state.map(|state| state.to_string()),
             since: time(since),
             counts: read.map(|read| read.counts),
             pending: pending.take(PENDING_NAMED).cloned().collect(),
@@ -139,7 +143,7 @@ pub fn set_status(family: &[Status]) -> Option<SetStatus> {
 pub struct NodeView {
     /// One more than the highest layer of the nodes before it; 0 for the first.
     pub layer: u32,
-    /// How it reads as the node of a set, such as `PENDING`; none for other members.
+    /// How it reads as the node of a set, such as `PENDING`; none for other members, and while it is set aside.
     pub node: Option<String>,
     /// Why it does not run, as the node of a set.
     pub why: Option<String>,
@@ -189,6 +193,9 @@ pub struct GraphView {
     pub groups: Vec<GroupView>,
     /// There are more nodes than are listed.
     pub truncated: bool,
+    /// The family has more members than this, and `total`, `counts` and `groups` are those of the first so many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_first: Option<usize>,
 }
 
 /// Draws the graph of a family: its members that have a gate, those that a gate names, and all nodes of a set. The
@@ -202,7 +209,8 @@ pub fn graph_of(family: &[Status], max: usize) -> GraphView {
     for status in family {
         let is_node = reading.as_ref().is_some_and(|reading| reading.is_node(status));
         let read = match &mut reading {
-            Some(reading) if is_node => Some(reading.add(&NodeFacts::from(status))),
+            // Of a node that is set aside nothing but that is told.
+            Some(reading) if is_node && !status.set_aside => Some(reading.add(&NodeFacts::from(status))),
             Some(_) | None => None,
         };
         if is_node || !status.before.is_empty() || named.contains(&status.id) {

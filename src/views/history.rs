@@ -32,7 +32,8 @@ pub struct HistoryView {
     #[serde(default, deserialize_with = "read::said")]
     pub error: Option<String>,
     /// What is shown of the note of its code: `redacted`, and its `size` in bytes. A dashboard whose host shows more adds
-    /// the `value`, or `raw` bytes in hexadecimal if JSON has no words for it, of notes up to 4 KiB.
+    /// the `value`, or `raw` bytes in hexadecimal if JSON has no words for it, of notes up to 4 KiB. Of a stream the
+    /// `value` is the [`RecordView`](super::RecordView) of a node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Value>,
     /// It stands on the rollback stack.

@@ -3,17 +3,19 @@
 use std::time::Duration;
 
 use procession_actors::view::Status;
+use procession_actors::{AskError, Procedure};
 use procession_kernel::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::history::note_shown;
 use super::time;
-use crate::flow::{NodePage, NodeStatus, RecordPage, StreamRecord, StreamRoot, StreamStatus};
-use procession_actors::Procedure;
+use crate::flow::{NodePage, NodeStatus, RecordPage, StreamReader, StreamRecord, StreamRoot, StreamStatus};
 
 /// The time that `per_minute` is about.
 const MINUTE: Duration = Duration::from_mins(1);
+/// Nodes that are shown behind the one in hand.
+const NEXT: usize = 64;
 
 /// Returns `true` for a stream.
 #[must_use]
@@ -59,7 +61,7 @@ impl From<&NodeStatus> for QueuedView {
     }
 }
 
-/// How a node of a stream has ended.
+/// How a node of a stream has ended, or stands after an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RecordView {
@@ -69,7 +71,7 @@ pub struct RecordView {
     pub name: Option<String>,
     /// The name of its processor.
     pub kind: String,
-    /// `SUCCESS` or `ERROR`.
+    /// `SUCCESS` or `ERROR`; in a history also how an attempt left it that was not the last.
     pub state: String,
     /// The number of attempts of its last run; 0 if a person has ended it without one.
     pub attempts: u32,
@@ -132,10 +134,38 @@ pub struct QueueView {
     pub before: Option<u32>,
 }
 
+/// What is read of a stream to show its queue.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct QueueReading {
+    /// How it stands.
+    pub status: StreamStatus,
+    /// The nodes behind the one in hand: 64 at most.
+    pub next: NodePage,
+    /// The newest records.
+    pub records: RecordPage,
+}
+
+impl QueueReading {
+    /// Reads a stream, with at most `limit` records; of those behind a page, with that page's `next` as `before`.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if it cannot be read.
+    pub async fn of(reader: &StreamReader, before: Option<u32>, limit: usize) -> Result<Self, AskError> {
+        let status = reader.status().await?;
+        let from = status.in_hand.as_ref().map_or(0, |node| node.place + 1);
+        let next = reader.waiting(from, NEXT).await?;
+        let records = reader.records(before, limit).await?;
+        Ok(Self { status, next, records })
+    }
+}
+
 impl QueueView {
     /// Describes a stream by what was read of it.
     #[must_use]
-    pub fn new(root: &Status, status: &StreamStatus, next: &NodePage, records: &RecordPage) -> Self {
+    pub fn new(root: &Status, reading: &QueueReading) -> Self {
+        let QueueReading { status, next, records } = reading;
         Self {
             id: root.id.to_string(),
             name: root.name.clone(),

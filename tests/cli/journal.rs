@@ -269,6 +269,20 @@ pub(crate) fn of_sets(place: &Path) -> Outcome {
     })
 }
 
+/// A set of more nodes than are drawn one by one.
+pub(crate) fn of_many(place: &Path) -> Outcome {
+    actix_rt::System::new().block_on(async {
+        let running = Running::start(place).await?;
+        let mut set = Set::builder("many");
+        for number in 0..301 {
+            set.add(Node::new(format!("n{number}"), Draw(None)));
+        }
+        let many = running.executor.start_set(set.build()?).await?;
+        rest(&running.executor, many.id()).await?;
+        running.leave().await
+    })
+}
+
 /// Two that hold a lock each and want the other's.
 pub(crate) fn in_a_circle(place: &Path) -> Outcome {
     actix_rt::System::new().block_on(async {

@@ -2,6 +2,7 @@
 //! each prints, its exit code, and that a look leaves no trace in the directory.
 
 mod act;
+mod damaged;
 mod golden;
 mod import;
 mod journal;

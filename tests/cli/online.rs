@@ -3,7 +3,7 @@
 
 use crate::Outcome;
 use crate::golden::{made, must_have_said, steady};
-use crate::journal::{in_a_circle, of_each, of_sets, that_asks};
+use crate::journal::{in_a_circle, of_each, of_many, of_sets, that_asks};
 use crate::run::look;
 use crate::site::{Site, Time, all};
 
@@ -166,6 +166,20 @@ fn sets_streams_and_graphs_are_shown_alike_of_an_engine_and_of_its_closed_journa
     }
     let plan = site.run("bypass 1.3 --failed --dry-run")?;
     assert!(plan.out.contains("failed"), "{}{}", plan.out, plan.err);
+    Ok(())
+}
+
+#[test]
+fn a_graph_of_many_nodes_is_grouped_of_either_source() -> Outcome {
+    let place = made(of_many)?;
+    let closed: serde_json::Value = serde_json::from_str(&look("graph 1.0 --json", &place.journal)?.out)?;
+    assert_eq!(
+        (&closed["groups"][0]["count"], &closed["total"]),
+        (&301.into(), &301.into())
+    );
+    let site = Site::open(&place.journal, Time::Still, all)?;
+    let open: serde_json::Value = serde_json::from_str(&site.run("graph 1.0 --json")?.out)?;
+    assert_eq!(open["groups"], closed["groups"]);
     Ok(())
 }
 

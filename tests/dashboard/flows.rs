@@ -227,6 +227,52 @@ fn a_graph_of_many_nodes_is_grouped_by_layer_and_state_and_lists_each() -> Teste
 }
 
 #[test]
+fn a_large_set_that_has_ended_is_not_counted_and_the_small_one_behind_it_is() -> Tested {
+    let (_, engine) = drawing(false);
+    site_in(&World::new(), &engine, everybody, async |site| {
+        let mut set = Set::builder("large");
+        for number in 0..20_000 {
+            set.add(Node::new(format!("n{number}"), Draw));
+        }
+        let large = start(site, set.build()?, "large").await?;
+        let small = album(site, "album 7").await?;
+        let items = at(&site.body("flows?filter=state:ended").await?, "/items");
+        assert_eq!(
+            (&items[0]["id"], &items[0]["state"], &items[0]["counts"]),
+            (&json!(large.id().to_string()), &json!("FINISH"), &Value::Null)
+        );
+        assert_eq!(
+            (&items[1]["id"], &items[1]["counts"]["success"]),
+            (&json!(small.id().to_string()), &json!(4))
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn a_graph_says_that_its_figures_are_of_the_first_members_alone() -> Tested {
+    let (_, engine) = drawing(false);
+    site_in(&World::new(), &engine, everybody, async |site| {
+        let by = OperatorRequest::new("ann", "a look");
+        site.run
+            .executor
+            .pause(procession::operate::PauseScope::All, by)
+            .await?;
+        let mut set = Set::builder("large");
+        for number in 0..10_000 {
+            set.add(Node::new(format!("n{number}"), Draw));
+        }
+        let large = start(site, set.build()?, "large").await?;
+        let graph = site.body(&format!("procedures/{}/graph", large.id())).await?;
+        assert_eq!((&graph["total"], &graph["of_first"]), (&json!(9_999), &json!(10_000)));
+        let small = album(site, "album 7").await?;
+        let graph = site.body(&format!("procedures/{}/graph", small.id())).await?;
+        assert_eq!((&graph["total"], graph.get("of_first")), (&json!(4), None));
+        Ok(())
+    })
+}
+
+#[test]
 fn a_family_with_gates_is_drawn_too_and_its_members_stand_as_procedures() -> Tested {
     site(async |site| {
         let root = site.submit(Job::AskFirst("drop t?".to_owned(), 2), "a").await?;
@@ -243,7 +289,9 @@ fn a_family_with_gates_is_drawn_too_and_its_members_stand_as_procedures() -> Tes
         let lone = site.submit(Job::Wait("go".to_owned()), "b").await?;
         let graph = site.body(&format!("procedures/{lone}/graph")).await?;
         assert_eq!((&graph["items"], &graph["total"]), (&json!([]), &json!(0)));
-        assert_eq!(site.get("procedures/99/graph").await.status, 404);
+        for unknown in ["99".to_owned(), format!("{}.99", root.family)] {
+            assert_eq!(site.get(&format!("procedures/{unknown}/graph")).await.status, 404);
+        }
         Ok(())
     })
 }

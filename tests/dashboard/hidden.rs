@@ -10,6 +10,7 @@ use procession::{Children, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::flows::{backlog, drawing};
 use crate::kit::{Tested, at, everybody, site_in};
 
 const SAID: &str = "card 4711 is locked";
@@ -67,12 +68,12 @@ impl Procedure for Card {
     }
 }
 
-/// Hides what this kind says of failures.
+/// Hides what this kind says.
 struct Of(&'static str);
 
 impl Redact for Of {
     fn redact(&self, kind: &str, part: Part, value: &mut Value, _: &Grant) {
-        if part == Part::Error && kind == self.0 {
+        if [Part::Error, Part::Question, Part::Note].contains(&part) && kind == self.0 {
             *value = json!("***");
         }
     }
@@ -106,4 +107,41 @@ fn what_an_undo_said_is_hidden_by_the_kind_that_said_it() -> Tested {
         "{shown}"
     );
     Ok(())
+}
+
+#[test]
+fn what_a_node_of_a_stream_said_is_hidden_by_its_processor_wherever_it_is_shown() -> Tested {
+    let (_, engine) = drawing(true);
+    let set_up = |dashboard| everybody(dashboard).redact(Of("draw"));
+    site_in(&World::new(), &engine, set_up, async |site| {
+        let id = backlog(site, 2).await?.open().await?;
+        site.pass(Duration::from_mins(20)).await?;
+        let one = format!("procedures/{id}");
+        for path in [
+            "attention",
+            "procedures",
+            "flows",
+            &one,
+            &format!("{one}/queue"),
+            &format!("{one}/tree"),
+        ] {
+            let body = site.body(path).await?;
+            assert!(!body.to_string().contains("disk is full"), "{path}: {body}");
+        }
+        let verdict = at(&site.body("attention").await?, "/verdicts/0");
+        assert_eq!(
+            (&verdict["rule"], &verdict["facts"]["question"]),
+            (&json!("undecided"), &json!("***"))
+        );
+        let history = at(&site.body(&format!("{one}/history")).await?, "/items");
+        let told = |entry: usize, path: &str| at(&history[entry]["note"]["value"], path);
+        assert_eq!(
+            (told(1, "/name"), told(1, "/kind")),
+            (json!("inv 1"), json!("draw")),
+            "{history}"
+        );
+        assert_eq!((told(1, "/note"), told(1, "/output_bytes")), (json!("***"), json!(1)));
+        assert_eq!(history[2]["error"], "***");
+        Ok(())
+    })
 }

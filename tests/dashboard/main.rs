@@ -11,6 +11,7 @@ mod act;
 mod beyond;
 mod bounds;
 mod bulk;
+mod damaged;
 mod flows;
 mod flows_truth;
 mod hidden;

@@ -1,5 +1,6 @@
 //! Whoever asks for lists without end waits, and costs the engine and other callers little.
 
+use std::future::IntoFuture;
 use std::time::Duration;
 
 use actix_web::HttpRequest;
@@ -7,9 +8,10 @@ use actix_web::http::StatusCode;
 use actix_web::test::TestRequest;
 use futures::future::join_all;
 use procession::dashboard::Grant;
-use procession::testkit::World;
+use procession::testkit::{Fault, World};
 
-use crate::kit::{Reply, Site, Tested, near, site_in};
+use crate::flows::{backlog, drawing};
+use crate::kit::{Reply, Site, Tested, everybody, near, site_in};
 
 /// It admits nothing, so that all there is is looked at.
 const LIST: &str = "procedures?filter=state:ended%20err:zzzz";
@@ -17,6 +19,8 @@ const LIST: &str = "procedures?filter=state:ended%20err:zzzz";
 const MANY: usize = 1_000;
 /// How long a caller of so many must have waited at least, on the engine's clock.
 const HELD: Duration = Duration::from_secs(1);
+/// Whatever is not there after so long never is.
+const LONG: Duration = Duration::from_secs(60);
 
 /// Runs a test on a dashboard that knows its callers by a header.
 fn named(drive: impl AsyncFnOnce(&Site<'_>) -> Tested) -> Tested {
@@ -96,6 +100,33 @@ fn one_that_asks_for_many_lists_at_once_is_told_when_to_ask_again() -> Tested {
             assert!((1..=30).contains(&seconds), "{seconds}");
         }
         assert!(replies.iter().any(|reply| reply.status == 200));
+        Ok(())
+    })
+}
+
+/// The engine answers nothing while it waits for its disk. That is no reason for others to wait for their turn.
+#[test]
+fn a_stream_that_is_not_answered_for_does_not_hold_the_turn() -> Tested {
+    let (_, engine) = drawing(true);
+    site_in(&World::new(), engine, everybody, async |site| {
+        let stream = backlog(site, 2).await?.open().await?;
+        site.run.store.fault_next(Fault::Withhold);
+        let mut submitted = std::pin::pin!(site.run.executor.submit(crate::kit::Job::End).into_future());
+        assert!(futures::poll!(&mut submitted).is_pending());
+        site.run
+            .until("a commit is on the disk", || site.run.store.is_withholding())
+            .await?;
+        for path in ["flows".to_owned(), format!("procedures/{stream}/queue")] {
+            let (reply, _) = tokio::time::timeout(LONG, patiently(site, site.get(&path))).await?;
+            assert_eq!(
+                (reply.status, &reply.body["kind"]),
+                (StatusCode::SERVICE_UNAVAILABLE, &"silent".into())
+            );
+            let (reply, _) = tokio::time::timeout(LONG, patiently(site, site.get("procedures"))).await?;
+            assert_eq!(reply.status, StatusCode::OK, "{}", reply.body);
+        }
+        site.run.store.release_receipts();
+        submitted.await?;
         Ok(())
     })
 }

@@ -36,6 +36,7 @@ struct Page {
     items: Vec<FlowView>,
     cursor: Option<String>,
     truncated: bool,
+    unreadable: Vec<String>,
 }
 
 impl FlowsArgs {
@@ -65,6 +66,9 @@ fn show(page: &Page, shows_ended: bool) {
         ["ID", "SORT", "NAME", "STATE", "SINCE", "NODES", "PENDING"],
         page.items.iter().map(row),
     );
+    for id in &page.unreadable {
+        print::notice(&format!("{id} cannot be read; see \"procession doctor\""));
+    }
     let mut text = print::counted(page.items.len(), "set or stream", "sets and streams");
     if page.truncated {
         text.push_str("; it stopped early: narrow the filter");
@@ -72,7 +76,7 @@ fn show(page: &Page, shows_ended: bool) {
     if let Some(cursor) = &page.cursor {
         text.push_str(&format!("; there are more: go on with --after {cursor}"));
     }
-    if page.items.is_empty() && !shows_ended {
+    if page.items.is_empty() && !page.truncated && !shows_ended {
         text.push_str("; those that have ended are left out: state:ended shows them");
     }
     print::notice(&text);

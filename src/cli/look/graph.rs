@@ -13,7 +13,7 @@ use super::super::watch::Watch;
 use super::why;
 use procession::views::{GraphView, NodeView};
 
-/// Characters of a name that a cell shows of the nodes before.
+/// Names of the nodes before one that a cell shows.
 const NAMES: usize = 6;
 
 #[derive(Debug, Clone, Args)]
@@ -40,6 +40,9 @@ pub(super) async fn run(source: &Source, args: &GraphArgs) -> Result<Exit, Failu
     match args.dot {
         true => draw(&graph),
         false => show(&graph),
+    }
+    if let Some(members) = graph.of_first {
+        print::notice(&format!("the family has more members: this is of its first {members}"));
     }
     if graph.truncated {
         print::notice(&format!("only the first {} nodes are shown", graph.items.len()));
@@ -127,11 +130,11 @@ fn draw(graph: &GraphView) {
         let procedure = &node.procedure;
         let name = procedure.name.as_deref().unwrap_or(&procedure.id);
         let standing = node.standing();
-        let (colour, text) = (colour_of(&standing), format!("{name}\\n{standing}"));
         print::line(&format!(
-            "  {} [label={}, color={colour}];",
+            "  {} [label={}, color={}];",
             quoted(&procedure.id),
-            quoted_label(&text)
+            label(name, &standing),
+            colour_of(&standing),
         ));
     }
     for node in &graph.items {
@@ -142,16 +145,18 @@ fn draw(graph: &GraphView) {
     print::line("}");
 }
 
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+/// Writes two lines into a node.
+fn label(name: &str, standing: &str) -> String {
+    format!("\"{}\\n{}\"", escaped(name), escaped(standing))
 }
 
-/// Quotes a label, in which `\n` begins a line: every other backslash is one.
-fn quoted_label(text: &str) -> String {
-    let lines = text
-        .split("\\n")
-        .map(|line| line.replace('\\', "\\\\").replace('"', "\\\""));
-    format!("\"{}\"", lines.collect::<Vec<String>>().join("\\n"))
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", escaped(text))
+}
+
+/// Escapes what a quoted text may not have as it is. No line begins within it, whatever the text says.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 fn colour_of(standing: &str) -> &'static str {
@@ -161,5 +166,18 @@ fn colour_of(standing: &str) -> &'static str {
         Some("RUNNING" | "running") => "blue",
         Some("CANCELLED" | "rolled back" | "rolling back") => "orange",
         _ => "gray",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Names in the language of Graphviz.
+
+    use super::label;
+
+    #[test]
+    fn a_backslash_in_a_name_begins_no_line() {
+        assert_eq!(label(r"c:\new", "SUCCESS"), r#""c:\\new\nSUCCESS""#);
+        assert_eq!(label("a \"b\"", "READY"), r#""a \"b\"\nREADY""#);
     }
 }

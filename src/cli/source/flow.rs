@@ -4,7 +4,7 @@ use procession::ProcedureId;
 use procession::errors::AskError;
 use procession::flow::StreamReader;
 use procession::status::Status;
-use procession::views::{FlowView, GraphView, QueueView, graph_of, is_set, is_stream, set_status};
+use procession::views::{FlowView, GraphView, QueueReading, QueueView, graph_of, is_set, is_stream, set_status};
 use serde_json::json;
 
 use super::super::document::Document;
@@ -13,10 +13,8 @@ use super::super::site::Site;
 use super::journal::family_of;
 use super::{Journal, Wanted};
 
-/// Nodes up to which a closed journal's graph is not grouped. The tables list each.
-const UNGROUPED: usize = usize::MAX;
-/// Nodes of a stream that are shown behind the one in hand, as by a dashboard.
-const QUEUED: usize = 64;
+/// Nodes up to which a graph is not grouped, as of a dashboard.
+const DRAWN: usize = 300;
 
 impl Journal {
     pub(super) async fn flows(&self, wanted: &Wanted) -> Result<Document, Failure> {
@@ -24,27 +22,38 @@ impl Journal {
         let is_flow = |row: &Status| is_set(row) || is_stream(row);
         let page = self.page(wanted, is_flow).await?;
         let mut items = Vec::new();
+        let mut unreadable: Vec<String> = page.unreadable.iter().map(ToString::to_string).collect();
         for root in page.items {
-            items.push(if is_stream(&root) {
-                let status = StreamReader::closed(&self.offline, root.id).await?.status().await?;
-                FlowView::of_stream(&state.shown(root), &status)
-            } else {
-                let read = set_status(&self.offline.family(root.id).await?);
-                FlowView::of_set(&state.shown(root), read.as_ref())
-            });
+            let id = root.id;
+            match self.flow(state.shown(root)).await {
+                Ok(flow) => items.push(flow),
+                // The others are whole.
+                Err(AskError::Read(_) | AskError::NotNow { .. }) => unreadable.push(id.to_string()),
+                Err(error) => return Err(error.into()),
+            }
         }
         self.reply(json!({
             "items": items,
             "cursor": page.next.map(|id| id.to_string()),
             "scanned": page.scanned,
             "truncated": page.truncated,
-            "unreadable": page.unreadable.iter().map(ToString::to_string).collect::<Vec<String>>(),
+            "unreadable": unreadable,
         }))
+    }
+
+    /// Reads a set or a stream.
+    async fn flow(&self, root: Status) -> Result<FlowView, AskError> {
+        if is_stream(&root) {
+            let status = StreamReader::closed(&self.offline, root.id).await?.status().await?;
+            return Ok(FlowView::of_stream(&root, &status));
+        }
+        let read = set_status(&self.offline.family(root.id).await?);
+        Ok(FlowView::of_set(&root, read.as_ref()))
     }
 
     pub(super) async fn graph(&self, id: ProcedureId) -> Result<Document, Failure> {
         let family = family_of(&self.offline, &self.offline.state().await?, id).await?;
-        let graph: GraphView = graph_of(&family, UNGROUPED);
+        let graph: GraphView = graph_of(&family, DRAWN);
         self.reply(graph)
     }
 
@@ -58,12 +67,8 @@ impl Journal {
 
     async fn queue_of(&self, root: &Status, before: Option<u32>, limit: usize) -> Result<QueueView, AskError> {
         let reader = StreamReader::closed(&self.offline, root.id).await?;
-        let status = reader.status().await?;
-        let from = status.in_hand.as_ref().map_or(0, |node| node.place + 1);
-        let waiting = reader.waiting(from, QUEUED).await?;
-        let records = reader.records(before, limit).await?;
         // Nothing runs, so nothing is done in a minute.
-        Ok(QueueView::new(root, &status, &waiting, &records))
+        Ok(QueueView::new(root, &QueueReading::of(&reader, before, limit).await?))
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct LiveSet {
     nodes: Vec<Option<(Seq, NodeFacts)>>,
     /// All nodes are known.
     is_whole: bool,
+    /// They cannot be read, so they are not counted.
+    pub(crate) is_unreadable: bool,
     /// How often a node has changed without its row.
     missed: u32,
     /// How it stands, once somebody has asked.
@@ -30,6 +32,7 @@ impl LiveSet {
             root,
             nodes: Vec::new(),
             is_whole: false,
+            is_unreadable: false,
             missed: 0,
             status: OnceLock::new(),
         }
@@ -93,6 +96,8 @@ pub(super) struct Flows {
     sets: BTreeMap<u64, Arc<LiveSet>>,
     /// The sets whose nodes are not all known.
     unread: BTreeSet<u64>,
+    /// Those of them that this update was the first to tell of.
+    born: Vec<u64>,
 }
 
 impl Flows {
@@ -110,6 +115,7 @@ impl Flows {
             }
             let set = self.sets.entry(family).or_insert_with(|| {
                 self.unread.insert(family);
+                self.born.push(family);
                 Arc::new(LiveSet::new(Arc::clone(row)))
             });
             let set = Arc::make_mut(set);
@@ -122,15 +128,15 @@ impl Flows {
         }
     }
 
+    /// Says that what was taken so far was read from the store: the sets in it were born before, with nodes of their own.
+    pub(super) fn filled(&mut self) {
+        self.born = Vec::new();
+    }
+
     pub(super) fn forget(&mut self, family: u64) {
         self.sets.remove(&family);
         self.streams.remove(&family);
         self.unread.remove(&family);
-    }
-
-    /// Returns the families of the sets that are not known whole.
-    pub(super) fn unread(&self) -> &BTreeSet<u64> {
-        &self.unread
     }
 
     pub(super) fn next_unread(&self) -> Option<Unread> {
@@ -140,12 +146,13 @@ impl Flows {
     }
 
     /// Takes the nodes of sets that an update was the first to tell of. A set is born with all its nodes, so that update
-    /// has all of them, in whatever order. `known` are the sets that were unread before.
-    pub(super) fn born(&mut self, known: &BTreeSet<u64>, rows: &[Arc<Status>]) {
-        let born: BTreeSet<u64> = self.unread.difference(known).copied().collect();
+    /// has all of them, in whatever order.
+    pub(super) fn born(&mut self, rows: &[Arc<Status>]) {
+        let born = std::mem::take(&mut self.born);
         if born.is_empty() {
             return;
         }
+        let born = BTreeSet::from_iter(born);
         for row in rows.iter().filter(|row| born.contains(&row.id.family) && !is_set(row)) {
             self.put(row);
         }
@@ -188,8 +195,13 @@ impl Flows {
         let Some(set) = self.sets.get_mut(&family).filter(|set| set.missed == missed) else {
             return;
         };
-        Arc::make_mut(set).is_whole = is_whole;
+        let set = Arc::make_mut(set);
+        (set.is_whole, set.is_unreadable) = (is_whole, !is_whole);
         self.unread.remove(&family);
+    }
+
+    pub(super) fn set(&self, family: u64) -> Option<Arc<LiveSet>> {
+        self.sets.get(&family).map(Arc::clone)
     }
 
     /// Returns at most so many sets and streams from a family on.

@@ -274,6 +274,8 @@ async fn sets_that_were_there_before_the_model_are_read() -> Result<(), Box<dyn 
     let mut model = Model::default();
     drop(model.refill(filling));
     assert_eq!(ready_and_pending(&model), None);
+    model.fold(update(10), Timestamp(10));
+    assert_eq!(ready_and_pending(&model), None, "it was not born with that update");
     let unread = model.unread().ok_or("it is to be read")?;
     let rows = [1, 2].map(|member| (*row_of_set(&like, member, 5, Some(WaitReason::Poison))).clone());
     model.take_nodes(unread, &rows);

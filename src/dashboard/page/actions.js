@@ -5,7 +5,7 @@ import { Dialog } from './dialog.js';
 import { get } from './api.js';
 import { useRights } from './me.js';
 import { Trouble } from './parts.js';
-import { OF_MANY, VERBS } from './verbs.js';
+import { OF_MANY, VERBS, verbOf } from './verbs.js';
 import { Plan } from './plan.js';
 
 /**
@@ -23,12 +23,14 @@ export function Verbs({ target, only, rest = false }) {
   const [open, set] = useState(/** @type {string|null} */ (null));
   const [isWide, widen] = useState(false);
   const { row } = target;
-  const names = only ?? Object.keys(VERBS).filter((name) => row && VERBS[name]?.from(row));
-  const allowed = names.filter((name) => may(/** @type {any} */ (VERBS[name]).right));
+  const known = (/** @type {string} */ name) => verbOf(name, row?.kind ?? target.kind);
+  const names = only ?? Object.keys(VERBS).filter((name) => row && known(name)?.from(row));
+  const allowed = names.filter((name) => may(/** @type {any} */ (known(name)).right));
+  const asked = open ? known(open) : undefined;
   const first = rest ? allowed.slice(0, 3) : allowed;
   const hidden = allowed.slice(first.length);
   const button = (/** @type {string} */ name) => {
-    const verb = VERBS[name];
+    const verb = known(name);
     if (!verb) return null;
     return html`<button type="button" key=${name} class=${verb.isGrave ? 'grave' : ''} title=${verb.says} onClick=${() => { widen(false); set(name); }}>${verb.name}…</button>`;
   };
@@ -39,7 +41,7 @@ export function Verbs({ target, only, rest = false }) {
         <button type="button" aria-expanded=${isWide} aria-label="More actions" onClick=${() => widen(!isWide)}>⋯</button>
         ${isWide && html`<span class="drop" role="menu" onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === 'Escape' && widen(false)}>${hidden.map(button)}</span>`}
       </span>`}
-    ${open && html`<${Ask} key=${open} verb=${VERBS[open]} path=${`procedures/${target.id}/${VERBS[open]?.path ?? open}`} target=${target} fixed=${VERBS[open]?.fixed} onClose=${() => set(null)} />`}`;
+    ${asked && html`<${Ask} key=${open} verb=${asked} path=${`procedures/${target.id}/${asked.path ?? open}`} target=${target} fixed=${asked.fixed} onClose=${() => set(null)} />`}`;
 }
 
 /** Verbs for all that a filter admits, as one procedure. @param {{filter: string}} props */
@@ -72,10 +74,13 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
   const [done, setDone] = useState(/** @type {any} */ (null));
   const [error, setError] = useState(/** @type {Problem|null} */ (null));
   const [isBusy, setBusy] = useState(false);
+  const [hand, setHand] = useState(/** @type {import('./types.js').Queued|null} */ (null));
   const key = useRef(freshKey());
   const isOne = path.startsWith('procedures/');
 
   useEffect(() => {
+    // The answer is for the node that asks now, not for one that asks once this is sent.
+    if (verb.answers) get(`procedures/${target.id}/queue`, { limit: 1 }).then((body) => setHand(body.in_hand), () => {});
     if (!isOne || row) return;
     get(`procedures/${target.id}`).then((body) => setRow(body.procedure), () => {});
   }, []);
@@ -97,7 +102,7 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
         made[field.name] = given;
       }
     }
-    return made;
+    return verb.answers ? { answer: verb.answers(made.output, hand?.place ?? null) } : made;
   };
   const attempt = async (/** @type {() => Promise<void>} */ work) => {
     setBusy(true);
@@ -145,7 +150,7 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
   return html`
     <${Dialog} title=${title} onClose=${onClose}>
       <form onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); if (isReady) apply(); }}>
-        <p>${verb.says}</p>
+        <p>${hand && html`<b>${hand.name ?? `Place ${hand.place}`}</b>: `}${verb.says}</p>
         ${fields.map((field) => html`<${Input} key=${field.name} field=${field} value=${value(field)} onValue=${(/** @type {any} */ given) => setValues({ ...values, [field.name]: given })} />`)}
         <section class="plan" aria-label="Plan" aria-busy=${isBusy}>
           <h3>Plan</h3>

@@ -45,7 +45,7 @@ function nodesOf({ items, groups }, self) {
 
 /** @param {Family} graph @returns {import('./layout.js').Arrow[]} */
 function arrowsOf({ items, groups }) {
-  if (groups) return groups.slice(0, DRAWN).flatMap((group, to) => group.after.map((from) => ({ from: String(from), to: String(to) })));
+  if (groups) return groups.slice(0, DRAWN).flatMap((group, to) => group.after.filter((from) => from < DRAWN).map((from) => ({ from: String(from), to: String(to) })));
   const drawn = new Set(items.map(({ id }) => id));
   return items.flatMap((row) => after(row).filter((id) => drawn.has(id)).map((from) => ({ from, to: row.id })));
 }
@@ -63,6 +63,8 @@ export function FamilyGraph({ id }) {
     'An arrow leads to what runs after it.',
     Object.entries(graph.counts).map(([word, number]) => `${count(number)} ${word}`).join(', '),
     graph.groups && `${count(graph.total)} nodes, folded by layer and state`,
+    graph.groups && graph.groups.length > DRAWN && `the first ${DRAWN} groups are drawn`,
+    graph.of_first && `of its first ${count(graph.of_first)} members alone`,
     graph.truncated && `only the first ${count(graph.items.length)} are listed`,
   ];
   return html`
@@ -108,7 +110,7 @@ function columns(rows) {
     { name: 'Why', width: 'minmax(96px, 2fr)', show: (row) => html`<${Why} row=${row} />` },
     { name: 'Runs after', width: 'minmax(76px, 1fr)', show: (row) => html`<${RunsAfter} row=${row} names=${names} />` },
   ];
-  if (rows.some((row) => row.node === 'PENDING')) found.push({ name: 'Actions', width: '96px', show: (row) => row.node === 'PENDING' && html`<${Verbs} target=${{ id: row.id, row }} only=${['retry']} />` });
+  if (rows.some((row) => row.node === 'PENDING')) found.push({ name: 'Actions', width: '96px', show: (row) => row.node === 'PENDING' && html`<${Verbs} target=${{ id: row.id, row }} only=${[row.reason === 'repeat_limit' ? 'resume' : 'retry']} />` });
   return found;
 }
 

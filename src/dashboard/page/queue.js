@@ -1,5 +1,5 @@
 /** What a stream does: the node in hand, those that run next, and the newest that have ended. */
-import { html, useState } from './dom.js';
+import { html, useEffect, useRef, useState } from './dom.js';
 import { get } from './api.js';
 import { useLoad } from './load.js';
 import { Ago, Empty, Hour, Shape, Shown } from './parts.js';
@@ -7,8 +7,6 @@ import { shown, worded } from './states.js';
 import { Table } from './table.js';
 import { noted } from './tabs.js';
 import { bytes, count } from './words.js';
-
-export const STREAM = 'procession.stream';
 
 /** @typedef {import('./types.js').Queued} Queued @typedef {import('./types.js').StreamRecord} StreamRecord @typedef {import('./types.js').Queue} Queue */
 
@@ -44,19 +42,29 @@ const RECORDS = [
 /** @param {Queued|StreamRecord} row */
 const key = (row) => String(row.place);
 
+/** By place. @param {Map<number, StreamRecord>|undefined} known @param {StreamRecord[]} records @returns {Map<number, StreamRecord>} */
+const join = (known, records) => new Map([...(known ?? []), ...records.map((record) => /** @type {const} */ ([record.place, record]))]);
+
 /** @param {{id: string}} props */
 export function QueueTab({ id }) {
   const loaded = useLoad(`procedures/${id}/queue`, {}, { on: ['change'], pause: 2_000 });
-  const [more, set] = useState(/** @type {{records: StreamRecord[], before: number|null}|null} */ (null));
+  const [more, set] = useState(/** @type {{known: Map<number, StreamRecord>, before: number|null}|null} */ (null));
+  const isReading = useRef(false);
   const queue = /** @type {Queue|null} */ (loaded.data);
-  const before = more ? more.before : queue?.before;
+  const before = (more ?? queue)?.before;
   const older = async () => {
-    if (before === null || before === undefined) return;
-    const page = await get(`procedures/${id}/queue`, { before, limit: 500 });
-    set((old) => ({ records: [...(old?.records ?? []), ...page.records], before: page.before }));
+    if (!queue || !before || isReading.current) return;
+    isReading.current = true;
+    try {
+      const page = await get(`procedures/${id}/queue`, { before, limit: 500 });
+      set((old) => ({ known: join(old?.known, [...queue.records, ...page.records]), before: page.before }));
+    } finally {
+      isReading.current = false;
+    }
   };
-  const known = new Set((queue?.records ?? []).map(({ place }) => place));
-  const records = [...(queue?.records ?? []), ...(more?.records ?? []).filter(({ place }) => !known.has(place))];
+  // If so many ended at once that others between are not known, it begins anew.
+  useEffect(() => set((old) => (old && queue?.records.some(({ place }) => old.known.has(place)) ? { ...old, known: join(old.known, queue.records) } : null)), [queue]);
+  const records = more ? [...more.known.values()].sort((one, other) => other.place - one.place) : queue?.records ?? [];
   const next = queue ? [...(queue.in_hand ? [queue.in_hand] : []), ...queue.next] : [];
   return html`<${Shown} loaded=${loaded} what="its queue">${queue && html`
     <p class="line"><${Worded} word=${queue.state} /> ${count(queue.waiting)} waiting${queue.oldest && html`, the oldest for <${Ago} time=${queue.oldest} />`} · ${count(queue.done)} done${queue.per_minute !== null && `, ${count(queue.per_minute)} a minute`}${queue.sealed && ' · nothing more is taken'}</p>

@@ -6,11 +6,12 @@ import { now } from './clock.js';
 import { FamilyGraph, hasGraph } from './gates.js';
 import { useLoad } from './load.js';
 import { useMe, useRights } from './me.js';
-import { QueueTab, STREAM } from './queue.js';
+import { QueueTab } from './queue.js';
 import { Ago, download, Empty, Hour, Id, Shown, Trouble } from './parts.js';
 import { COLUMNS } from './screens/audit.js';
 import { shown } from './states.js';
 import { Table } from './table.js';
+import { STREAM } from './verbs.js';
 import { bytes, duration, local } from './words.js';
 
 /** @typedef {{id: string, row: import('./types.js').Row, body: any, waits: import('./load.js').Loaded}} Given */

@@ -47,7 +47,7 @@
  *
  * @typedef {Row & {layer: number, node: string|null, why: string|null, opens: string|null}} GraphRow
  * @typedef {{layer: number, standing: string, count: number, first: string, after: number[]}} GraphGroup
- * @typedef {{items: GraphRow[], total: number, counts: Record<string, number>, groups?: GraphGroup[], truncated: boolean}} FamilyGraph
+ * @typedef {{items: GraphRow[], total: number, counts: Record<string, number>, groups?: GraphGroup[], truncated: boolean, of_first?: number}} FamilyGraph
  *
  * @typedef {{place: number, name: string|null, kind: string, state: string, reason: string|null, since: string, attempt: number, question: unknown}} Queued
  * @typedef {{place: number, name: string|null, kind: string, state: string, attempts: number, cause: unknown, ended: string, output_bytes: number, note: any}} StreamRecord

@@ -17,11 +17,14 @@
  * @property {Field[]} [fields]
  * @property {string} [path] The verb of the API that it asks for, if that has another name.
  * @property {Record<string, unknown>} [fixed] What goes with every request.
+ * @property {(output: unknown, place: number|null) => unknown} [answers] Its answer about the node in hand of a stream.
  */
 
 /** @param {Row} row */
 const live = (row) => !row.ended && !row.set_aside;
 const WITH_THOSE_BELOW = /** @type {Field} */ ({ name: 'recursive', label: 'with all below it', type: 'flag', help: 'Those below it end the same way.' });
+
+export const STREAM = 'procession.stream';
 
 /** A schedule, which submits another procedure at each of its times. @param {Row} row */
 export const isSchedule = (row) => row.kind === 'procession.schedule';
@@ -31,7 +34,7 @@ export const VERBS = {
   'run-now': { name: 'Run now', right: 'submit', needsNoReason: true, from: (row) => live(row) && isSchedule(row), path: 'signal', fixed: { name: 'request', payload: null }, says: 'It submits a run now, beside its times. One that may not overlap with the run that goes on waits for its end.' },
   pause: { name: 'Pause', right: 'operate', from: (row) => live(row) && !row.paused, says: 'No further stage of it or of those below it starts. The one that runs ends.' },
   resume: { name: 'Resume', right: 'operate', from: (row) => live(row) && (row.paused || ['poison', 'repeat_limit'].includes(row.reason ?? '')), says: 'It goes on where it was.' },
-  retry: { name: 'Retry now', right: 'operate', from: (row) => live(row) && ['backoff', 'poison', 'gate', 'decision'].includes(row.reason ?? ''), says: 'Its next attempt is made now, whatever it waits for. Attempts are counted on. One that asks goes on without an answer.' },
+  retry: { name: 'Retry now', right: 'operate', plans: true, from: (row) => live(row) && ['backoff', 'poison', 'gate', 'decision'].includes(row.reason ?? ''), says: 'Its next attempt is made now, whatever it waits for. Attempts are counted on; of one that asks, which goes on without an answer, they begin anew.' },
   decide: {
     name: 'Answer', right: 'operate', plans: true, needsNoReason: true, from: (row) => live(row) && row.reason === 'decision', says: 'The stage behind its question runs, and reads the answer.',
     fields: [{ name: 'answer', label: 'Answer', type: 'json', help: 'JSON, as its code expects it: true, false, a number, or a text in quotes.', from: () => 'true' }],
@@ -63,6 +66,21 @@ export const VERBS = {
   discharge: { name: 'Discharge', right: 'repair', plans: true, types: true, isGrave: true, from: (row) => row.reason === 'quarantined', says: 'The family gives up its locks, and goes into the archive.' },
   acknowledge: { name: 'Acknowledge', right: 'operate', needsNoReason: true, from: (row) => Boolean(row.ended) && row.parent === null, says: 'Its result was taken, and may go sooner.' },
 };
+
+/** The same about the node in hand of a stream: an answer, for the root is all of them. @type {Record<string, Verb>} */
+const OF_STREAM = {
+  decide: { ...need('decide'), fields: [{ name: 'answer', label: 'Answer', type: 'json', help: '{"act": "retry"}, {"act": "fail"}, or {"act": {"succeed": 7}} with an output.', from: () => '{"act": "retry"}' }] },
+  succeed: { ...need('succeed'), right: 'operate', types: false, path: 'decide', from: need('decide').from, answers: (output, place) => ({ place, act: { succeed: output } }), says: 'The node in hand ends as a success with the output below, without a call. The stream goes on.' },
+  fail: { ...need('fail'), right: 'operate', types: false, path: 'decide', fixed: {}, from: need('decide').from, answers: (_, place) => ({ place, act: 'fail' }), says: 'The node in hand ends as failed, without a call. The stream goes on, unless the node was to stop it.' },
+};
+
+/** @param {string} name */
+function need(name) {
+  return /** @type {Verb} */ (VERBS[name]);
+}
+
+/** A verb as it is for one procedure. @param {string} name @param {string} [kind] */
+export const verbOf = (name, kind) => (kind === STREAM ? OF_STREAM[name] : undefined) ?? VERBS[name];
 
 /** Verbs that can be asked of all that a filter admits. */
 export const OF_MANY = ['pause', 'resume', 'retry', 'abort', 'retry-undo', 'skip-undo', 'priority', 'acknowledge'];

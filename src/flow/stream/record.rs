@@ -114,23 +114,22 @@ impl StreamRecord {
     ///
     /// The note alone does not tell: a stage whose commit is refused keeps the note that it left.
     pub(super) fn of(entry: &HistoryEntry) -> Option<Self> {
+        Self::noted(entry).filter(|record| record.state.is_final())
+    }
+
+    /// Reads what an entry notes of an attempt, whether or not it was the last one; `None` if it notes nothing of one.
+    pub(crate) fn noted(entry: &HistoryEntry) -> Option<Self> {
         let noted = codec::decode_user::<StoredRecord>(entry.note.as_ref()?.as_slice()).ok()?;
-        let (state, output, cause) = match entry.ending {
-            Ending::Wait if noted.state.is_final() => (noted.state, noted.output, noted.cause),
+        let (state, output, cause) = if entry.ending == Ending::Wait {
+            (noted.state, noted.output, noted.cause)
+        } else if entry.ending == Ending::Fail {
             // The node has stopped its stream, or its commit broke a bound of the engine, which ends the stream as well.
-            Ending::Fail => (NodeState::Error, None, noted.cause.or_else(|| entry.error.clone())),
-            Ending::Wait
-            | Ending::Next
-            | Ending::Done
-            | Ending::Spawn
-            | Ending::Sleep
-            | Ending::Asked
-            | Ending::Retry
-            | Ending::Panic
-            | Ending::Undone
-            | Ending::UndoFailed
-            | Ending::UndoSkipped
-            | _ => return None,
+            (NodeState::Error, None, noted.cause.or_else(|| entry.error.clone()))
+        } else if noted.state.is_final() {
+            // Its commit was refused.
+            (NodeState::Running, None, noted.cause)
+        } else {
+            (noted.state, None, noted.cause)
         };
         Some(Self {
             place: noted.place,

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after as hook } from 'node:test';
-import { act, after, album, becomes, dialog, journey, repair, rows, sets, shown, stream, truth } from '../kit.mjs';
+import { act, after, album, becomes, dialog, journey, repair, rows, sets, shown, stream, truth, until } from '../kit.mjs';
 
 after(hook);
 
@@ -30,6 +30,7 @@ journey('an album with a failing node is found under Attention, understood from 
   await shown(page, 'Attention');
   const verdict = page.getByRole('main').getByRole('listitem').filter({ hasText: 'the disk is full' });
   await verdict.getByText('behind 1', { exact: true }).waitFor();
+  for (const name of ['Retry now…', 'Answer…', 'Succeed…', 'Fail…']) await verdict.getByRole('button', { name }).waitFor();
   await verdict.getByRole('link', { name: `Go to ${large}` }).click();
 
   await shown(page, /^draw v1/);
@@ -62,7 +63,9 @@ journey('an album with a failing node is found under Attention, understood from 
   await page.getByRole('table', { name: 'Graph' }).getByRole('row').filter({ hasText: 'the disk is full' }).getByRole('button', { name: 'Retry now…' }).click();
   const plan = dialog(page, /^Retry now/).getByRole('region', { name: 'Plan' });
   await plan.getByRole('row').filter({ hasText: large }).waitFor();
+  const sent = page.waitForRequest((request) => Boolean(request.postDataJSON()?.reason));
   await act(page, /^Retry now/, 'Retry now', { reason: 'the disk has room again' });
+  assert.ok((await sent).postDataJSON().expected, 'as its plan has seen it');
   await becomes(async () => (await drawn(page)).map(([, state]) => state), ['SUCCESS', 'SUCCESS', 'SUCCESS', 'SUCCESS']);
   await becomes(async () => (await truth()).states, { Success: 5 });
   await page.keyboard.press('g');
@@ -138,4 +141,51 @@ journey('a stream whose node fails: its queue says what waits, and goes on with 
   await page.getByText('Nothing waits.').waitFor();
   await line.getByText('102 done').waitFor();
   await becomes(async () => (await rows(page, 'Records')).slice(0, 1).map((row) => [row.Place, row.Name, row.State, row.Note]), [['102', 'inv 99', 'SUCCESS', '5 B']]);
+});
+
+journey('the node in hand of a stream is failed, the one behind it is given its output, and the stream goes on', async (page, go) => {
+  const id = await stream(2);
+  await go(`procedures/${id}?tab=queue`);
+  const decided = async (verb, node, fill = async () => {}) => {
+    await page.getByRole('button', { name: 'More actions' }).click();
+    await page.getByRole('button', { name: `${verb}…` }).click();
+    await dialog(page, new RegExp(`^${verb}`)).getByText(`${node}: The node in hand`).waitFor();
+    await fill(dialog(page, new RegExp(`^${verb}`)));
+    await act(page, new RegExp(`^${verb}`), verb, { reason: 'seen to' });
+  };
+  const ended = async () => (await rows(page, 'Records')).map((row) => [row.Name, row.State]);
+  await page.getByRole('button', { name: 'Answer…' }).click();
+  await dialog(page, /^Answer/).getByText('{"act": {"succeed": 7}}').waitFor();
+  await dialog(page, /^Answer/).getByRole('button', { name: 'Cancel' }).click();
+  await decided('Fail', 'large');
+  await becomes(ended, [['large', 'ERROR'], ['first', 'SUCCESS']]);
+  await becomes(async () => (await rows(page, 'Queue')).map((row) => [row.Name, row.State]), [['inv 0', 'PENDING'], ['inv 1', 'WAIT']]);
+  await decided('Succeed', 'inv 0', (asked) => asked.getByRole('textbox', { name: 'Output' }).fill('7'));
+  await becomes(ended, [['inv 1', 'SUCCESS'], ['inv 0', 'SUCCESS'], ['large', 'ERROR'], ['first', 'SUCCESS']]);
+  assert.deepEqual((await truth()).states, { WaitingTimeout: 1 }, 'it waits for its next node');
+});
+
+journey('sets come in pages, as they are scrolled to', async (page, go) => {
+  const ids = [await album(), await album(), await album()];
+  await page.route(/\/api\/v1\/flows\?/, (route) => route.continue({ url: route.request().url().replace('limit=500', 'limit=2') }));
+  await go('flows');
+  await shown(page, 'Sets and streams');
+  await becomes(async () => (await listed(page)).map(([id]) => id), ids);
+  await page.getByText('3 shown', { exact: true }).waitFor();
+});
+
+journey('what ends while older records are shown leaves no gap among them', async (page, go) => {
+  await repair();
+  const id = await stream(100);
+  await go(`procedures/${id}?tab=queue`);
+  const table = page.getByRole('table', { name: 'Records' });
+  const line = page.getByRole('tabpanel').locator('p.line');
+  const whole = async () => {
+    const done = Number(/([\d,]+) done/.exec(await line.innerText())?.[1]?.replace(',', ''));
+    await table.evaluate((element) => { element.scrollTop = element.scrollHeight; });
+    return Number(await table.getAttribute('aria-rowcount')) - 1 === done && done;
+  };
+  await until(async () => (await whole()) === 102, 'all records are there');
+  await stream(400);
+  await until(async () => (await whole()) > 200, 'all records are there again');
 });

@@ -74,7 +74,7 @@ const FIRST = {
   no_progress: ['pause', 'abort'],
   deadlock: ['abort'],
   starved: ['priority'],
-  undecided: ['retry', 'decide'],
+  undecided: ['retry', 'decide', 'succeed', 'fail'],
   rollback_failed: ['retry-undo', 'skip-undo'],
   poison: ['retry', 'bypass'],
   quarantined: ['discharge'],

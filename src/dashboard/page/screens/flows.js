@@ -1,16 +1,18 @@
 /** Sets and streams: how each stands, how many of its nodes do, and which of them wait for a person. */
-import { html, useEffect } from '../dom.js';
+import { html, useEffect, useRef, useState } from '../dom.js';
+import { get } from '../api.js';
 import { labelsOf } from '../labels.js';
 import { useLoad } from '../load.js';
 import { Ago, Empty, Head, Id, Shape, Shown } from '../parts.js';
 import { Worded } from '../queue.js';
 import { pageOf, setQuery } from '../router.js';
 import { Table } from '../table.js';
-import { count } from '../words.js';
+import { byId, count } from '../words.js';
 import { FilterBox } from './list.js';
 
-/** Rows that are read, at most: beyond them a narrower filter is better. */
+/** Rows of a page, and that are kept at most: beyond them a narrower filter is better. */
 const ROWS = 500;
+const KEPT = 10_000;
 /** How long after a reading the next is made while nodes are being counted, in milliseconds. */
 const COUNTING = 1_000;
 
@@ -27,7 +29,7 @@ const STATES = ['pending', 'error', 'running', 'ready', 'wait', 'success', 'canc
 /** @param {{row: Flow}} props */
 function Stands({ row }) {
   if (row.set_aside) return html`<span class="state bad" title="Its family is set aside, and stands as it stood then."><${Shape} shape="warn" />quarantined</span>`;
-  if (row.state === null) return html`<span class="dim">${row.ended ? 'ended' : 'counting …'}</span>`;
+  if (row.state === null) return html`<span class="dim">counting …</span>`;
   return html`<${Worded} word=${row.state} />`;
 }
 
@@ -64,14 +66,32 @@ const COLUMNS = [
 export function Flows({ query }) {
   const filter = query.get('filter') ?? '';
   const loaded = useLoad('flows', { filter, limit: ROWS }, { on: ['change'], pause: 2_000, filter: 'root:0' });
-  const rows = /** @type {Flow[]} */ (loaded.data?.items ?? []);
-  const isCounting = rows.some((row) => row.state === null && !row.ended);
+  const [more, setMore] = useState(/** @type {any} */ (null));
+  const isReading = useRef(false);
+  const behind = more?.filter === filter ? more : { ...loaded.data, items: [], unreadable: [] };
+  const unreadable = [...(loaded.data?.unreadable ?? []), ...behind.unreadable];
+  // Where some have ended, the first page reaches into the next.
+  const found = new Map([...behind.items, ...(loaded.data?.items ?? [])].map((row) => [row.id, row]));
+  const isLost = (/** @type {Flow} */ row) => row.state === null && unreadable.includes(row.id);
+  const rows = /** @type {Flow[]} */ ([...found.values()].sort((one, other) => byId(one.id, other.id)).map((row) => (isLost(row) ? { ...row, state: 'not readable' } : row)));
+  const next = async () => {
+    if (isReading.current || !behind.cursor || rows.length >= KEPT) return;
+    isReading.current = true;
+    try {
+      const page = await get('flows', { filter, limit: ROWS, cursor: behind.cursor });
+      setMore({ ...page, filter, items: [...behind.items, ...page.items], unreadable: [...behind.unreadable, ...page.unreadable] });
+    } finally {
+      isReading.current = false;
+    }
+  };
+  // The first page alone is read again.
+  const isCounting = rows.slice(0, loaded.data?.items.length ?? 0).some((row) => row.state === null);
   useEffect(() => {
     if (!isCounting) return undefined;
     const timer = window.setTimeout(loaded.reload, COUNTING);
     return () => window.clearTimeout(timer);
   }, [loaded.data]);
-  const note = loaded.data && [`${count(rows.length)} shown`, loaded.data.cursor && 'and more: narrow the filter', loaded.data.truncated && 'it stopped early'].filter(Boolean).join(' · ');
+  const note = loaded.data && [`${count(rows.length)} shown`, behind.cursor && 'and more', behind.truncated && 'it stopped early', unreadable.length > 0 && `not readable: ${unreadable.slice(0, 5).join(', ')}`].filter(Boolean).join(' · ');
   return html`
     <div class="screen list">
       <${Head} title="Sets and streams" note=${note}>
@@ -82,8 +102,8 @@ export function Flows({ query }) {
       <${FilterBox} filter=${filter} error=${loaded.error} />
       <${Shown} loaded=${loaded} what="sets and streams">
         ${loaded.data && (rows.length === 0
-          ? html`<${Empty}>${filter ? 'No set and no stream matches.' : 'No set and no stream is unfinished.'}<//>`
-          : html`<${Table} label="Sets and streams" rows=${rows} columns=${COLUMNS} rowKey=${key} rowId=${key} height=${44} tone=${tone} />`)}
+          ? html`<${Empty}>${behind.truncated ? html`None so far. <button type="button" onClick=${next}>Scan on</button>` : filter ? 'No set and no stream matches.' : 'No set and no stream is unfinished.'}<//>`
+          : html`<${Table} label="Sets and streams" rows=${rows} columns=${COLUMNS} rowKey=${key} rowId=${key} height=${44} onEnd=${next} tone=${tone} />`)}
       <//>
     </div>`;
 }
