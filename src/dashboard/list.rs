@@ -155,7 +155,8 @@ impl<'a> Search<'a> {
             let page = committed.list_where(scope, from, STORED_AT_ONCE, |_| true).await?;
             self.unreadable.extend(page.unreadable.iter().map(ToString::to_string));
             for row in &page.items {
-                if self.is_full(state.now()) {
+                // However long the read took, at least one row is looked at: the next page begins behind it.
+                if self.scanned > 0 && self.is_full(state.now()) {
                     return Ok(Some(row.id));
                 }
                 self.look(row, state.now());
