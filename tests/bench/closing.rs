@@ -62,6 +62,14 @@ fn chain_compares_its_rate_with_that_beside_many_live_ones() -> Outcome {
 }
 
 #[test]
+fn fanout_compares_children_that_fail_with_children_that_succeed() -> Outcome {
+    let closing = closing("fanout --children 20 --failing")?;
+    must_have(&closing, "fanout", &["children_per_second", "times_succeeding"]);
+    assert_eq!(closing["failing"], true, "{closing}");
+    Ok(())
+}
+
+#[test]
 fn fanout_counts_children_with_and_without_a_width() -> Outcome {
     for width in [0, 3] {
         let closing = closing(&format!("fanout --children 20 --parents 2 --width {width}"))?;

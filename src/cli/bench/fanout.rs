@@ -1,13 +1,16 @@
 //! `fanout`: parents that wait for many children each. What a child costs: its
-//! birth, its one stage, its end, and its parent's count.
+//! birth, its one stage, its end, and its parent's count. What it costs beside that if it fails.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use futures::TryStreamExt;
+use procession::procedure::JoinPolicy;
 use procession::{Children, Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::common::{Common, at_once, payload, queue};
+use super::figure::{self, Figure};
 use super::report::{Telling, tell, thousands};
 use super::rounds::{Rounds, Summary};
 use super::taken::{Probe, Taken, tenths};
@@ -25,6 +28,9 @@ pub(super) struct FanoutArgs {
     /// How many parents a round runs, all at once.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     parents: u32,
+    /// Lets each child fail, and compares the round with one of children that succeed.
+    #[arg(long)]
+    failing: bool,
     /// Bytes that each child carries.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     payload: u32,
@@ -37,6 +43,7 @@ pub(super) struct FanoutArgs {
 struct Parent {
     children: u32,
     width: u32,
+    fails: bool,
     payload: String,
 }
 
@@ -60,11 +67,16 @@ impl Procedure for Parent {
         match stage {
             Stage::Split => {
                 let child = Child {
+                    fails: self.fails,
                     payload: std::mem::take(&mut self.payload),
                 };
                 let children = (0..self.children).try_fold(Children::new(), |children, _| children.and(&child))?;
+                let join = match self.fails {
+                    true => JoinPolicy::AllFinished,
+                    false => JoinPolicy::AllSucceeded,
+                };
                 Ok(Step::Spawn {
-                    children: children.width(self.width),
+                    children: children.width(self.width).join(join),
                     then: Stage::Collect,
                 })
             }
@@ -76,6 +88,7 @@ impl Procedure for Parent {
 /// Has one stage.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Child {
+    fails: bool,
     payload: String,
 }
 
@@ -88,7 +101,10 @@ impl Procedure for Child {
     fn first(&self) -> Self::Stage {}
 
     async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        Ok(Step::Done(()))
+        match self.fails {
+            true => Err(StageError::fail("it fails")),
+            false => Ok(Step::Done(())),
+        }
     }
 }
 
@@ -98,7 +114,10 @@ struct Figures {
     parents: u32,
     children: u32,
     width: u32,
+    failing: bool,
     children_per_second: f64,
+    #[serde(flatten)]
+    of_failing: BTreeMap<&'static str, Option<f64>>,
 }
 
 /// Measures it, and prints what was found.
@@ -115,7 +134,9 @@ pub(super) async fn run(args: FanoutArgs) -> Result<(), BenchError> {
         parents: args.parents,
         children: args.children,
         width: args.width,
+        failing: args.failing,
         children_per_second: tenths(summary.taken.rate()),
+        of_failing: figure::named(&summary.more),
     };
     let width = match args.width {
         0 => "all at once".to_owned(),
@@ -126,12 +147,12 @@ pub(super) async fn run(args: FanoutArgs) -> Result<(), BenchError> {
         title: format!("parents: {}, of {} children each, {width}", args.parents, args.children),
         unit: "child",
         units: "children",
-        rows: Vec::new(),
+        rows: figure::rows(&summary.more),
     };
     tell(&summary, common, figures, &telling)
 }
 
-async fn measure(args: &FanoutArgs, directory: &Path) -> Result<Summary<()>, BenchError> {
+async fn measure(args: &FanoutArgs, directory: &Path) -> Result<Summary<Vec<Figure>>, BenchError> {
     let executor = Executor::builder(directory.join("engine"))
         .register::<Parent>(())
         .register::<Child>(())
@@ -139,16 +160,28 @@ async fn measure(args: &FanoutArgs, directory: &Path) -> Result<Summary<()>, Ben
         .max_awake(usize::MAX)
         .start()
         .await?;
-    let parent = |children: u32| Parent {
+    let parent = |children: u32, fails: bool| Parent {
         children,
         width: args.width,
+        fails,
         payload: payload(args.common.seed, args.payload),
     };
-    executor.submit(parent((args.children / 10).max(1))).await?.await?;
+    executor
+        .submit(parent((args.children / 10).max(1), args.failing))
+        .await?
+        .await?;
     let mut rounds = Rounds::new(directory);
     for _ in 0..args.common.rounds {
-        let taken = run_round(&executor, args.parents, &parent(args.children)).await?;
-        rounds.add(taken, ()).await?;
+        let mut taken = run_round(&executor, args.parents, &parent(args.children, false)).await?;
+        let mut figures = Vec::new();
+        if args.failing {
+            let succeeding = taken.rate();
+            taken = run_round(&executor, args.parents, &parent(args.children, true)).await?;
+            let times = succeeding / taken.rate();
+            let row = "time, to children that succeed";
+            figures.push(Figure::new("times_succeeding", times, row, format!("{times:.2}"), ""));
+        }
+        rounds.add(taken, figures).await?;
     }
     let summary = rounds.summarize().await?;
     executor.drain(STOP_TIME).await?;
