@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -24,7 +24,9 @@ use crate::kit::{ROWS, Tested, by};
 
 /// Tells the process that is killed where it works.
 const PLACE: &str = "PROCESSION_FLOW_PLACE";
-const KILLS: u32 = 20;
+/// What that process prints at each call.
+const CALLED: &[u8] = b"called\n";
+const KILLS: usize = 20;
 const SETS: u32 = 12;
 const LAYERS: u32 = 3;
 /// Nodes of a layer. Each stands behind all nodes of the layer before.
@@ -48,7 +50,9 @@ impl Site {
     fn called(&self, unit: &str, part: u32, label: &str) -> Result<(), StageError> {
         let line = format!("{unit} {part} {label}\n");
         let file = File::options().create(true).append(true).open(&self.calls);
-        file.and_then(|mut file| file.write_all(line.as_bytes()))
+        // Whoever kills this process counts the calls.
+        let said = file.and_then(|mut file| file.write_all(line.as_bytes()));
+        said.and_then(|()| std::io::stdout().write_all(CALLED))
             .map_err(StageError::fail)
     }
 
@@ -313,16 +317,25 @@ async fn work_in(place: &Path) -> Tested {
     Ok(fs::write(place.join("done"), "all of it was counted")?)
 }
 
-fn begin(place: &Path) -> Result<Child, Trouble> {
+/// Runs the process, and kills it at this call. Returns `true` if it ended by itself before.
+fn run(place: &Path, killed_at: usize) -> Result<bool, Trouble> {
     let test = "killed::sets_streams_and_procedures_survive_twenty_kills";
-    let log = File::options().create(true).append(true).open(place.join("log"))?;
-    Ok(Command::new(std::env::current_exe()?)
+    let mut child = Command::new(std::env::current_exe()?)
         .args(["--exact", test, "--nocapture"])
         .env(PLACE, place)
         .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log)
-        .spawn()?)
+        .stdout(Stdio::piped())
+        .stderr(File::options().create(true).append(true).open(place.join("log"))?)
+        .spawn()?;
+    let said = BufReader::new(child.stdout.take().ok_or("it has no output")?);
+    let mut calls = 0;
+    for line in said.lines() {
+        calls += usize::from(line?.as_bytes() == CALLED.trim_ascii());
+        if calls == killed_at {
+            child.kill()?;
+        }
+    }
+    Ok(child.wait()?.success())
 }
 
 #[test]
@@ -332,20 +345,17 @@ fn sets_streams_and_procedures_survive_twenty_kills() -> Tested {
     }
     let directory = tempfile::tempdir()?;
     let place = directory.path();
-    let calls = || fs::read_to_string(place.join("calls")).map_or(0, |text| text.lines().count());
     let log = || fs::read_to_string(place.join("log")).unwrap_or_default();
     for kill in 0..KILLS {
-        let mut child = begin(place)?;
         // From early in a start to far on: 1 to 38 calls.
-        let until = calls() + 1 + (kill as usize * 17) % 38;
-        while calls() < until {
-            assert!(child.try_wait()?.is_none(), "it ended before kill {kill}: {}", log());
-            std::thread::sleep(LOOK);
-        }
-        child.kill()?;
-        child.wait()?;
+        let has_ended = run(place, 1 + (kill * 17) % 38)?;
+        assert!(
+            !has_ended && log().is_empty(),
+            "kill {kill}: it ended before: {}",
+            log()
+        );
     }
-    let ended = begin(place)?.wait()?;
-    assert!(ended.success() && place.join("done").exists(), "{}", log());
+    let has_ended = run(place, usize::MAX)?;
+    assert!(has_ended && place.join("done").exists(), "{}", log());
     Ok(())
 }
