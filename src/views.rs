@@ -25,7 +25,7 @@ pub use explanation::{
     ChildrenLeftView, EndView, ExplanationView, LinkView, LockWantedView, PermitWantedView, PlaceView,
 };
 pub(crate) use flow::NODES_MAX;
-pub use flow::{FlowQueueView, FlowView, GraphView, GroupView, NodeView, graph_of, is_set, set_status};
+pub use flow::{DRAWN, FlowQueueView, FlowView, GraphView, GroupView, NodeView, graph_of, is_set, set_status};
 pub use history::HistoryView;
 pub(crate) use history::note_shown;
 pub use limit::{LimitView, LimitWaiterView, RateView};

@@ -20,7 +20,7 @@ use super::state::{State, viewer};
 use super::turns::Turn;
 use crate::filter::{Filter, FilterContext};
 use crate::flow::{NodeStatus, StreamReader};
-use crate::views::{FlowView, NODES_MAX, QueueReading, QueueView, graph_of, is_set, is_stream, set_status};
+use crate::views::{DRAWN, FlowView, NODES_MAX, QueueReading, QueueView, graph_of, is_set, is_stream, set_status};
 
 /// Sets of one page at most.
 const PAGE_MAX: usize = 500;
@@ -33,8 +33,6 @@ const MEMBERS_MAX: usize = 10_000;
 /// Records of a stream in one reply, unless another number is asked for, and at most.
 const RECORDS: usize = 50;
 const RECORDS_MAX: usize = 500;
-/// Nodes of a graph that are drawn one by one, unless another number is asked for.
-const DRAWN: usize = 300;
 
 /// A page that is being filled.
 struct Page<'a> {

@@ -62,7 +62,7 @@ impl<'a> Show<'a> {
         let mut value = json!(HistoryView::from(entry));
         let record = record_of(kind, entry);
         if let Some(shown) = value.get_mut("error") {
-            *shown = self.said(kind, entry);
+            *shown = self.said_of(kind, record.as_ref(), entry);
         }
         if let (Some(note), Some(shown)) = (&entry.note, value.get_mut("note")) {
             *shown = match &record {
@@ -75,13 +75,17 @@ impl<'a> Show<'a> {
 
     /// Shows what the code of an entry said when it failed or asked, if it said anything.
     pub(super) fn said(&self, kind: &str, entry: &HistoryEntry) -> Value {
+        self.said_of(kind, record_of(kind, entry).as_ref(), entry)
+    }
+
+    fn said_of(&self, kind: &str, record: Option<&StreamRecord>, entry: &HistoryEntry) -> Value {
         let Some(said) = &entry.error else { return Value::Null };
         let part = if entry.ending == Ending::Asked {
             Part::Question
         } else {
             Part::Error
         };
-        match record_of(kind, entry) {
+        match record {
             Some(record) => self.state.redact_text(record.kind.as_str(), part, said, self.grant),
             None => self.text(kind, part, said),
         }

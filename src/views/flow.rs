@@ -12,6 +12,8 @@ use crate::flow::{
     Counts, NodeFacts, NodeRead, NodeState, Reading, SetRoot, SetState, SetStatus, StreamStatus, reason,
 };
 
+/// Nodes up to which a graph is not grouped, unless another number is asked for.
+pub const DRAWN: usize = 300;
 /// Nodes of a graph that are listed one by one, at most.
 pub(crate) const NODES_MAX: usize = 5_000;
 /// Names of nodes that hold up a set, in a list of sets.

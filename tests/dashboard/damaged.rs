@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use futures::executor::block_on;
-use procession::ProcedureId;
 use procession::dashboard::Dashboard;
 use procession::provider::{Batch, JournalStore, Space};
-use procession::testkit::{FaultPlan, MemoryStore, ReadFault, World};
+use procession::testkit::{FaultPlan, MemoryStore, ReadFault, Trouble, World};
+use procession::{Builder, ProcedureId};
 use serde_json::{Value, json};
 
 use crate::flows::{album, drawing};
@@ -25,14 +25,20 @@ fn damage(world: &World, id: ProcedureId) -> Tested {
     Ok(())
 }
 
+/// Leaves two sets in a world, and damages a node of the first.
+fn one_damaged(world: &World, engine: impl Fn(Builder) -> Builder) -> Result<(ProcedureId, ProcedureId), Trouble> {
+    let sets = site_in(world, engine, everybody, async |site| {
+        Ok((album(site, "album 7").await?.id(), album(site, "album 8").await?.id()))
+    })?;
+    damage(world, ProcedureId::new(sets.0.family, 2))?;
+    Ok(sets)
+}
+
 #[test]
 fn one_damaged_set_is_named_and_the_others_are_listed() -> Tested {
     let (_, engine) = drawing(false);
     let world = World::new();
-    let (damaged, whole) = site_in(&world, &engine, everybody, async |site| {
-        Ok((album(site, "album 7").await?.id(), album(site, "album 8").await?.id()))
-    })?;
-    damage(&world, ProcedureId::new(damaged.family, 2))?;
+    let (damaged, whole) = one_damaged(&world, &engine)?;
     site_in(&world, &engine, everybody, async |site| {
         let page = site.body("flows?filter=state:ended").await?;
         assert_eq!(ids(&page), [whole.to_string()], "{page}");
@@ -54,10 +60,7 @@ async fn counted(site: &Site<'_>) -> Tested {
 fn a_live_set_that_cannot_be_counted_is_named_and_one_whose_read_failed_once_is_counted_later() -> Tested {
     let (_, engine) = drawing(true);
     let world = World::new();
-    let (damaged, whole) = site_in(&world, &engine, everybody, async |site| {
-        Ok((album(site, "album 7").await?.id(), album(site, "album 8").await?.id()))
-    })?;
-    damage(&world, ProcedureId::new(damaged.family, 2))?;
+    let (damaged, whole) = one_damaged(&world, &engine)?;
     site_in(&world, &engine, everybody, async |site| {
         // The dashboard that is there has read all that it will.
         counted(site).await?;

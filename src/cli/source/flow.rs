@@ -4,7 +4,7 @@ use procession::ProcedureId;
 use procession::errors::AskError;
 use procession::flow::StreamReader;
 use procession::status::Status;
-use procession::views::{FlowView, GraphView, QueueReading, QueueView, graph_of, is_set, is_stream, set_status};
+use procession::views::{DRAWN, FlowView, GraphView, QueueReading, QueueView, graph_of, is_set, is_stream, set_status};
 use serde_json::json;
 
 use super::super::document::Document;
@@ -12,9 +12,6 @@ use super::super::exit::Failure;
 use super::super::site::Site;
 use super::journal::family_of;
 use super::{Journal, Wanted};
-
-/// Nodes up to which a graph is not grouped, as of a dashboard.
-const DRAWN: usize = 300;
 
 impl Journal {
     pub(super) async fn flows(&self, wanted: &Wanted) -> Result<Document, Failure> {
