@@ -12,8 +12,8 @@ mod shell;
 use std::time::Duration;
 
 use procession_kernel::{
-    Birth, Blob, DispatchEffect, Effect, Epoch, Event, HistoryEntry, Kind, LifecycleEffect, ProcedureId, Seq,
-    StageEnded, StageOutcome, Timestamp, UndoEnded, WaitReason, check_rows,
+    Birth, Blob, DispatchEffect, Effect, Epoch, Event, Kind, LifecycleEffect, ProcedureId, Seq, StageEnded,
+    StageOutcome, Timestamp, UndoEnded, WaitReason, check_rows,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -51,9 +51,7 @@ fn backs_off() -> Shell {
 /// The same of an undo.
 fn undo_backs_off() -> Shell {
     let mut shell = begun();
-    ended(&mut shell, AHEAD, StageOutcome::Fail("boom".to_owned()));
-    let entries: Vec<HistoryEntry> = shell.history.clone();
-    let undo = shell.feed(AHEAD, Event::StackLoaded(ROOT, entries));
+    let undo = ended(&mut shell, AHEAD, StageOutcome::Fail("boom".to_owned()));
     let number = undo.iter().find_map(|effect| match effect {
         Effect::Dispatch(DispatchEffect::Call(call)) => call.undone().map(|(_, number)| number),
         _ => None,

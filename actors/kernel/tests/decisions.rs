@@ -67,6 +67,8 @@ fn names(kernel: &mut Kernel, decision: Decision) -> (Vec<String>, Vec<&'static 
         Record::FamilyEnded(family, _) => format!("ended {family}"),
         Record::FamiliesReserved(_) => "reserved".to_owned(),
         Record::StackAsked(id) => format!("asked {id}"),
+        Record::StackHeld(id, stack, _) => format!("held {id}: {}", stack.len()),
+        Record::UndoOut(id, out) => format!("undo of {id} is out: {out}"),
         Record::Late(id) => format!("late {id}"),
         other => format!("{other:?}"),
     };
@@ -167,13 +169,40 @@ fn a_failure_asks_for_the_stack_and_undoes_nothing_yet() {
     let mut kernel = kernel();
     let decision = kernel.decide(NOW, submit(1));
     settle(&mut kernel, decision);
+    let next = ended(
+        &kernel,
+        ProcedureId::root(1),
+        StageOutcome::Next(Blob::from(&b"second"[..])),
+    );
+    let decision = kernel.decide(NOW, next);
+    settle(&mut kernel, decision);
     let fail = ended(&kernel, ProcedureId::root(1), StageOutcome::Fail("boom".to_owned()));
     let decision = kernel.decide(NOW, fail);
     let (records, effects) = names(&mut kernel, decision);
-    assert_eq!(records, ["history 1 Fail", "row 1.0 Failed", "asked 1.0"]);
+    assert_eq!(records, ["history 2 Fail", "row 1.0 Failed", "asked 1.0"]);
     assert_eq!(effects, ["stop", "load stack"]);
     let cause = kernel.row(ProcedureId::root(1)).and_then(|row| row.cause.clone());
     assert_eq!(cause.map(|cause| cause.text).as_deref(), Some("boom"));
+}
+
+#[test]
+fn the_failure_of_a_first_stage_sends_its_undo() {
+    let mut kernel = kernel();
+    let decision = kernel.decide(NOW, submit(1));
+    settle(&mut kernel, decision);
+    let fail = ended(&kernel, ProcedureId::root(1), StageOutcome::Fail("boom".to_owned()));
+    let decision = kernel.decide(NOW, fail);
+    let (records, effects) = names(&mut kernel, decision);
+    assert_eq!(
+        records,
+        [
+            "history 1 Fail",
+            "row 1.0 Failed",
+            "held 1.0: 1",
+            "undo of 1.0 is out: true"
+        ]
+    );
+    assert_eq!(effects, ["undo"]);
 }
 
 #[test]

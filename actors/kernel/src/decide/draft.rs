@@ -13,6 +13,7 @@ use crate::decision::{Binding, Decision};
 use crate::effect::{AdmissionEffect, Answer, DispatchEffect, Effect, LifecycleEffect, Refusal, RequestEffect};
 use crate::event::Birth;
 use crate::family::Family;
+use crate::history::HistoryEntry;
 use crate::id::{Blob, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp};
 use crate::kernel::{Kernel, KindRules};
 use crate::label::Labels;
@@ -42,6 +43,8 @@ pub(crate) struct Draft<'a> {
     tallies: SmallMap<ProcedureId, Tally>,
     /// Children whose gates this decision opens and that the width holds back. The kernel does not know them yet.
     held: SmallMap<ProcedureId, ()>,
+    /// The scopes whose rollback this decision begins, and whether their first undo is out.
+    rollbacks: SmallMap<ProcedureId, bool>,
     /// The newest history number of each family that gets entries.
     history: SmallMap<u64, u32>,
     records: Vec<Record>,
@@ -61,6 +64,8 @@ pub(crate) struct Draft<'a> {
     pub(super) resumed: Option<PauseScope>,
     /// The signal that the reporting stage has consumed.
     consumed: Option<u32>,
+    /// The procedure whose stage reports, if its actor has the value as this decision leaves it.
+    reporter: Option<ProcedureId>,
     /// The signals that this decision has sent.
     pub(super) sent: Sent,
 }
@@ -76,6 +81,7 @@ impl<'a> Draft<'a> {
             rows: SmallMap::new(),
             tallies: SmallMap::new(),
             held: SmallMap::new(),
+            rollbacks: SmallMap::new(),
             history: SmallMap::new(),
             records: Vec::new(),
             value_bytes: 0,
@@ -88,6 +94,7 @@ impl<'a> Draft<'a> {
             next_suspect_taken: false,
             resumed: None,
             consumed: None,
+            reporter: None,
             sent: Sent::default(),
         }
     }
@@ -295,6 +302,7 @@ impl<'a> Draft<'a> {
         self.rows.clear();
         self.tallies.clear();
         self.held.clear();
+        self.rollbacks.clear();
         self.records.clear();
         self.value_bytes = 0;
         self.closing.clear();
@@ -404,6 +412,24 @@ impl<'a> Draft<'a> {
         scopes
     }
 
+    /// Notes that this decision begins the rollback of a scope, and whether the first undo is out.
+    pub(super) fn rollback_begun(&mut self, scope: ProcedureId, undo_out: bool) {
+        self.rollbacks.insert(scope, undo_out);
+    }
+
+    /// Returns `true` if this decision already begins the rollback of this scope: several moves of its members may lead
+    /// to it.
+    pub(super) fn begins_rollback(&self, scope: ProcedureId) -> bool {
+        self.rollbacks.get(scope).is_some()
+    }
+
+    /// Returns the scopes of a family whose first undo this very decision sends out, by member.
+    pub(super) fn begun_undos(&self, family: u64) -> impl Iterator<Item = u32> {
+        let of_family = ProcedureId::root(family)..=ProcedureId::new(family, u32::MAX);
+        let begun = self.rollbacks.range(of_family).filter(|(_, out)| **out);
+        begun.map(|(scope, _)| scope.member)
+    }
+
     /// Returns `true` if this decision already ends the family: several members may end in it.
     pub(super) fn ends_family(&self, number: u64) -> bool {
         let ends = |record: &Record| matches!(record, Record::FamilyEnded(family, _) if *family == number);
@@ -413,6 +439,20 @@ impl<'a> Draft<'a> {
     /// Adds a record that must be applied after the rows.
     pub(super) fn close_with(&mut self, record: Record) {
         self.closing.push(record);
+    }
+
+    /// Notes that the actor of the procedure that reports has the value as this decision leaves it.
+    pub(super) fn value_is_with_actor(&mut self, id: ProcedureId) {
+        self.reporter = Some(id);
+    }
+
+    /// Keeps the actor of the procedure that reports, if it has its value: its undo follows at once. Otherwise the actor
+    /// is stopped as decided, and the undo revives the procedure from the store.
+    pub(super) fn keep_reporter(&mut self, id: ProcedureId) {
+        if self.reporter == Some(id) {
+            let stops = |effect: &Effect| matches!(effect, Effect::Dispatch(DispatchEffect::Stop(of)) if *of == id);
+            self.effects.retain(|effect| !stops(effect));
+        }
     }
 
     pub(super) fn effect(&mut self, effect: impl Into<Effect>) {
@@ -447,6 +487,28 @@ impl<'a> Draft<'a> {
         let newest = newest.unwrap_or_else(|| self.family(family).map_or(0, |family| family.history));
         self.history.insert(family, newest + 1);
         newest + 1
+    }
+
+    /// Returns how many history entries this decision adds to a family.
+    pub(super) fn entries_added(&self, family: u64) -> usize {
+        let before = self.family(family).map_or(0, |family| family.history);
+        let newest = self.history.get(family).copied().unwrap_or(before);
+        newest.saturating_sub(before) as usize
+    }
+
+    /// Returns the history entries that this decision adds to a family, oldest first.
+    pub(super) fn added_entries(&self, family: u64) -> Vec<HistoryEntry> {
+        let before = self.family(family).map_or(0, |family| family.history);
+        let mut added = Vec::new();
+        for record in &self.records {
+            if let Record::History(entry) = record
+                && entry.family == family
+                && entry.number > before
+            {
+                added.push((**entry).clone());
+            }
+        }
+        added
     }
 
     pub(super) fn next_family(&mut self) -> u64 {

@@ -20,7 +20,7 @@ impl Draft<'_> {
     /// Begins the rollback of the part of the family that this member fails with, if nothing of it runs.
     pub(super) fn begin_rollback_if_quiet(&mut self, member: ProcedureId) {
         let Some(scope) = self.scope_of(member) else { return };
-        if self.is_busy(scope) {
+        if self.begins_rollback(scope) || self.is_busy(scope) {
             return;
         }
         let Some(root) = self.row(scope) else { return };
@@ -44,7 +44,10 @@ impl Draft<'_> {
         if self.kernel.draining {
             return;
         }
-        self.ask_stack(scope);
+        match self.stack_at_hand(scope) {
+            Some(standing) => self.hold_stack(scope, standing),
+            None => self.ask_stack(scope),
+        }
     }
 
     /// Counts poisoned stages as executed. Such a stage may have done its work before the process died, and it must
@@ -100,6 +103,7 @@ impl Draft<'_> {
             .family(scope.family)
             .and_then(|family| family.scopes.get(&scope.member));
         if loading != Some(&Scope::Loading) {
+            self.rollback_begun(scope, false);
             self.close_with(Record::StackAsked(scope));
             self.effect(DispatchEffect::LoadStack(scope));
         }
@@ -134,7 +138,8 @@ impl Draft<'_> {
                 // An operator ends the scope in this very decision: its undo's report will be late.
                 && self.row(id).is_some_and(|row| !row.is_ended())
         });
-        stage_out || undo_out
+        let mut begun = self.begun_undos(scope.family);
+        stage_out || undo_out || begun.any(|inner| family.is_within(scope.member, inner))
     }
 
     fn nothing_to_undo(&self, scope: ProcedureId) -> bool {
@@ -182,15 +187,38 @@ impl Draft<'_> {
             self.late(scope);
             return;
         }
-        let within = self.standing_within(scope, entries);
-        if !self.is_complete(scope, &within) {
+        let standing = self.standing_within(scope, entries);
+        if self.is_complete(scope, &standing) {
+            self.hold_stack(scope, standing);
+        } else {
             self.park_broken(scope);
-            return;
         }
-        let (stack, left): (Vec<_>, Vec<_>) = within.into_iter().partition(|entry| {
-            self.row(ProcedureId::new(scope.family, entry.member))
-                .is_some_and(|row| self.can_undo(row))
-        });
+    }
+
+    /// Returns the standing entries of the scope, oldest first, if this decision has written all of them and their undos
+    /// can begin. The failure of a first stage is the usual case: the store has nothing to add to what is known here.
+    fn stack_at_hand(&self, scope: ProcedureId) -> Option<Vec<HistoryEntry>> {
+        let added = self.entries_added(scope.family);
+        let standing = (added > 0).then(|| self.standing_count(scope))?;
+        if standing > added {
+            return None;
+        }
+        let entries = self.standing_within(scope, self.added_entries(scope.family));
+        let top = entries.iter().rev().find(|entry| self.is_undoable(scope, entry));
+        // An undo that has to wait asks the limiter, in a decision of its own: this one still releases what the stage held.
+        let can_begin = top.is_none_or(|top| self.undo_can_begin(top));
+        (entries.len() == standing && can_begin).then_some(entries)
+    }
+
+    fn is_undoable(&self, scope: ProcedureId, entry: &HistoryEntry) -> bool {
+        self.row(ProcedureId::new(scope.family, entry.member))
+            .is_some_and(|row| self.can_undo(row))
+    }
+
+    /// Keeps the stack of a scope in memory and starts the undo of its top. The scope ends at once if none of its standing
+    /// entries can be undone.
+    fn hold_stack(&mut self, scope: ProcedureId, standing: Vec<HistoryEntry>) {
+        let (stack, left): (Vec<_>, Vec<_>) = standing.into_iter().partition(|entry| self.is_undoable(scope, entry));
         let not_undone: Vec<NotUndone> = left
             .into_iter()
             .map(|entry| NotUndone {
@@ -208,6 +236,7 @@ impl Draft<'_> {
             Some(top) => {
                 self.release_idle_stage_permits(scope, top.member);
                 let out = self.undo(scope, top);
+                self.rollback_begun(scope, out);
                 self.close_with(Record::StackHeld(scope, stack, not_undone));
                 self.close_with(Record::UndoOut(scope, out));
             }
@@ -250,9 +279,24 @@ impl Draft<'_> {
             entry.stands
                 && is_newest(entry)
                 && family.is_within(scope.member, entry.member)
-                && family.row(entry.member).is_some_and(|row| !self.is_kept(scope, row))
+                && self
+                    .row(ProcedureId::new(scope.family, entry.member))
+                    .is_some_and(|row| !self.is_kept(scope, row))
         });
         entries
+    }
+
+    /// Returns how many entries of the scope stand on the rollback stack, as its rows count them.
+    fn standing_count(&self, scope: ProcedureId) -> usize {
+        let Some(family) = self.family(scope.family) else {
+            return 0;
+        };
+        family
+            .within(scope.member)
+            .filter_map(|row| self.row(row.id))
+            .filter(|row| row.standing > 0 && !self.is_kept(scope, row))
+            .map(|row| row.standing as usize)
+            .sum()
     }
 
     /// Returns `false` if the history has a hole: fewer entries than the rows count as standing, or an entry newer
@@ -261,12 +305,7 @@ impl Draft<'_> {
         let Some(family) = self.family(scope.family) else {
             return false;
         };
-        let expected: usize = family
-            .within(scope.member)
-            .filter(|row| !self.is_kept(scope, row))
-            .map(|row| row.standing as usize)
-            .sum();
-        expected == within.len() && within.iter().all(|entry| entry.number <= family.history)
+        self.standing_count(scope) == within.len() && within.iter().all(|entry| entry.number <= family.history)
     }
 
     fn park_broken(&mut self, scope: ProcedureId) {

@@ -38,8 +38,14 @@ impl Draft<'_> {
             self.stage_yielded(&report);
             return;
         }
-        let mut report = self.within_bounds(self.without_failure_past_return(report));
         let id = report.id;
+        let left_effects = leaves_effects(&report.outcome);
+        let mut report = self.within_bounds(self.without_failure_past_return(report));
+        // The actor goes on with the value that it has reported. If that is refused, the store has the last one.
+        let is_refused = matches!(report.outcome, StageOutcome::Refused(_));
+        if !is_refused && left_effects == leaves_effects(&report.outcome) {
+            self.value_is_with_actor(id);
+        }
         let Some(mut row) = self.take(id) else { return };
         self.stage_recorded(&mut row, &mut report);
         let signals = std::mem::take(&mut report.signals);

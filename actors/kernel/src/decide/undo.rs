@@ -44,8 +44,15 @@ impl Draft<'_> {
         let attempt = self.row(scope).map_or(0, |row| row.undo_attempts) + 1;
         let Some(row) = self.row(id) else { return false };
         let call = undo_call(row, scope, entry, attempt);
+        self.keep_reporter(id);
         self.effect(DispatchEffect::call(call));
         true
+    }
+
+    /// Returns `true` if the undo of this entry would start at once, with the locks that its member holds and no permit.
+    pub(super) fn undo_can_begin(&self, entry: &HistoryEntry) -> bool {
+        self.row(ProcedureId::new(entry.family, entry.member))
+            .is_some_and(|row| names_needs(row, entry) && !self.is_paused(row) && lacking(row).is_none())
     }
 
     /// Makes the row name the locks and the limits that the undo needs. Locks of the stage undone before, which this
@@ -54,8 +61,7 @@ impl Draft<'_> {
     /// failed.
     fn name_needs(&mut self, id: ProcedureId, entry: &HistoryEntry) {
         let Some(row) = self.row(id) else { return };
-        let has_locks = entry.locks.as_ref().is_none_or(|locks| row.locks == *locks);
-        if has_locks && row.stage_limits == entry.limits {
+        if names_needs(row, entry) {
             return;
         }
         let Some(mut row) = self.take(id) else { return };
@@ -325,6 +331,12 @@ impl Draft<'_> {
         self.change(id, |row| row.history = number);
         self.undone(scope, top);
     }
+}
+
+/// Returns `true` if the row names the locks and the limits that the undo of this entry needs.
+fn names_needs(row: &Row, entry: &HistoryEntry) -> bool {
+    let has_locks = entry.locks.as_ref().is_none_or(|locks| row.locks == *locks);
+    has_locks && row.stage_limits == entry.limits
 }
 
 /// Returns a lock or a permit that a member's undo needs and the member does not hold, as a reason to wait.
