@@ -63,9 +63,13 @@ fn chain_compares_its_rate_with_that_beside_many_live_ones() -> Outcome {
 
 #[test]
 fn fanout_compares_children_that_fail_with_children_that_succeed() -> Outcome {
-    let closing = closing("fanout --children 20 --failing")?;
-    must_have(&closing, "fanout", &["children_per_second", "times_succeeding"]);
-    assert_eq!(closing["failing"], true, "{closing}");
+    // A failure and the undo of its stage are two commits, a failure with nothing to undo is one.
+    for (options, commits) in [("", 43), (" --without-rollback", 23)] {
+        let closing = closing(&format!("fanout --children 20 --failing{options}"))?;
+        must_have(&closing, "fanout", &["children_per_second", "times_succeeding"]);
+        assert_eq!(closing["failing"], true, "{closing}");
+        assert_eq!(closing["commits"], commits, "{closing}");
+    }
     Ok(())
 }
 

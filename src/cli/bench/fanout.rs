@@ -31,6 +31,9 @@ pub(super) struct FanoutArgs {
     /// Lets each child fail, and compares the round with one of children that succeed.
     #[arg(long)]
     failing: bool,
+    /// Takes children of a kind without rollback: a failure is one commit, as there is nothing to undo.
+    #[arg(long, requires = "failing")]
+    without_rollback: bool,
     /// Bytes that each child carries.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     payload: u32,
@@ -44,6 +47,7 @@ struct Parent {
     children: u32,
     width: u32,
     fails: bool,
+    without_rollback: bool,
     payload: String,
 }
 
@@ -70,7 +74,12 @@ impl Procedure for Parent {
                     fails: self.fails,
                     payload: std::mem::take(&mut self.payload),
                 };
-                let children = (0..self.children).try_fold(Children::new(), |children, _| children.and(&child))?;
+                let last = FinalChild(child.clone());
+                let children =
+                    (0..self.children).try_fold(Children::new(), |children, _| match self.without_rollback {
+                        true => children.and(&last),
+                        false => children.and(&child),
+                    })?;
                 let join = match self.fails {
                     true => JoinPolicy::AllFinished,
                     false => JoinPolicy::AllSucceeded,
@@ -101,10 +110,35 @@ impl Procedure for Child {
     fn first(&self) -> Self::Stage {}
 
     async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        self.ended()
+    }
+}
+
+impl Child {
+    fn ended<P: Procedure<Output = ()>>(&self) -> Result<Step<P>, StageError> {
         match self.fails {
             true => Err(StageError::fail("it fails")),
             false => Ok(Step::Done(())),
         }
+    }
+}
+
+/// A child whose kind has no rollback.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+struct FinalChild(Child);
+
+impl Procedure for FinalChild {
+    const KIND: &'static str = "bench_final_child";
+    const ROLLBACK: bool = false;
+    type Stage = ();
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> Self::Stage {}
+
+    async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        self.0.ended()
     }
 }
 
@@ -115,6 +149,7 @@ struct Figures {
     children: u32,
     width: u32,
     failing: bool,
+    without_rollback: bool,
     children_per_second: f64,
     #[serde(flatten)]
     of_failing: BTreeMap<&'static str, Option<f64>>,
@@ -135,6 +170,7 @@ pub(super) async fn run(args: FanoutArgs) -> Result<(), BenchError> {
         children: args.children,
         width: args.width,
         failing: args.failing,
+        without_rollback: args.without_rollback,
         children_per_second: tenths(summary.taken.rate()),
         of_failing: figure::named(&summary.more),
     };
@@ -156,6 +192,7 @@ async fn measure(args: &FanoutArgs, directory: &Path) -> Result<Summary<Vec<Figu
     let executor = Executor::builder(directory.join("engine"))
         .register::<Parent>(())
         .register::<Child>(())
+        .register::<FinalChild>(())
         .max_queued(queue(args.parents))
         .max_awake(usize::MAX)
         .start()
@@ -164,6 +201,7 @@ async fn measure(args: &FanoutArgs, directory: &Path) -> Result<Summary<Vec<Figu
         children,
         width: args.width,
         fails,
+        without_rollback: args.without_rollback,
         payload: payload(args.common.seed, args.payload),
     };
     executor
