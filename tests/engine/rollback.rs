@@ -2,6 +2,7 @@
 
 mod abort;
 mod abort_parked;
+mod at_once;
 mod compensation;
 mod decided;
 pub(crate) mod helper;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
-    AdmissionEffect, Effect, Family, Kernel, Kind, Mark, OnFailure, ProcedureId, ProcedureState, Record, Row, Rules,
-    Scope, StageCall, WaitReason, check_rows,
+    AdmissionEffect, DispatchEffect, Effect, Family, Kernel, Kind, Mark, OnFailure, ProcedureId, ProcedureState,
+    Record, Row, Rules, Scope, StageCall, WaitReason, check_rows,
 };
 
 use super::disk::Disk;
@@ -308,6 +308,25 @@ pub(crate) fn at_rest(kernel: &Kernel) -> Result<(), String> {
     } else {
         Err(format!("nothing moves these any more: {stuck:#?}"))
     }
+}
+
+/// A commit that sends a stage or an undo out does not stop the actor behind the call: the call would be lost.
+pub(crate) fn calls_are_not_stopped(effects: &[Effect]) -> Result<(), String> {
+    let mut called = BTreeSet::new();
+    for effect in effects {
+        if let Some(call) = effect
+            .call()
+            .filter(|call| call.run().is_some() || call.undone().is_some())
+        {
+            called.insert(call.id);
+        }
+        if let Effect::Dispatch(DispatchEffect::Stop(id)) = effect
+            && called.contains(id)
+        {
+            return Err(format!("{id} is called and then stopped: {effects:#?}"));
+        }
+    }
+    Ok(())
 }
 
 /// Where nothing moves, a rollback waits for somebody: it says for whom, or one

@@ -267,6 +267,7 @@ impl Shell {
             self.disk.commit(pending.seq, &pending.records)?;
             claims::conflicts(self.disk.live())?;
             self.durable = pending.seq;
+            check::calls_are_not_stopped(&pending.effects)?;
             pending.effects.into_iter().try_for_each(|effect| self.act(effect))?;
         }
         Ok(())
