@@ -124,8 +124,6 @@ impl Woken {
 pub(crate) struct OfRow {
     pub(crate) state: ProcedureState,
     pub(crate) revision: Seq,
-    /// The trace in which its family was submitted.
-    pub(crate) trace: Option<TraceParent>,
 }
 
 /// A call on its way to a worker: the kernel's part, and what the supervisor adds.
@@ -138,6 +136,8 @@ pub(crate) struct Call {
     pub(crate) fence: Fence,
     /// What was read for the call.
     pub(crate) woken: Woken,
+    /// The trace in which its family was submitted.
+    pub(crate) trace: Option<Box<TraceParent>>,
     /// For the span alone; `None` if no span is wanted.
     pub(crate) row: Option<Box<OfRow>>,
 }
@@ -328,6 +328,14 @@ impl<'a> CallContext<'a> {
         }
     }
 
+    /// Returns since when this attempt could have begun: when its stage was next, its wait was over, its children had
+    /// ended or its place in a width was free. It is the same after a restart, so a stage whose attempt was
+    /// [cut off](Self::repeated) can tell that nothing was done before that.
+    #[must_use]
+    pub fn ready_since(&self) -> Timestamp {
+        self.call.stage.ready
+    }
+
     /// Returns the most bytes that a value or an output may have when it is encoded: the builder's `max_payload`. A
     /// stage that leaves more fails for good.
     #[must_use]
@@ -425,6 +433,13 @@ impl<'a> CallContext<'a> {
     #[must_use]
     pub fn fence(&self) -> Fence {
         self.call.fence
+    }
+
+    /// Returns the trace in which its family was submitted, for requests to other services. `None` if it was submitted
+    /// without one.
+    #[must_use]
+    pub fn trace_parent(&self) -> Option<TraceParent> {
+        self.call.trace.as_deref().copied()
     }
 
     /// Returns the time of the engine's clock.

@@ -12,6 +12,15 @@ pub struct CodecError {
     pub(crate) why: String,
 }
 
+impl CodecError {
+    /// Says what could not be encoded or decoded, and why.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn new(what: &'static str, why: impl Into<String>) -> Self {
+        Self { what, why: why.into() }
+    }
+}
+
 /// A store that cannot be opened or read.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]

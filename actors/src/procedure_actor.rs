@@ -237,9 +237,9 @@ fn ended(outcomes: &[ChildOutcome]) -> u32 {
 
 /// Returns the fields of the span. `run` is the commit that started a stage.
 fn marks(call: &Call, run: Option<Seq>) -> Marks<'_> {
-    let (state, revision, trace) = match &call.row {
-        Some(row) => (row.state, row.revision, row.trace),
-        None => (ProcedureState::Runnable, Seq::default(), None),
+    let (state, revision) = match &call.row {
+        Some(row) => (row.state, row.revision),
+        None => (ProcedureState::Runnable, Seq::default()),
     };
     Marks {
         procedure: call.stage.id,
@@ -247,7 +247,7 @@ fn marks(call: &Call, run: Option<Seq>) -> Marks<'_> {
         state,
         seq: run.unwrap_or(revision),
         attempt: call.stage.attempt,
-        link: trace,
+        link: call.trace.as_deref().copied(),
     }
 }
 

@@ -28,6 +28,8 @@ pub struct StageCall {
     pub visit: u32,
     /// Number of the attempt, from 1.
     pub attempt: u32,
+    /// Since when the attempt could have begun.
+    pub ready: Timestamp,
     /// The procedure's value, if the decision or the shell has it at hand. Otherwise the procedure's actor or the
     /// store provides it.
     pub payload: Option<Blob>,

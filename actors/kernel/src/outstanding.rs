@@ -42,6 +42,7 @@ pub(crate) fn call_of(row: &Row, task: StageTask) -> StageCall {
         stage: row.stage.clone(),
         visit: row.visit,
         attempt: row.attempt + 1,
+        ready: row.ready.unwrap_or(row.since),
         payload: None,
         before: before(row),
         task,
@@ -78,6 +79,7 @@ pub(crate) fn undo_call(row: &Row, scope: ProcedureId, entry: &HistoryEntry, att
         stage: entry.stage.clone(),
         visit: entry.visit,
         attempt,
+        ready: row.ready.unwrap_or(row.since),
         payload: None,
         before: before(row),
         task: StageTask::Undo {

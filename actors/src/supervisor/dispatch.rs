@@ -255,9 +255,12 @@ impl Dispatch {
 
     /// Adds to a call what its code may ask for. Only stages and undos have a fence of their own and a span.
     fn equip(&mut self, kernel: &Kernel, stage: Box<StageCall>, woken: Woken) -> Call {
-        let mut row = None;
+        let (mut row, mut trace) = (None, None);
         if let StageTask::Execute { .. } | StageTask::Undo { .. } = stage.task {
             self.calls += 1;
+            // A child was submitted by its parent's stage, so it belongs to the trace of its family.
+            let root = kernel.row(ProcedureId::root(stage.id.family));
+            trace = root.and_then(|root| root.trace.clone());
             if tracing::level_enabled!(tracing::Level::INFO) {
                 row = of_row(kernel, stage.id).map(Box::new);
             }
@@ -270,6 +273,7 @@ impl Dispatch {
                 call: self.calls,
             },
             woken,
+            trace,
             row,
         }
     }
@@ -699,14 +703,11 @@ impl RecordNotes<'_> {
     }
 }
 
-/// Returns the fields that a span takes from a row. A child was submitted by its parent's stage, so its span links to
-/// the origin of its family.
+/// Returns the fields that a span takes from a row.
 fn of_row(kernel: &Kernel, id: ProcedureId) -> Option<OfRow> {
     let row = kernel.row(id)?;
-    let root = kernel.row(ProcedureId::root(id.family));
     Some(OfRow {
         state: row.state,
         revision: row.revision,
-        trace: root.and_then(|root| root.trace.as_deref().copied()),
     })
 }

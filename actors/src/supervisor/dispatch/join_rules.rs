@@ -34,7 +34,7 @@ impl JoinRules {
 mod tests {
     //! How many calls of one rule there are.
 
-    use procession_kernel::{Blob, Kind, StageTask};
+    use procession_kernel::{Blob, Kind, StageTask, Timestamp};
 
     use super::*;
 
@@ -46,6 +46,7 @@ mod tests {
             stage: Blob::default(),
             visit: 0,
             attempt: 1,
+            ready: Timestamp::default(),
             payload: None,
             before: Vec::new(),
             task: StageTask::CleanUp,

@@ -1,6 +1,6 @@
 //! Which procedures have a pending read, and in which order groups leave.
 
-use procession_kernel::{Blob, Kernel, Kind, ProcedureId, StageCall, StageTask};
+use procession_kernel::{Blob, Kernel, Kind, ProcedureId, StageCall, StageTask, Timestamp};
 
 use super::{CallInputs, GROUP, GROUPS, GroupRead, Revival};
 use crate::context::Woken;
@@ -13,6 +13,7 @@ fn call(family: u64) -> StageCall {
         stage: Blob::default(),
         visit: 0,
         attempt: 1,
+        ready: Timestamp::default(),
         payload: None,
         before: Vec::new(),
         task: StageTask::CleanUp,
