@@ -7,7 +7,7 @@ mod place;
 mod signal;
 mod submission;
 
-#[cfg(feature = "flow")]
+#[cfg(any(feature = "flow", feature = "saga"))]
 pub(crate) use builder::AtStart;
 pub use builder::Builder;
 pub(crate) use link::EngineLink;

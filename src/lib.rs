@@ -89,6 +89,7 @@
 //! | `dashboard`, `views`, `filter` | pages and an API for operators (feature `dashboard`) |
 //! | `schedule` | nightly batches and the like, by a cron expression or an interval (feature `schedule`) |
 //! | `flow` | sets, graphs of tasks whose failures wait for a person, and streams, queues of tasks that stay in order (feature `flow`) |
+//! | `saga` | sagas from files in the state language of Seata (feature `saga`) |
 //! | `testkit` | checks of your own procedures (feature `testkit`) |
 //!
 //! # Features
@@ -99,6 +100,7 @@
 //! |---|---|
 //! | `dashboard` | `dashboard`, pages and an API for operators as a scope of your actix-web application; feature `flow`; `views`, what is shown of procedures as JSON; `filter`, the language of filters |
 //! | `flow` | `flow`, sets and streams: graphs and ordered queues of tasks whose failures wait for a person, who retries them, gives their output, or lets them fail |
+//! | `saga` | `saga`, sagas from files in the state language of Seata: definitions, services, machines |
 //! | `schedule` | `schedule`, procedures that are submitted again and again, by a cron expression or an interval |
 //! | `testkit` | `testkit`, a simulated clock, a store with crash points, and checks that crash, repeat and fail every stage of your procedures; for `[dev-dependencies]` |
 //!
@@ -113,8 +115,9 @@
 //!   a person, `examples/embed.rs` a service with actix-web and its dashboard.
 //! - `examples/testkit.rs` crashes a procedure at every commit; `docs/how-to/test-your-procedures.md` lists all properties.
 //! - `docs/reference/semantics.md` says what the engine promises, `docs/reference/lifecycle.md` which states there are.
-//! - `docs/reference/operations.md` says what to watch, `docs/reference/dashboard.md` how to mount the pages, `docs/reference/metrics.md` what is
-//!   measured.
+//! - `docs/reference/operations.md` says what to watch, `docs/reference/metrics.md` what is measured. How to mount the
+//!   pages is in `docs/dashboard.md` of the package `procession-page`.
+//! - `docs/flows.md` is the guide to sets and streams, `docs/sagas.md` that to sagas; `docs/reference/saga-definitions.md` says what a saga's file may have.
 //! - `docs/reference/policy.md` says what a version number promises.
 //!
 //! # Allocator
@@ -141,6 +144,8 @@ pub mod offline;
 pub mod operate;
 pub mod procedure;
 pub mod provider;
+#[cfg(feature = "saga")]
+pub mod saga;
 #[cfg(feature = "schedule")]
 pub mod schedule;
 pub mod sequence;

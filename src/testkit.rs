@@ -48,6 +48,8 @@ mod check;
 mod effects;
 mod enumerate;
 mod replay;
+#[cfg(feature = "saga")]
+mod saga_text;
 mod world;
 
 pub use check::{Check, Checked, Finding};
@@ -59,4 +61,7 @@ pub use procession_actors::journal::conformance;
 pub use procession_actors::journal::memory::{Fault, FaultPlan, MemoryDisk, MemoryStore, ReadFault};
 pub use procession_actors::testkit::TestClock;
 pub use replay::replay;
+#[cfg(feature = "saga")]
+#[doc(hidden)]
+pub use saga_text::SagaText;
 pub use world::{Ended, Run, Trouble, World};

@@ -552,7 +552,12 @@ fn every_rule_can_fail() {
 #[test]
 fn unsafe_is_forbidden_in_every_package() -> Checked {
     let mut wrong = Vec::new();
-    let packages = ["actors/Cargo.toml", "actors/kernel/Cargo.toml", "src/cli/Cargo.toml"];
+    let packages = [
+        "actors/Cargo.toml",
+        "actors/kernel/Cargo.toml",
+        "src/cli/Cargo.toml",
+        "src/page/Cargo.toml",
+    ];
     let packages = packages.map(|path| (path, "[lints]\nworkspace = true"));
     let others = [
         "Cargo.toml",

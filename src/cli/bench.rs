@@ -14,6 +14,7 @@ mod killed;
 mod limits;
 mod locks;
 mod machine;
+mod meter;
 mod node;
 mod parked;
 mod queued;
@@ -22,6 +23,7 @@ mod report;
 mod restart;
 mod rollback;
 mod rounds;
+mod saga;
 mod set;
 mod stream;
 mod submit;
@@ -32,6 +34,7 @@ use std::time::Duration;
 
 use procession::errors::{AskError, CodecError, ProbeError, ProcedureError, StartError, SubmitError};
 use procession::flow::{AppendError, BuildError, ResolveError, SetError, StreamNameError};
+use procession::saga::{DefinitionErrors, UnknownMachine};
 
 /// How long the engine may take to stop.
 const STOP_TIME: Duration = Duration::from_secs(30);
@@ -65,6 +68,8 @@ enum Workload {
     Set(set::SetArgs),
     /// Streams of nodes that do nothing: what a node and an append cost, and what a queue takes in memory.
     Stream(stream::StreamArgs),
+    /// Sagas whose services do nothing: what a state costs, in machines of several shapes.
+    Saga(saga::SagaArgs),
     /// Builds what `recovery` kills, says "ready", and waits for the end of its input.
     #[command(hide = true)]
     RecoveryState(recovery::StateArgs),
@@ -74,6 +79,9 @@ enum Workload {
     /// Builds what `stream --shape recovery` kills.
     #[command(hide = true)]
     StreamState(stream::StateArgs),
+    /// Builds what `saga --shape rest` and `saga --shape recovery` kill.
+    #[command(hide = true)]
+    SagaState(saga::StateArgs),
 }
 
 /// A benchmark that did not come to its end.
@@ -120,6 +128,12 @@ pub(crate) enum BenchError {
     /// An append was refused.
     #[error(transparent)]
     Append(#[from] AppendError),
+    /// The definitions of the sagas are refused.
+    #[error(transparent)]
+    Definitions(#[from] DefinitionErrors),
+    /// No machine has this name.
+    #[error(transparent)]
+    Machine(#[from] UnknownMachine),
     /// A set did not end well.
     #[error("a set of nodes that do nothing has failed: the engine is wrong")]
     SetFailed,
@@ -184,5 +198,7 @@ pub(crate) async fn run(args: BenchArgs) -> Result<(), BenchError> {
         Workload::SetState(args) => set::build(args).await,
         Workload::Stream(args) => stream::run(args).await,
         Workload::StreamState(args) => stream::build(args).await,
+        Workload::Saga(args) => saga::run(args).await,
+        Workload::SagaState(args) => saga::build(args).await,
     }
 }

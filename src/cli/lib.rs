@@ -11,6 +11,7 @@ mod look;
 mod named;
 mod place;
 mod print;
+mod saga;
 mod site;
 mod source;
 mod tail;
@@ -42,6 +43,8 @@ enum Verb {
     /// Put a family that was exported into a closed journal, paused. Exit code 5 if something
     /// there is in its way.
     Import(import::ImportArgs),
+    /// Check and draw definitions of sagas, in the state language of Seata.
+    Saga(saga::SagaArgs),
     /// Run a tablet master on the engine: a workload that can be killed at any time, then verified.
     Demo(demo::command::DemoArgs),
     /// Measure the engine against the raw store on this machine.
@@ -59,6 +62,7 @@ pub fn main() -> ExitCode {
             Verb::Tail(arguments) => tail::run(arguments).await,
             Verb::Act(act) => act.run().await,
             Verb::Import(arguments) => import::run(arguments).await,
+            Verb::Saga(arguments) => saga::run(&arguments),
             Verb::Demo(arguments) => done(demo::command::run(arguments).await),
             Verb::Bench(arguments) => done(bench::run(arguments).await),
         }

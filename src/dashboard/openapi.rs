@@ -7,11 +7,10 @@ use super::params::Params;
 use super::problem::Answer;
 use super::state::viewer;
 
-/// The document.
-const DOCUMENT: &str = include_str!("openapi.json");
-
 pub(super) async fn document(request: HttpRequest) -> Answer {
     viewer(&request)?;
     Params::of(&request, &[])?;
-    Ok(HttpResponse::Ok().content_type("application/json").body(DOCUMENT))
+    Ok(HttpResponse::Ok()
+        .content_type("application/json")
+        .body(procession_page::OPENAPI))
 }

@@ -6,7 +6,7 @@ use actix_web::http::header::{
 };
 use actix_web::http::{StatusCode, Uri};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
-use rust_embed::{EmbeddedFile, RustEmbed};
+use procession_page::File;
 
 use super::problem::{Answer, Problem};
 use super::state::viewer;
@@ -19,10 +19,6 @@ const BASE: &str = "<base href=\"./\">";
 /// What the address of a procedure begins with.
 const PROCEDURES: &str = "procedures/";
 
-#[derive(RustEmbed)]
-#[folder = "src/dashboard/page/"]
-struct Files;
-
 /// Any path below the mount that is none of the API's.
 pub(super) async fn page(request: HttpRequest) -> Answer {
     viewer(&request)?;
@@ -30,7 +26,7 @@ pub(super) async fn page(request: HttpRequest) -> Answer {
     if tail == "api" || tail.starts_with("api/") {
         return Err(Problem::no_such_path());
     }
-    match Files::get(tail) {
+    match procession_page::file(tail) {
         Some(file) if tail != INDEX => Ok(send(&request, kind_of(tail), tag_of(&file), body_of(tail, &file))),
         None if is_asset(tail) => Err(Problem::no_such_path()),
         Some(_) | None => Ok(index(&request, tail)),
@@ -38,10 +34,10 @@ pub(super) async fn page(request: HttpRequest) -> Answer {
 }
 
 /// Returns what is sent of a file: of the page's own scripts, all but the comments that the type checker reads.
-fn body_of(path: &str, file: &EmbeddedFile) -> Vec<u8> {
-    match std::str::from_utf8(&file.data) {
+fn body_of(path: &str, file: &File) -> Vec<u8> {
+    match std::str::from_utf8(file.content()) {
         Ok(script) if path.ends_with(".js") => without_comments(script).into_bytes(),
-        Ok(_) | Err(_) => file.data.to_vec(),
+        Ok(_) | Err(_) => file.content().to_vec(),
     }
 }
 
@@ -64,11 +60,11 @@ pub(super) async fn other_method() -> HttpResponse {
 }
 
 fn index(request: &HttpRequest, tail: &str) -> HttpResponse {
-    let Some(file) = Files::get(INDEX) else {
+    let Some(file) = procession_page::file(INDEX) else {
         return Problem::no_such_path().error_response();
     };
     let base = escaped(&base_of(request.uri(), request.match_info().get("tail").map(|_| tail)));
-    let text = String::from_utf8_lossy(&file.data).replace(BASE, &format!("<base href=\"{base}\">"));
+    let text = String::from_utf8_lossy(file.content()).replace(BASE, &format!("<base href=\"{base}\">"));
     let tag = format!("{}-{base}", tag_of(&file));
     let tag: String = tag.chars().filter(char::is_ascii_alphanumeric).collect();
     send(request, kind_of(INDEX), tag, text.into_bytes())
@@ -126,9 +122,8 @@ fn send(request: &HttpRequest, kind: &'static str, tag: String, body: Vec<u8>) -
     }
 }
 
-fn tag_of(file: &EmbeddedFile) -> String {
-    let hash = file.metadata.sha256_hash();
-    hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+fn tag_of(file: &File) -> String {
+    file.hash().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether a path names a file rather than a screen. A procedure is named by its key too, whatever that ends with.
@@ -151,20 +146,20 @@ fn kind_of(path: &str) -> &'static str {
 mod tests {
     //! The mount's address, as links need it.
 
-    use super::{Files, base_of, escaped, without_comments};
+    use super::{base_of, escaped, without_comments};
 
     #[test]
     fn scripts_are_sent_without_comments() {
         let script = "/** One.\n * @param {string} a */\nconst f = (/** @type {any} */ a) => a / 2; // kept\n";
         assert_eq!(without_comments(script), "\n\nconst f = ( a) => a / 2; // kept\n");
-        for path in Files::iter().filter(|path| path.ends_with(".js")) {
-            let file = Files::get(&path).expect("it is listed");
-            let sent = without_comments(std::str::from_utf8(&file.data).expect("it is a text"));
+        for path in procession_page::paths().filter(|path| path.ends_with(".js")) {
+            let file = procession_page::file(&path).expect("it is listed");
+            let sent = without_comments(std::str::from_utf8(file.content()).expect("it is a text"));
             // Nothing else looks like such a comment: a text with one of its two ends would be cut.
             assert_eq!(sent.matches("/*").count(), sent.matches("*/").count(), "{path}");
             assert_eq!(
                 sent.lines().count(),
-                file.data.split(|byte| *byte == b'\n').count() - 1,
+                file.content().split(|byte| *byte == b'\n').count() - 1,
                 "{path}"
             );
         }

@@ -1,12 +1,14 @@
 //! How an engine is set up: a place for the journal, kinds, limits, bounds.
 
-#[cfg(feature = "flow")]
+#[cfg(any(feature = "flow", feature = "saga"))]
 use std::any::Any;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(any(feature = "flow", feature = "saga"))]
+use futures::future::BoxFuture;
 use procession_actors::clock::Clock;
 use procession_actors::journal::{EmbeddedStore, JournalStore, SyncMode};
 use procession_actors::offline::{Importer, Offline};
@@ -18,11 +20,23 @@ use procession_kernel::{Kind, Limit, LimitKey};
 use super::{EngineLink, Executor, JournalPlace};
 use crate::bulk::{Bulk, BulkEngine};
 
-/// What a module above the builder registers at the start: a kind whose environment is known only then.
-#[cfg(feature = "flow")]
+/// What a module above the builder does at the start: it registers kinds whose environment is known only then.
+#[cfg(any(feature = "flow", feature = "saga"))]
 pub(crate) trait AtStart: Any + Send {
-    /// Registers it. Values may have this many bytes.
-    fn register(self: Box<Self>, registry: &mut Registry, link: EngineLink, max_payload: usize);
+    /// Reads what it needs of the store, before there is an engine.
+    fn open<'a>(&'a mut self, store: &'a dyn JournalStore) -> BoxFuture<'a, Result<(), StoreError>> {
+        let _ = store;
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Registers kinds. Values may have this many bytes.
+    fn register(&mut self, registry: &mut Registry, link: EngineLink, max_payload: usize);
+
+    /// Does what is to be done before anybody has the executor.
+    fn started<'a>(&'a self, executor: &'a Executor) -> BoxFuture<'a, ()> {
+        let _ = executor;
+        Box::pin(async {})
+    }
 }
 
 /// Settings of an engine that is not started yet.
@@ -35,8 +49,8 @@ pub struct Builder {
     /// The way to the engine, for kinds that need it.
     link: EngineLink,
     /// What is registered at the start, when all is known.
-    #[cfg(feature = "flow")]
-    at_start: Option<Box<dyn AtStart>>,
+    #[cfg(any(feature = "flow", feature = "saga"))]
+    at_start: Vec<Box<dyn AtStart>>,
 }
 
 impl fmt::Debug for Builder {
@@ -59,8 +73,8 @@ impl Builder {
             registry: Registry::default(),
             settings: Settings::default(),
             link: EngineLink::default(),
-            #[cfg(feature = "flow")]
-            at_start: None,
+            #[cfg(any(feature = "flow", feature = "saga"))]
+            at_start: Vec::new(),
         }
     }
 
@@ -70,13 +84,18 @@ impl Builder {
     }
 
     /// Changes what a module above keeps here until the start.
-    #[cfg(feature = "flow")]
+    #[cfg(any(feature = "flow", feature = "saga"))]
     pub(crate) fn at_start<T: AtStart + Default>(&mut self, change: impl FnOnce(&mut T)) {
-        let kept = self.at_start.get_or_insert_with(|| Box::<T>::default());
-        let kept: &mut dyn Any = &mut **kept;
-        if let Some(kept) = kept.downcast_mut() {
-            change(kept);
+        let mut kept = self.at_start.iter_mut().filter_map(|kept| {
+            let kept: &mut dyn Any = &mut **kept;
+            kept.downcast_mut::<T>()
+        });
+        if let Some(kept) = kept.next() {
+            return change(kept);
         }
+        let mut kept = T::default();
+        change(&mut kept);
+        self.at_start.push(Box::new(kept));
     }
 
     /// Registers a kind, with the environment that its stages get.
@@ -394,13 +413,19 @@ impl Builder {
             JournalPlace::Directory(directory) => open(directory, self.sync, self.checkpoint_bytes).await?,
         };
         self.registry.register::<Bulk>(BulkEngine::new(self.link.clone()));
-        #[cfg(feature = "flow")]
-        if let Some(at_start) = self.at_start.take() {
+        #[cfg(any(feature = "flow", feature = "saga"))]
+        for at_start in &mut self.at_start {
+            at_start.open(&*store).await?;
             at_start.register(&mut self.registry, self.link.clone(), self.settings.bounds.payload);
         }
         let engine = Engine::start(store, self.registry, self.settings).await?;
         self.link.open(engine.supervisor());
-        Ok(Executor::new(engine))
+        let executor = Executor::new(engine);
+        #[cfg(any(feature = "flow", feature = "saga"))]
+        for at_start in &self.at_start {
+            at_start.started(&executor).await;
+        }
+        Ok(executor)
     }
 
     /// Opens the journal of an engine that does not run, for reading. It is held

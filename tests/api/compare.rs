@@ -11,7 +11,7 @@ use std::{env, fs};
 
 use serde_json::Value;
 
-const PACKAGES: [&str; 3] = ["procession", "procession-actors", "procession-kernel"];
+const PACKAGES: [&str; 4] = ["procession", "procession-actors", "procession-kernel", "procession-page"];
 
 /// Names the variable that makes this program rustdoc: see [`rustdoc`].
 const RUSTDOC: &str = "PROCESSION_API_RUSTDOC";

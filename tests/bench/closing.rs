@@ -241,6 +241,110 @@ fn stream_kills_an_engine_and_finds_all_of_its_streams() -> Outcome {
     Ok(())
 }
 
+/// Checks that sagas and the plain procedures beside them make so many commits each.
+fn must_commit(closing: &Value, commits: u32) {
+    let names = [
+        "states_per_second",
+        "raw_states_per_second",
+        "chain_ratio",
+        "bytes_per_state",
+        "cpu_us_per_state",
+    ];
+    must_have(closing, "saga", &names);
+    assert_eq!(closing["commits_per_saga"], f64::from(commits), "{closing}");
+    assert_eq!(closing["chain_commits_per_saga"], f64::from(commits), "{closing}");
+    assert!(closing["seata_ratio"].is_null(), "{closing}");
+}
+
+#[test]
+fn saga_of_tasks_in_a_line_commits_as_often_as_plain_procedures() -> Outcome {
+    for (arguments, commits) in [
+        ("chain --tasks 4 --concurrency 4", 4 + 1),
+        ("choice --tasks 4 --concurrency 4", 4 + 1),
+        ("compensate --tasks 3 --concurrency 4", 1 + 3 + 3),
+    ] {
+        let closing = closing(&format!("saga --shape {arguments} --sagas 10"))?;
+        must_commit(&closing, commits);
+        let is_choice = arguments.starts_with("choice");
+        assert_eq!(closing["without_choices_ratio"].is_null(), !is_choice, "{closing}");
+        assert!(closing["state_us_p50"].as_f64() > Some(0.0), "{closing}");
+    }
+    Ok(())
+}
+
+#[test]
+fn saga_with_parts_commits_as_often_as_plain_procedures() -> Outcome {
+    for (arguments, commits) in [
+        // 1 Fork, 4 and 16 in it, 64 branches with a task, and a Join for each Fork.
+        ("fork --concurrency 2", 1 + 21 + 64 + 21),
+        ("fork --levels 1 --branches 8 --tasks 2 --concurrency 2", 1 + 1 + 16 + 1),
+        ("nested --levels 2 --tasks 3 --concurrency 4", 1 + 2 + 3 + 2),
+        ("loop --tasks 20 --width 3 --concurrency 2", 1 + 1 + 20 + 1),
+    ] {
+        let closing = closing(&format!("saga --shape {arguments} --sagas 10"))?;
+        must_commit(&closing, commits);
+        assert!(closing["state_us_p50"].is_null(), "{closing}");
+    }
+    Ok(())
+}
+
+#[test]
+fn saga_tells_its_times_and_compares_one_at_a_time_with_single_commits() -> Outcome {
+    let closing = closing("saga --tasks 3 --concurrency 1 --sagas 10")?;
+    let names = [
+        "seata_ratio",
+        "state_us_p50",
+        "state_us_p99",
+        "saga_us_p50",
+        "saga_us_p99",
+    ];
+    must_have(&closing, "saga", &names);
+    assert_eq!(closing["shape"], "chain", "{closing}");
+    assert_eq!(closing["commits"], 10 * 4, "{closing}");
+    Ok(())
+}
+
+#[test]
+fn saga_undoes_no_task_that_only_looks() -> Outcome {
+    let closing = closing("saga --shape compensate --tasks 2 --read-only 3 --concurrency 4 --sagas 10")?;
+    must_have(&closing, "saga", &["states_per_second", "state_us_p50"]);
+    assert_eq!(closing["commits_per_saga"], f64::from(1 + 5 + 2), "{closing}");
+    assert_eq!(closing["chain_commits_per_saga"], f64::from(1 + 2 + 2), "{closing}");
+    Ok(())
+}
+
+#[test]
+fn saga_tells_what_one_takes_at_rest_and_sends_all_forward() -> Outcome {
+    let closing = closing("saga --shape rest --sagas 200")?;
+    let names = [
+        "states_per_second",
+        "chain_ratio",
+        "restart_ms",
+        "plain_restart_ms",
+        "restart_ratio",
+    ];
+    must_have(&closing, "saga", &names);
+    assert_eq!(
+        closing["commits_per_saga"],
+        f64::from(2),
+        "the decision and the task: {closing}"
+    );
+    for name in ["bytes_per_saga", "bytes_per_procedure"] {
+        // So few may fit into what the process has already; where there is no /proc it is null.
+        let bytes = closing.get(name).ok_or("it is not there")?;
+        assert!(bytes.is_null() || bytes.as_f64() >= Some(0.0), "{closing}");
+    }
+    Ok(())
+}
+
+#[test]
+fn saga_kills_an_engine_and_ends_what_was_half_done() -> Outcome {
+    let closing = closing("saga --shape recovery --sagas 50")?;
+    must_have(&closing, "saga", &["done_ms", "plain_done_ms", "restart_ratio"]);
+    assert_eq!(closing["sagas"], 50, "{closing}");
+    Ok(())
+}
+
 #[test]
 fn without_json_a_table_names_machine_seed_and_sync() -> Outcome {
     let output = bench("submit --submissions 50 --rounds 1 --seed 9")?;

@@ -17,6 +17,8 @@ fn numbers_out_of_bounds_are_refused_with_the_bounds() -> Outcome {
         ("set --nodes 2", "3..=1000000"),
         ("set --shape round", "lattice"),
         ("stream --producers 0", "1..=100000"),
+        ("saga --tasks 10001", "1..=10000"),
+        ("saga --shape round", "nested"),
     ] {
         let output = bench(arguments)?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -33,6 +35,10 @@ fn options_that_do_not_fit_each_other_say_which_to_change() -> Outcome {
         ("locks --locks 2 --each 3", "--each"),
         ("stream --streams 3 --nodes 2", "--nodes"),
         ("set --streams 3", "--shape recovery"),
+        ("saga --shape rest --tasks 3", "--tasks"),
+        ("saga --branches 3", "--branches"),
+        ("saga --shape fork --branches 1000 --levels 16", "--levels"),
+        ("saga --tasks 2001", "--tasks"),
     ] {
         let output = bench(arguments)?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -11,6 +11,7 @@ mod online;
 mod refused;
 mod remote;
 mod run;
+mod saga;
 mod site;
 mod tail;
 

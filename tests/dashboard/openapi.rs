@@ -20,7 +20,7 @@ fn source(path: &str) -> Result<String, Trouble> {
 }
 
 fn document() -> Result<Value, Trouble> {
-    Ok(serde_json::from_str(&source("src/dashboard/openapi.json")?)?)
+    Ok(serde_json::from_str(&source("src/page/openapi.json")?)?)
 }
 
 fn paths(document: &Value) -> Vec<(String, Value)> {

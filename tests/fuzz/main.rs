@@ -126,6 +126,11 @@ fn any_text_is_read_or_refused() -> Tested {
 }
 
 #[test]
+fn any_expression_is_evaluated_or_refused() -> Tested {
+    holds("expressions")
+}
+
+#[test]
 fn any_log_is_read_as_far_as_it_is_whole() -> Tested {
     holds("log")
 }
@@ -148,6 +153,11 @@ fn any_journal_starts_or_is_refused_and_a_sound_family_ends() -> Tested {
 #[test]
 fn any_rows_start_or_are_put_aside_and_a_sound_family_ends() -> Tested {
     holds("rows")
+}
+
+#[test]
+fn any_definition_of_a_saga_is_drawn_or_refused() -> Tested {
+    holds("saga")
 }
 
 /// A length of 4 GiB in ten bytes is an error and no allocation.

@@ -2,10 +2,12 @@
 //! bytes, and holds if it gives `Ok`. The fuzzer calls them, and so do the tests.
 
 pub(crate) mod export;
+mod expressions;
 pub(crate) mod kinds;
 mod log;
 pub(crate) mod recovery;
 mod rows;
+mod saga;
 pub(crate) mod seeds;
 mod text;
 mod values;
@@ -17,12 +19,14 @@ pub(crate) type Target = (&'static str, fn(&[u8]) -> Checked);
 pub(crate) type Checked = Result<(), procession::testkit::Trouble>;
 
 /// All targets.
-pub(crate) const TARGETS: [Target; 7] = [
+pub(crate) const TARGETS: [Target; 9] = [
     ("values", values::check),
     ("text", text::check),
+    ("expressions", expressions::check),
     ("log", log::check),
     ("disk", log::check_disk),
     ("export", export::check),
     ("recovery", recovery::check),
     ("rows", rows::check),
+    ("saga", saga::check),
 ];

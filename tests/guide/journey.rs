@@ -126,6 +126,9 @@ impl Journey {
     fn perform(&self, act: &Act, built: &Built, folder: &Path) -> Result<(), String> {
         let command = &act.command;
         let package = self.package(act.state);
+        if let Some(project) = self.states.get(act.state) {
+            project.lay_out(folder).map_err(|error| error.to_string())?;
+        }
         let mut process = match &command.verb {
             Verb::Run(words) => {
                 let mut process = Process::new(built.program(&package)?);

@@ -41,6 +41,7 @@ fn stories() -> Result<Vec<Journey>, Box<dyn Error>> {
     let mut stories = vec![Journey::read("readme", &["README.md".to_owned()])?];
     stories.push(Journey::read("tutorial", &pages("docs/tutorial")?)?);
     stories.push(Journey::read("flows", &["docs/flows.md".to_owned()])?);
+    stories.push(Journey::read("sagas", &["docs/sagas.md".to_owned()])?);
     for page in pages("docs/how-to")? {
         let name = page
             .rsplit('/')

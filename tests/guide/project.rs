@@ -1,6 +1,8 @@
 //! A reader's project as it stands at some line of a page.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::{fs, io};
 
 use crate::block::Block;
 
@@ -36,6 +38,18 @@ impl Project {
             (_, Some(before)) => format!("{before}\n{}", block.text),
         };
         self.files.insert(file.to_owned(), text);
+        Ok(())
+    }
+
+    /// Writes the files beside its sources, which programs read as they run.
+    pub(crate) fn lay_out(&self, folder: &Path) -> io::Result<()> {
+        let beside = self
+            .files
+            .iter()
+            .filter(|(name, _)| !name.contains('/') && !name.ends_with(".toml"));
+        for (name, text) in beside {
+            fs::write(folder.join(name), text)?;
+        }
         Ok(())
     }
 

@@ -23,7 +23,12 @@ pub(crate) fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Checked {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if entry.file_type()?.is_dir() {
+        let kind = entry.file_type()?;
+        // The same file a second time, for a package that brings it along.
+        if kind.is_symlink() {
+            continue;
+        }
+        if kind.is_dir() {
             if !matches!(name.as_str(), "target" | ".git" | "data" | "golden" | "node_modules") {
                 walk(&entry.path(), found)?;
             }

@@ -90,7 +90,7 @@ pub(crate) const SUPERVISOR: &[&[&str]] = &[
 /// Layers of the facade.
 pub(crate) const FACADE: &[&[&str]] = &[
     &["handle", "executor", "bulk", "history", "provider"],
-    &["flow", "noop", "schedule", "sequence", "definition"],
+    &["flow", "noop", "saga", "schedule", "sequence", "definition"],
     &[
         "errors",
         "health",
@@ -112,7 +112,7 @@ pub(crate) const PROGRAM: &[&[&str]] = &[
     &["demo"],
     &["exit", "named", "print"],
     &[
-        "act", "bench", "document", "import", "look", "place", "site", "source", "tail", "watch",
+        "act", "bench", "document", "import", "look", "place", "saga", "site", "source", "tail", "watch",
     ],
     &["main"],
 ];
@@ -121,12 +121,13 @@ pub(crate) const PROGRAM: &[&[&str]] = &[
 pub(crate) const PACKAGES: &[(&str, &[&str])] = &[
     ("actors/kernel/src", &[]),
     ("actors/src", &["procession_kernel"]),
-    ("src", &["procession_actors", "procession_kernel"]),
+    ("src", &["procession_actors", "procession_kernel", "procession_page"]),
     ("src/cli", &["procession", "procession_cli"]),
+    ("src/page", &[]),
 ];
 
 /// Folders with a manifest of their own inside a folder of another package.
-pub(crate) const NESTED: &[&str] = &["src/cli"];
+pub(crate) const NESTED: &[&str] = &["src/cli", "src/page"];
 
 /// Packages that a program outside the workspace compiles with the library and no feature, at most.
 pub(crate) const CRATES: usize = 89;

@@ -3,27 +3,24 @@
 //! The stages do nothing, so that all the time there is belongs to the engine.
 
 mod beside;
-mod meter;
 mod searched;
 mod watched;
 
 use std::path::Path;
 use std::time::Duration;
 
-use futures::TryStreamExt;
-use hdrhistogram::Histogram;
 use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use beside::Bystander;
-use meter::Meter;
 use searched::{Searchers, Searches};
 use watched::Site;
 
-use super::common::{Common, at_once, payload, queue};
+use super::common::{Common, builder, payload};
+use super::meter::{Load, Meter, Times};
 use super::report::{self, Ground, micros, row};
 use super::rounds::{Rounds, Summary};
-use super::taken::{Probe, Taken, now, quantile_us, record, tenths, thousandths, times};
+use super::taken::{Taken, median, now, quantile_us, tenths, thousandths};
 use super::{BenchError, STOP_TIME};
 
 /// Options of `chain`.
@@ -92,16 +89,16 @@ impl Procedure for Chain {
 
 /// What a round runs.
 #[derive(Clone, Debug)]
-struct Shape {
-    concurrency: u32,
-    procedures: u32,
-    stages: u32,
-    payload: String,
+pub(super) struct Shape {
+    pub(super) concurrency: u32,
+    pub(super) procedures: u32,
+    pub(super) stages: u32,
+    pub(super) payload: String,
 }
 
 impl Shape {
     /// A tenth of it, so that files, caches and threads are there.
-    fn warm_up(&self) -> Self {
+    pub(super) fn warm_up(&self) -> Self {
         Self {
             procedures: (self.procedures / 10).max(1),
             ..self.clone()
@@ -116,14 +113,6 @@ impl Shape {
             payload: self.payload.clone(),
         }
     }
-}
-
-/// What only a chain measures, in nanoseconds.
-struct Times {
-    /// Stage to stage.
-    stages: Histogram<u64>,
-    /// Submission to outcome.
-    procedures: Histogram<u64>,
 }
 
 /// Measures it, and prints what was found.
@@ -159,26 +148,30 @@ struct Measured {
 }
 
 /// An engine, and what its stages are timed with.
-struct Runner {
-    executor: Executor,
+pub(super) struct Runner {
+    pub(super) executor: Executor,
     meter: Meter,
 }
 
 impl Runner {
-    async fn start(directory: &Path, shape: &Shape) -> Result<Self, BenchError> {
+    pub(super) async fn start(directory: &Path, shape: &Shape) -> Result<Self, BenchError> {
         let meter = Meter::new(shape.procedures);
-        let executor = Executor::builder(directory)
+        let executor = builder(directory, shape.concurrency)
             .register::<Chain>(meter.clone())
             .register::<Bystander>(())
-            .max_queued(queue(shape.concurrency))
-            .max_awake(usize::MAX)
             .start()
             .await?;
         Ok(Self { executor, meter })
     }
 
-    async fn round(&self, shape: &Shape) -> Result<(Taken, Times), BenchError> {
-        run_round(&self.executor, &self.meter, shape).await
+    pub(super) async fn round(&self, shape: &Shape) -> Result<(Taken, Times), BenchError> {
+        let load = Load {
+            procedures: shape.procedures,
+            concurrency: shape.concurrency,
+            units: f64::from(shape.procedures) * f64::from(shape.stages),
+        };
+        let run_one = |slot| run_one(&self.executor, shape.chain(slot));
+        self.meter.round(&self.executor, load, run_one).await
     }
 }
 
@@ -234,11 +227,6 @@ async fn measure(args: &ChainArgs, shape: &Shape, directory: &Path) -> Result<Me
     })
 }
 
-fn median(mut ratios: Vec<f64>) -> Option<f64> {
-    ratios.sort_by(f64::total_cmp);
-    ratios.get(ratios.len() / 2).copied()
-}
-
 /// An engine with a dashboard.
 async fn watched(directory: &Path, shape: &Shape) -> Result<(Runner, Site), BenchError> {
     let runner = Runner::start(directory, shape).await?;
@@ -253,22 +241,6 @@ async fn crowded(directory: &Path, shape: &Shape, live: u32) -> Result<Runner, B
     beside::park(&runner.executor, live, &shape.payload).await?;
     runner.round(&shape.warm_up()).await?;
     Ok(runner)
-}
-
-async fn run_round(executor: &Executor, meter: &Meter, shape: &Shape) -> Result<(Taken, Times), BenchError> {
-    let mut procedures = times();
-    drop(meter.take());
-    let probe = Probe::begin(executor).await?;
-    let mut ended = at_once(shape.procedures, shape.concurrency, |slot| {
-        run_one(executor, shape.chain(slot))
-    });
-    while let Some(took) = ended.try_next().await? {
-        record(&mut procedures, took);
-    }
-    let stages = f64::from(shape.procedures) * f64::from(shape.stages);
-    let taken = probe.end(executor, stages).await?;
-    let stages = meter.take();
-    Ok((taken, Times { stages, procedures }))
 }
 
 async fn run_one(executor: &Executor, chain: Chain) -> Result<Duration, BenchError> {
@@ -346,16 +318,15 @@ fn tell(measured: &Measured, shape: &Shape, args: &ChainArgs) -> Result<(), Benc
         shape.procedures, shape.stages, shape.concurrency
     ));
     report::print_rate(summary, "durable stages per second");
-    let tail = |micros_p99| format!("median; 1 of 100 takes longer than {}", micros(micros_p99));
     row(
         "from stage to stage",
         &micros(closing.stage_us_p50),
-        &tail(closing.stage_us_p99),
+        &report::tail(closing.stage_us_p99),
     );
     row(
         "from submission to outcome",
         &micros(closing.procedure_us_p50),
-        &tail(closing.procedure_us_p99),
+        &report::tail(closing.procedure_us_p99),
     );
     report::print_cost(summary, "stage");
     if let Some(ratio) = closing.live_ratio {

@@ -3,16 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use futures::{Stream, StreamExt, stream};
-use procession::Executor;
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use procession::provider::{Clock, SystemClock};
 use procession::status::Snapshot;
+use procession::{Builder, Executor, Procedure};
 
 use super::BenchError;
 use super::taken::now;
 
 /// How often a condition is looked at that nobody tells of.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// Submissions under way at once, where a workload is not about them.
+pub(super) const SUBMITTERS: u32 = 1_024;
 /// An engine that has changed nothing for so long hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -74,6 +76,19 @@ pub(super) fn at_once<F: Future>(number: u32, limit: u32, one: impl FnMut(u32) -
         .buffer_unordered(usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
+/// Submits so many of the same, and comes back when all are durable.
+pub(super) async fn submit_all<P: Procedure + Clone>(
+    executor: &Executor,
+    number: u32,
+    procedure: &P,
+) -> Result<(), BenchError> {
+    let mut sent = at_once(number, SUBMITTERS, |_| async {
+        executor.submit(procedure.clone()).await.map(drop)
+    });
+    while sent.try_next().await?.is_some() {}
+    Ok(())
+}
+
 /// Looks at the engine until this holds, a thousand times a second at most.
 pub(super) async fn until(executor: &Executor, holds: impl Fn(&Snapshot) -> bool) -> Result<(), BenchError> {
     let mut seen = (0, 0, 0);
@@ -103,6 +118,13 @@ pub(super) fn queue(limit: u32) -> usize {
         .unwrap_or(usize::MAX)
         .saturating_mul(2)
         .max(4_096)
+}
+
+/// Begins an engine for so many procedures at once, none of which must wait for a place.
+pub(super) fn builder(directory: &Path, concurrency: u32) -> Builder {
+    Executor::builder(directory)
+        .max_queued(queue(concurrency))
+        .max_awake(usize::MAX)
 }
 
 /// Makes text of this length from a seed.

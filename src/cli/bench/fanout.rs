@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use futures::TryStreamExt;
+use procession::errors::CodecError;
 use procession::procedure::JoinPolicy;
 use procession::{Children, Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
-use super::common::{Common, at_once, payload, queue};
+use super::common::{Common, at_once, builder, payload};
 use super::figure::{self, Figure};
 use super::report::{Telling, tell, thousands};
 use super::rounds::{Rounds, Summary};
@@ -43,16 +44,54 @@ pub(super) struct FanoutArgs {
 
 /// Gives birth to its children, and ends when all of them have.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Parent {
-    children: u32,
-    width: u32,
-    fails: bool,
-    without_rollback: bool,
-    payload: String,
+pub(super) struct Parent {
+    pub(super) children: u32,
+    pub(super) width: u32,
+    pub(super) fails: bool,
+    /// Its children are of a kind that has no rollback.
+    pub(super) without_rollback: bool,
+    pub(super) payload: String,
+    /// Its children are parents of as many, and so on: so many levels of parents are below it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) levels_below: u32,
+    /// Stages of each child after its first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) more_stages: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Parent {
+    fn children(&mut self) -> Result<Children, CodecError> {
+        let payload = std::mem::take(&mut self.payload);
+        if let Some(levels_below) = self.levels_below.checked_sub(1) {
+            return self.list(&Self {
+                levels_below,
+                payload,
+                ..self.clone()
+            });
+        }
+        let child = Child {
+            fails: self.fails,
+            payload,
+            more_stages: self.more_stages,
+        };
+        match self.without_rollback {
+            true => self.list(&FinalChild(child)),
+            false => self.list(&child),
+        }
+    }
+
+    fn list<P: Procedure>(&self, child: &P) -> Result<Children, CodecError> {
+        (0..self.children).try_fold(Children::new(), |children, _| children.and(child))
+    }
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-enum Stage {
+pub(super) enum Stage {
     Split,
     Collect,
 }
@@ -70,16 +109,7 @@ impl Procedure for Parent {
     async fn execute(&mut self, stage: Stage, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         match stage {
             Stage::Split => {
-                let child = Child {
-                    fails: self.fails,
-                    payload: std::mem::take(&mut self.payload),
-                };
-                let last = FinalChild(child.clone());
-                let children =
-                    (0..self.children).try_fold(Children::new(), |children, _| match self.without_rollback {
-                        true => children.and(&last),
-                        false => children.and(&child),
-                    })?;
+                let children = self.children()?;
                 let join = match self.fails {
                     true => JoinPolicy::AllFinished,
                     false => JoinPolicy::AllSucceeded,
@@ -94,11 +124,13 @@ impl Procedure for Parent {
     }
 }
 
-/// Has one stage.
+/// Has one stage, or some more.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Child {
     fails: bool,
     payload: String,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    more_stages: u32,
 }
 
 impl Procedure for Child {
@@ -115,10 +147,14 @@ impl Procedure for Child {
 }
 
 impl Child {
-    fn ended<P: Procedure<Output = ()>>(&self) -> Result<Step<P>, StageError> {
-        match self.fails {
-            true => Err(StageError::fail("it fails")),
-            false => Ok(Step::Done(())),
+    fn ended<P: Procedure<Stage = (), Output = ()>>(&mut self) -> Result<Step<P>, StageError> {
+        match (self.fails, self.more_stages.checked_sub(1)) {
+            (true, _) => Err(StageError::fail("it fails")),
+            (false, None) => Ok(Step::Done(())),
+            (false, Some(more)) => {
+                self.more_stages = more;
+                Ok(Step::Next(()))
+            }
         }
     }
 }
@@ -189,20 +225,15 @@ pub(super) async fn run(args: FanoutArgs) -> Result<(), BenchError> {
 }
 
 async fn measure(args: &FanoutArgs, directory: &Path) -> Result<Summary<Vec<Figure>>, BenchError> {
-    let executor = Executor::builder(directory.join("engine"))
-        .register::<Parent>(())
-        .register::<Child>(())
-        .register::<FinalChild>(())
-        .max_queued(queue(args.parents))
-        .max_awake(usize::MAX)
-        .start()
-        .await?;
+    let executor = start(&directory.join("engine"), args.parents).await?;
     let parent = |children: u32, fails: bool| Parent {
         children,
         width: args.width,
         fails,
         without_rollback: args.without_rollback,
         payload: payload(args.common.seed, args.payload),
+        levels_below: 0,
+        more_stages: 0,
     };
     executor
         .submit(parent((args.children / 10).max(1), args.failing))
@@ -210,11 +241,11 @@ async fn measure(args: &FanoutArgs, directory: &Path) -> Result<Summary<Vec<Figu
         .await?;
     let mut rounds = Rounds::new(directory);
     for _ in 0..args.common.rounds {
-        let mut taken = run_round(&executor, args.parents, &parent(args.children, false)).await?;
+        let mut taken = run_round(&executor, args.parents, args.parents, &parent(args.children, false)).await?;
         let mut figures = Vec::new();
         if args.failing {
             let succeeding = taken.rate();
-            taken = run_round(&executor, args.parents, &parent(args.children, true)).await?;
+            taken = run_round(&executor, args.parents, args.parents, &parent(args.children, true)).await?;
             let times = succeeding / taken.rate();
             let row = "time, to children that succeed";
             figures.push(Figure::new("times_succeeding", times, row, format!("{times:.2}"), ""));
@@ -226,9 +257,21 @@ async fn measure(args: &FanoutArgs, directory: &Path) -> Result<Summary<Vec<Figu
     Ok(summary)
 }
 
-async fn run_round(executor: &Executor, parents: u32, parent: &Parent) -> Result<Taken, BenchError> {
+/// Starts an engine for so many parents at once.
+pub(super) async fn start(directory: &Path, concurrency: u32) -> Result<Executor, BenchError> {
+    let builder = builder(directory, concurrency).register::<Parent>(());
+    Ok(builder.register::<Child>(()).register::<FinalChild>(()).start().await?)
+}
+
+/// Runs parents, some of them at once. A unit is a child of theirs.
+pub(super) async fn run_round(
+    executor: &Executor,
+    parents: u32,
+    concurrency: u32,
+    parent: &Parent,
+) -> Result<Taken, BenchError> {
     let probe = Probe::begin(executor).await?;
-    let mut ended = at_once(parents, parents, |_| async {
+    let mut ended = at_once(parents, concurrency, |_| async {
         Ok::<_, BenchError>(executor.submit(parent.clone()).await?.await?)
     });
     while ended.try_next().await?.is_some() {}

@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::BenchError;
 use super::common::unusable;
 use super::report::say;
+use super::{BenchError, machine};
 
 /// A process that does not outlive its owner.
 struct Killed(Child);
@@ -25,8 +25,9 @@ impl Drop for Killed {
     }
 }
 
-/// Has a process build a state in this directory, and kills it once the state is there.
-pub(super) async fn build(command: &str, engine: &Path, numbers: &[(&str, u64)]) -> Result<(), BenchError> {
+/// Has a process build a state in this directory, and kills it once the state is there. Returns the memory that it had
+/// then; none where the system does not tell.
+pub(super) async fn build(command: &str, engine: &Path, numbers: &[(&str, u64)]) -> Result<Option<u64>, BenchError> {
     let failed = |why: std::io::Error| BenchError::Child(format!("cannot be run: {why}"));
     let mut process = Command::new(std::env::current_exe().map_err(failed)?);
     process.args(["bench", command, "--engine"]).arg(engine);
@@ -42,7 +43,9 @@ pub(super) async fn build(command: &str, engine: &Path, numbers: &[(&str, u64)])
     if said.as_deref() != Some("ready") {
         return Err(BenchError::Child("ended before the state was there".to_owned()));
     }
-    child.kill().map_err(failed)
+    let memory = machine::resident_bytes_of(child.0.id());
+    child.kill().map_err(failed)?;
+    Ok(memory)
 }
 
 /// Is what the process does once its state is there: says so, and waits to be killed, or for the end of its input.

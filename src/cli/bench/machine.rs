@@ -13,6 +13,12 @@ pub(super) fn resident_bytes() -> Option<u64> {
     parse_bytes(&std::fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
+/// The same of another process.
+pub(super) fn resident_bytes_of(process: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"));
+    parse_bytes(&status.ok()?, "VmRSS:")
+}
+
 /// The most memory of this process that was in the machine's at once, in bytes; none where there is no `/proc`.
 pub(super) fn peak_bytes() -> Option<u64> {
     parse_bytes(&std::fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")

@@ -22,14 +22,12 @@ use serde::{Deserialize, Serialize};
 
 use clock::ForwardClock;
 
-use super::common::{Common, at_once, payload, queue, until};
+use super::common::{Common, SUBMITTERS, payload, queue, submit_all, until};
 use super::report::{Telling, tell, thousands};
 use super::rounds::{Rounds, Summary};
 use super::taken::{Probe, Taken, count, seconds, tenths};
 use super::{BenchError, STOP_TIME, machine};
 
-/// Submissions under way at once.
-const SUBMITTERS: u32 = 1_024;
 /// Questions that are read, and answered at once.
 const PAGE: usize = 1_000;
 /// How far away the timers are: farther than parking takes.
@@ -71,9 +69,17 @@ pub(super) struct ParkedArgs {
 
 /// Waits once, and ends.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Sleeper {
+pub(super) struct Sleeper {
     wait: Wait,
     payload: String,
+}
+
+impl Sleeper {
+    /// Creates a procedure that asks, and ends once it is answered.
+    pub(super) fn asking(payload: String) -> Self {
+        let wait = Wait::Question;
+        Self { wait, payload }
+    }
 }
 
 /// What a procedure waits for.
@@ -85,7 +91,7 @@ enum Wait {
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-enum Stage {
+pub(super) enum Stage {
     Park,
     End,
 }
@@ -134,8 +140,10 @@ struct Figures {
     wakes_per_second: f64,
 }
 
-/// What parking took.
+/// What parking took, for each procedure.
+#[derive(Debug, Clone, Copy)]
 struct Parked {
+    /// None where the system does not tell.
     resident: Option<f64>,
     journalled: f64,
 }
@@ -209,9 +217,8 @@ async fn measure(args: &ParkedArgs, directory: &Path) -> Result<(Summary<Parked>
     for _ in 0..args.common.rounds {
         let parked = bench.park(args.procedures).await?;
         let taken = bench.wake(args.procedures).await?;
-        let again = Parked { ..parked };
         first.get_or_insert(parked);
-        rounds.add(taken, again).await?;
+        rounds.add(taken, parked).await?;
     }
     let summary = rounds.summarize().await?;
     executor.drain(STOP_TIME).await?;
@@ -238,10 +245,7 @@ impl Bench<'_> {
         };
         let resident = machine::resident_bytes();
         let probe = Probe::begin(self.executor).await?;
-        let mut sent = at_once(procedures, SUBMITTERS, |_| async {
-            self.executor.submit(sleeper.clone()).await.map(drop)
-        });
-        while sent.try_next().await?.is_some() {}
+        submit_all(self.executor, procedures, &sleeper).await?;
         until(self.executor, |snapshot| snapshot.going == 0 && snapshot.actors == 0).await?;
         let taken = probe.end(self.executor, f64::from(procedures)).await?;
         let grown = machine::resident_bytes()
@@ -264,31 +268,31 @@ impl Bench<'_> {
                     return Err(BenchError::Asleep { woken, procedures });
                 }
             }
-            On::Questions => self.answer_all().await?,
+            On::Questions => answer_all(self.executor, &true).await?,
         }
         until(self.executor, |snapshot| snapshot.live_families == 0).await?;
         probe.end(self.executor, f64::from(procedures)).await
     }
+}
 
-    /// Answers all that ask, page by page.
-    async fn answer_all(&self) -> Result<(), BenchError> {
-        let filter = ListFilter {
-            live_only: true,
-            ..ListFilter::default()
-        };
-        let mut from = None;
-        loop {
-            let page = self.executor.list(filter.clone(), from, PAGE).await?;
-            let answers = page.items.iter().map(|status| {
-                let by = OperatorRequest::new("bench", "it was asked");
-                self.executor.decide(status.id, &true, by)
-            });
-            let mut answered = stream::iter(answers).buffer_unordered(PAGE);
-            while answered.try_next().await?.is_some() {}
-            from = page.next;
-            if from.is_none() {
-                return Ok(());
-            }
+/// Answers all that ask, page by page.
+pub(super) async fn answer_all<A: Serialize>(executor: &Executor, answer: &A) -> Result<(), BenchError> {
+    let filter = ListFilter {
+        live_only: true,
+        ..ListFilter::default()
+    };
+    let mut from = None;
+    loop {
+        let page = executor.list(filter.clone(), from, PAGE).await?;
+        let answers = page.items.iter().map(|status| {
+            let by = OperatorRequest::new("bench", "it was asked");
+            executor.decide(status.id, answer, by)
+        });
+        let mut answered = stream::iter(answers).buffer_unordered(PAGE);
+        while answered.try_next().await?.is_some() {}
+        from = page.next;
+        if from.is_none() {
+            return Ok(());
         }
     }
 }

@@ -13,10 +13,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use procession::Executor;
 use serde::Serialize;
 
-use state::{Begun, Life, Sizes};
-pub(super) use state::{StateArgs, build};
+use state::Begun;
+pub(super) use state::{Life, Sizes, StateArgs, build, start};
 
 use super::common::{Common, remove, until};
 use super::killed::{self, copy, log_bytes};
@@ -51,10 +52,10 @@ struct Figures {
 }
 
 /// When what was reached, from before the start.
-struct Times {
+pub(super) struct Times {
     log_bytes: u64,
     read: Duration,
-    first: Duration,
+    pub(super) first: Duration,
     queued: Duration,
     running: Duration,
 }
@@ -112,41 +113,47 @@ pub(super) async fn run(args: RecoveryArgs) -> Result<(), BenchError> {
 
 async fn measure(args: &RecoveryArgs, directory: &Path) -> Result<Summary<Times>, BenchError> {
     let killed = directory.join("killed");
-    build_and_kill(args, &killed).await?;
+    build_and_kill(args.sizes, args.common.seed, &killed).await?;
     let log_bytes = log_bytes(&killed)?;
     let mut rounds = Rounds::new(directory);
     for _ in 0..args.common.rounds {
         let engine = directory.join("engine");
         copy(&killed, &engine)?;
-        let (taken, times) = run_round(args.sizes, &engine, log_bytes).await?;
+        let starting = async |life| start(engine.clone(), life).await;
+        let (taken, times) = run_round(args.sizes, log_bytes, starting).await?;
         remove(&engine)?;
         rounds.add(taken, times).await?;
     }
     rounds.summarize().await
 }
 
-async fn build_and_kill(args: &RecoveryArgs, engine: &Path) -> Result<(), BenchError> {
-    let sizes = args.sizes;
+/// Has a process build what is to be found, and kills it.
+pub(super) async fn build_and_kill(sizes: Sizes, seed: u64, engine: &Path) -> Result<(), BenchError> {
     let numbers = [
         ("--live", u64::from(sizes.live)),
         ("--parked", u64::from(sizes.parked)),
         ("--finished", u64::from(sizes.finished)),
         ("--payload", u64::from(sizes.payload)),
-        ("--seed", args.common.seed),
+        ("--seed", seed),
     ];
-    killed::build("recovery-state", engine, &numbers).await
+    killed::build("recovery-state", engine, &numbers).await.map(drop)
 }
 
-async fn run_round(sizes: Sizes, engine: &Path, log_bytes: u64) -> Result<(Taken, Times), BenchError> {
+/// Starts an engine on what another one has left, and comes back when all that were in a stage have ended.
+pub(super) async fn run_round(
+    sizes: Sizes,
+    log_bytes: u64,
+    start: impl AsyncFnOnce(Life) -> Result<Executor, BenchError>,
+) -> Result<(Taken, Times), BenchError> {
     let processor = machine::processor_time();
-    let start = now();
-    let begun = Arc::new(Begun::new(start));
-    let executor = state::start(engine.to_path_buf(), Life::After(Arc::clone(&begun))).await?;
-    let queued = start.elapsed();
+    let from = now();
+    let begun = Arc::new(Begun::new(from));
+    let executor = start(Life::After(Arc::clone(&begun))).await?;
+    let queued = from.elapsed();
     let parked = usize::try_from(sizes.parked).unwrap_or(usize::MAX);
     until(&executor, |snapshot| snapshot.live_families <= parked).await?;
     let snapshot = executor.snapshot().await?;
-    let taken = Taken::since_start(&snapshot, start, processor, f64::from(sizes.live));
+    let taken = Taken::since_start(&snapshot, from, processor, f64::from(sizes.live));
     executor.drain(STOP_TIME).await?;
     let expected = sizes.live.saturating_add(sizes.parked);
     let found = snapshot.recovered.procedures;

@@ -192,6 +192,11 @@ pub(super) fn row(name: &str, value: &str, remark: &str) {
     println!("{}", format!("  {name:<34}{value:>12}   {remark}").trim_end());
 }
 
+/// Says of a median how long the slowest take.
+pub(super) fn tail(micros_p99: f64) -> String {
+    format!("median; 1 of 100 takes longer than {}", micros(micros_p99))
+}
+
 /// Writes microseconds, or milliseconds where they are many.
 pub(super) fn micros(micros: f64) -> String {
     if micros < 10_000.0 {

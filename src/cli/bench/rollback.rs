@@ -8,7 +8,7 @@ use procession::errors::ProcedureError;
 use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
-use super::common::{Common, at_once, payload, queue};
+use super::common::{Common, at_once, builder, payload};
 use super::report::{Telling, tell};
 use super::rounds::{Rounds, Summary};
 use super::taken::{Probe, Taken, tenths};
@@ -35,10 +35,21 @@ pub(super) struct RollbackArgs {
 
 /// Counts up to its last stage, fails there, and counts down again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Saga {
+pub(super) struct Saga {
     ran: u32,
     stages: u32,
     payload: String,
+}
+
+impl Saga {
+    /// Creates one of so many stages.
+    pub(super) const fn new(stages: u32, payload: String) -> Self {
+        Self {
+            ran: 0,
+            stages,
+            payload,
+        }
+    }
 }
 
 impl Procedure for Saga {
@@ -97,17 +108,8 @@ pub(super) async fn run(args: RollbackArgs) -> Result<(), BenchError> {
 }
 
 async fn measure(args: &RollbackArgs, directory: &Path) -> Result<Summary<()>, BenchError> {
-    let executor = Executor::builder(directory.join("engine"))
-        .register::<Saga>(())
-        .max_queued(queue(args.concurrency))
-        .max_awake(usize::MAX)
-        .start()
-        .await?;
-    let saga = Saga {
-        ran: 0,
-        stages: args.stages,
-        payload: payload(args.common.seed, args.payload),
-    };
+    let executor = start(&directory.join("engine"), args.concurrency).await?;
+    let saga = Saga::new(args.stages, payload(args.common.seed, args.payload));
     run_round(&executor, (args.sagas / 10).max(1), args.concurrency, &saga).await?;
     let mut rounds = Rounds::new(directory);
     for _ in 0..args.common.rounds {
@@ -119,7 +121,18 @@ async fn measure(args: &RollbackArgs, directory: &Path) -> Result<Summary<()>, B
     Ok(summary)
 }
 
-async fn run_round(executor: &Executor, sagas: u32, concurrency: u32, saga: &Saga) -> Result<Taken, BenchError> {
+/// Starts an engine for so many sagas at once.
+pub(super) async fn start(directory: &Path, concurrency: u32) -> Result<Executor, BenchError> {
+    Ok(builder(directory, concurrency).register::<Saga>(()).start().await?)
+}
+
+/// Runs sagas, some of them at once. A unit is a saga.
+pub(super) async fn run_round(
+    executor: &Executor,
+    sagas: u32,
+    concurrency: u32,
+    saga: &Saga,
+) -> Result<Taken, BenchError> {
     let probe = Probe::begin(executor).await?;
     let mut ended = at_once(sagas, concurrency, |_| run_one(executor, saga.clone()));
     while ended.try_next().await?.is_some() {}
@@ -127,9 +140,14 @@ async fn run_round(executor: &Executor, sagas: u32, concurrency: u32, saga: &Sag
 }
 
 async fn run_one(executor: &Executor, saga: Saga) -> Result<(), BenchError> {
-    match executor.submit(saga).await?.await {
+    undone(executor.submit(saga).await?.await)
+}
+
+/// Checks that a saga has failed, and was undone.
+pub(super) fn undone<T>(ended: Result<T, ProcedureError>) -> Result<(), BenchError> {
+    match ended {
         Err(ProcedureError::RolledBack { not_undone, .. }) if not_undone.is_empty() => Ok(()),
-        Ok(()) => Err(BenchError::NotFailed),
+        Ok(_) => Err(BenchError::NotFailed),
         Err(other) => Err(other.into()),
     }
 }

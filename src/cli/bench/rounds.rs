@@ -69,11 +69,7 @@ impl<T> Rounds<T> {
             return Err(BenchError::NoRound);
         }
         let (taken, more) = self.rounds.swap_remove(number / 2);
-        let load = RawLoad {
-            batches: SINGLE_COMMITS,
-            ..raw_load(1, taken.bytes_per_write())
-        };
-        let single = raw_store_rate(self.directory.join("single"), load).await?;
+        let single = single_commits(&self.directory, taken.bytes_per_write()).await?;
         Ok(Summary {
             taken,
             more,
@@ -84,6 +80,18 @@ impl<T> Rounds<T> {
             rounds: number,
         })
     }
+}
+
+/// Measures the store with one write of this size in each commit, one commit after another.
+pub(super) async fn single_commits(directory: &Path, bytes_per_write: usize) -> Result<RawRate, BenchError> {
+    let place = directory.join("single");
+    let load = RawLoad {
+        batches: SINGLE_COMMITS,
+        ..raw_load(1, bytes_per_write)
+    };
+    let rate = raw_store_rate(&place, load).await?;
+    remove(&place)?;
+    Ok(rate)
 }
 
 fn raw_load(writes_per_batch: usize, bytes_per_write: usize) -> RawLoad {

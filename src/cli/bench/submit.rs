@@ -13,7 +13,7 @@ use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::common::{Common, at_once, payload, queue};
-use super::report::{Telling, micros, tell};
+use super::report::{Telling, micros, tail, tell};
 use super::rounds::{Rounds, Summary};
 use super::taken::{Probe, Taken, now, quantile_us, record, tenths, times};
 use super::{BenchError, STOP_TIME};
@@ -98,7 +98,7 @@ pub(super) async fn run(args: SubmitArgs) -> Result<(), BenchError> {
         rows: vec![(
             "until it is durable",
             micros(figures.submit_us_p50),
-            format!("median; 1 of 100 takes longer than {}", micros(figures.submit_us_p99)),
+            tail(figures.submit_us_p99),
         )],
     };
     tell(&summary, common, figures, &telling)

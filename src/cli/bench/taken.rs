@@ -153,6 +153,12 @@ pub(super) fn quantile_us(times: &Histogram<u64>, quantile: f64) -> f64 {
     tenths(count(times.value_at_quantile(quantile)) / 1e3)
 }
 
+/// Returns the median of ratios that were found in several rounds; none if there were no rounds.
+pub(super) fn median(mut ratios: Vec<f64>) -> Option<f64> {
+    ratios.sort_by(f64::total_cmp);
+    ratios.get(ratios.len() / 2).copied()
+}
+
 /// Rounds to one digit behind the point.
 pub(super) fn tenths(number: f64) -> f64 {
     (number * 10.0).round() / 10.0

@@ -190,14 +190,14 @@ impl SetUp {
 }
 
 impl AtStart for SetUp {
-    fn register(self: Box<Self>, registry: &mut Registry, engine: EngineLink, max_payload: usize) {
+    fn register(&mut self, registry: &mut Registry, engine: EngineLink, max_payload: usize) {
         if self.takes_streams {
             registry.register::<StreamRoot>(StreamEnv {
-                processors: Arc::new(self.processors),
+                processors: Arc::new(std::mem::take(&mut self.processors)),
                 engine,
                 max_payload,
                 #[cfg(feature = "testkit")]
-                injections: self.injections,
+                injections: self.injections.take(),
             });
         }
     }

@@ -135,6 +135,28 @@ fn stopped(plain: &[Script], stuck: &[Script], operated: bool) -> Result<World, 
     Ok(world)
 }
 
+/// Texts of sagas, each with every part of the language that goes with it.
+const EXPRESSIONS: [(&str, &str); 9] = [
+    (
+        "choice",
+        "[a] == 1 && !([f] / 2 >= 0.4 or s ne 'text') || -[a] % 3 < 2.5e1",
+    ),
+    (
+        "completion",
+        "[nrOfCompletedInstances] == ([collection].size()-4)\n{\"nrOfCompletedInstances\":6.0,\"collection\":[0,1,2,3,4,5,6,7,8,9]}",
+    ),
+    ("select", "[list].?[#this == #root.a].![#this * 2][0] + list.get(1)"),
+    ("status", "#root != null ? #root.size() > 0 : n?.x ?: true"),
+    (
+        "methods",
+        "s.trim().toUpperCase().contains(\"E\") and o.containsKey('a') and list.contains(2) and s.length().equals(4)",
+    ),
+    ("value", "$.o[a].b"),
+    ("braced", "${[a] + 'it''s'}"),
+    ("exception", "$Exception{x.Boom}"),
+    ("sequence", "$Sequence.BUSINESS_KEY|SIMPLE"),
+];
+
 /// A seed: target, name, bytes.
 pub(crate) type Seed = (&'static str, String, Vec<u8>);
 
@@ -174,6 +196,9 @@ pub(crate) fn all() -> Result<Vec<Seed>, Trouble> {
         ),
     ] {
         seeds.push(("text", name.to_owned(), [&[tag][..], text.as_bytes()].concat()));
+    }
+    for (name, text) in EXPRESSIONS {
+        seeds.push(("expressions", name.to_owned(), text.as_bytes().to_vec()));
     }
     seeds.push((
         "values",

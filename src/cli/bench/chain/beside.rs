@@ -1,15 +1,12 @@
 //! Live procedures that wait beside the chains: what a stage costs must not
 //! depend on how many there are.
 
-use futures::TryStreamExt;
 use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::super::BenchError;
-use super::super::common::{at_once, until};
+use super::super::common::{submit_all, until};
 
-/// Submissions under way at once.
-const SUBMITTERS: u32 = 1_024;
 /// Name of an event that never comes.
 const EVENT: &str = "never";
 
@@ -41,9 +38,6 @@ pub(super) async fn park(executor: &Executor, number: u32, payload: &str) -> Res
     let bystander = Bystander {
         payload: payload.to_owned(),
     };
-    let mut sent = at_once(number, SUBMITTERS, |_| async {
-        executor.submit(bystander.clone()).await.map(drop)
-    });
-    while sent.try_next().await?.is_some() {}
+    submit_all(executor, number, &bystander).await?;
     until(executor, |snapshot| snapshot.going == 0 && snapshot.actors == 0).await
 }

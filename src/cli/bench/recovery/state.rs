@@ -5,16 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use futures::TryStreamExt;
 use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::bench::BenchError;
-use crate::bench::common::{at_once, payload, queue, until};
+use crate::bench::common::{SUBMITTERS, payload, queue, submit_all, until};
 use crate::bench::killed::wait_to_be_killed;
 
-/// Submissions under way at once.
-const SUBMITTERS: u32 = 1_024;
 /// Results are kept longer than any run takes.
 const KEEP: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -98,13 +95,13 @@ impl Procedure for Mortal {
 
 /// Before the kill a second stage never ends; after it, it says when it began.
 #[derive(Clone)]
-pub(super) enum Life {
+pub(in crate::bench) enum Life {
     Before,
     After(Arc<Begun>),
 }
 
 /// When second stages began, in nanoseconds from the start.
-pub(super) struct Begun {
+pub(in crate::bench) struct Begun {
     start: Instant,
     stages: AtomicU32,
     first: AtomicU64,
@@ -135,7 +132,8 @@ impl Begun {
 }
 
 impl Life {
-    async fn stage_begins(&self) {
+    /// A second stage begins. Before the kill it goes no farther.
+    pub(in crate::bench) async fn stage_begins(&self) {
         match self {
             Self::Before => std::future::pending().await,
             Self::After(begun) => {
@@ -149,7 +147,7 @@ impl Life {
 }
 
 /// Starts an engine in this directory.
-pub(super) async fn start(engine: PathBuf, life: Life) -> Result<Executor, BenchError> {
+pub(in crate::bench) async fn start(engine: PathBuf, life: Life) -> Result<Executor, BenchError> {
     Ok(Executor::builder(engine)
         .register::<Mortal>(life)
         .max_queued(queue(SUBMITTERS))
@@ -173,20 +171,34 @@ pub(in crate::bench) async fn build(args: StateArgs) -> Result<(), BenchError> {
             fate,
             payload: payload.clone(),
         };
-        let mut sent = at_once(number, SUBMITTERS, |_| async {
-            executor.submit(mortal.clone()).await.map(drop)
-        });
-        while sent.try_next().await?.is_some() {}
+        submit_all(&executor, number, &mortal).await?;
     }
-    let live = usize::try_from(sizes.live).unwrap_or(usize::MAX);
-    let left = live.saturating_add(usize::try_from(sizes.parked).unwrap_or(usize::MAX));
-    until(&executor, |snapshot| {
-        snapshot.live_families == left && snapshot.going == live && snapshot.actors == live
-    })
-    .await?;
-    // A first stage may still be out where a second one is meant: commits tell.
-    let commits = u64::from(sizes.finished) * 2 + (u64::from(sizes.parked) + u64::from(sizes.live)) * 2;
-    until(&executor, |snapshot| snapshot.commits >= commits).await?;
+    sizes.until_held(&executor, 0).await?;
     wait_to_be_killed().await;
     Ok(())
+}
+
+impl Sizes {
+    /// So many that are in a stage when the engine is killed, and nothing beside them.
+    pub(in crate::bench) const fn of_live(live: u32, payload: u32) -> Self {
+        Self {
+            live,
+            parked: 0,
+            finished: 0,
+            payload,
+        }
+    }
+
+    /// Waits until all that are live are in their second stage. `before` commits were there before the first of them.
+    pub(in crate::bench) async fn until_held(self, executor: &Executor, before: u64) -> Result<(), BenchError> {
+        let live = usize::try_from(self.live).unwrap_or(usize::MAX);
+        let left = live.saturating_add(usize::try_from(self.parked).unwrap_or(usize::MAX));
+        until(executor, |snapshot| {
+            snapshot.live_families == left && snapshot.going == live && snapshot.actors == live
+        })
+        .await?;
+        // A first stage may still be out where a second one is meant: commits tell.
+        let begun = u64::from(self.finished) + u64::from(self.parked) + u64::from(self.live);
+        until(executor, |snapshot| snapshot.commits >= before + begun * 2).await
+    }
 }

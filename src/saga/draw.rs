@@ -1,0 +1,218 @@
+//! The picture of a machine as text. It says what is drawn; the languages say how.
+
+mod dot;
+mod mermaid;
+
+use super::definition::{Call, Definition, Kind, Link, RegionIndex, State, StateIndex};
+
+pub(super) use dot::dot;
+pub(super) use mermaid::mermaid;
+
+/// What a state looks like.
+#[derive(Clone, Copy)]
+enum Shape {
+    Task,
+    Machine,
+    Choice,
+    Trigger,
+    Fork,
+    Join,
+    End,
+}
+
+struct Node<'a> {
+    index: StateIndex,
+    name: &'a str,
+    /// What it calls, or how it ends.
+    detail: Option<String>,
+    shape: Shape,
+}
+
+struct Edge {
+    from: StateIndex,
+    to: StateIndex,
+    label: Option<String>,
+    /// Whether it leads to what undoes a state.
+    is_undo: bool,
+}
+
+/// A region with the states that are drawn in it and the branches that lie in it.
+#[derive(Default)]
+struct Frame<'a> {
+    /// The Fork and the first state of the branch; none outside all branches.
+    title: Option<String>,
+    nodes: Vec<Node<'a>>,
+    inner: Vec<RegionIndex>,
+}
+
+struct Picture<'a> {
+    start: StateIndex,
+    frames: Vec<Frame<'a>>,
+    edges: Vec<Edge>,
+}
+
+impl<'a> Picture<'a> {
+    fn of(definition: &'a Definition) -> Self {
+        let mut frames = vec![Frame::default()];
+        for (region, branch) in definition.regions.all() {
+            frames.push(Frame {
+                title: Some(title(definition, branch.fork, branch.number)),
+                ..Frame::default()
+            });
+            if let Some(outer) = frames.get_mut(branch.parent.0) {
+                outer.inner.push(region);
+            }
+        }
+        let places = places(definition);
+        for (index, state) in definition.states.iter().enumerate() {
+            let region = places.get(index).copied().unwrap_or(RegionIndex::OUTSIDE);
+            if let Some(frame) = frames.get_mut(region.0) {
+                frame.nodes.push(node(StateIndex(index), state));
+            }
+        }
+        let states = definition.states.iter().enumerate();
+        let edges = states
+            .flat_map(|(index, state)| edges(StateIndex(index), state))
+            .collect();
+        Self {
+            start: definition.start,
+            frames,
+            edges,
+        }
+    }
+
+    fn frame(&self, region: RegionIndex) -> Option<&Frame<'a>> {
+        self.frames.get(region.0)
+    }
+}
+
+fn title(definition: &Definition, fork: StateIndex, number: usize) -> String {
+    let Some(state) = definition.state(fork) else {
+        return String::new();
+    };
+    let branch = match &state.kind {
+        Kind::Fork(fork) => fork.branches.get(number).map_or("", |link| link.name.as_str()),
+        Kind::Task(_)
+        | Kind::Choice { .. }
+        | Kind::Trigger
+        | Kind::Join
+        | Kind::Succeed
+        | Kind::Fail { .. }
+        | Kind::Unsupported => "",
+    };
+    format!("{}: {branch}", state.name)
+}
+
+/// Returns the region in which each state is drawn. A compensator is drawn beside the first state that it undoes.
+fn places(definition: &Definition) -> Vec<RegionIndex> {
+    let states = 0..definition.states.len();
+    let mut places: Vec<Option<RegionIndex>> = states.map(|index| definition.regions.of(StateIndex(index))).collect();
+    for (index, state) in definition.states.iter().enumerate() {
+        let Some(to) = state.task().and_then(|task| task.compensate.as_ref()?.to) else {
+            continue;
+        };
+        let region = definition.regions.of(StateIndex(index));
+        if let Some(place) = places.get_mut(to.0) {
+            *place = place.or(region);
+        }
+    }
+    places
+        .into_iter()
+        .map(|place| place.unwrap_or(RegionIndex::OUTSIDE))
+        .collect()
+}
+
+fn node(index: StateIndex, state: &State) -> Node<'_> {
+    let (shape, detail) = match &state.kind {
+        Kind::Task(task) => {
+            let (shape, mut detail) = match &task.call {
+                Call::Service {
+                    service,
+                    method,
+                    is_async,
+                    ..
+                } => {
+                    let call = format!("{service}.{method}");
+                    (
+                        Shape::Task,
+                        if *is_async {
+                            format!("{call}, not awaited")
+                        } else {
+                            call
+                        },
+                    )
+                }
+                Call::Script { language, .. } => (
+                    Shape::Task,
+                    format!("script {}", language.as_deref().unwrap_or_default())
+                        .trim_end()
+                        .to_owned(),
+                ),
+                Call::Machine { machine } => (Shape::Machine, machine.clone()),
+                Call::CompensateMachine => (Shape::Task, "undoes the machine".to_owned()),
+            };
+            if task.repeat.is_some() {
+                detail.push_str(", for each");
+            }
+            (shape, Some(detail))
+        }
+        Kind::Choice { .. } => (Shape::Choice, None),
+        Kind::Trigger => (Shape::Trigger, Some("undo all".to_owned())),
+        Kind::Fork(fork) => {
+            let limit = (fork.parallel > 0).then(|| format!("{} at once", fork.parallel));
+            let time = (fork.timeout_ms > 0).then(|| format!("within {} ms", fork.timeout_ms));
+            let said: Vec<String> = limit.into_iter().chain(time).collect();
+            (Shape::Fork, Some(said.join(", ")).filter(|said| !said.is_empty()))
+        }
+        Kind::Join => (Shape::Join, None),
+        Kind::Succeed | Kind::Unsupported => (Shape::End, None),
+        Kind::Fail { code, .. } => (Shape::End, code.clone()),
+    };
+    Node {
+        index,
+        name: &state.name,
+        detail: detail.filter(|detail| !detail.is_empty()),
+        shape,
+    }
+}
+
+fn edges(from: StateIndex, state: &State) -> Vec<Edge> {
+    let mut edges = Vec::new();
+    let mut add = |link: Option<&Link>, label: Option<String>, is_undo: bool| {
+        let to = link.and_then(|link| link.to);
+        edges.extend(to.map(|to| Edge {
+            from,
+            to,
+            label,
+            is_undo,
+        }));
+    };
+    add(state.next.as_ref(), None, false);
+    match &state.kind {
+        Kind::Task(task) => {
+            for entry in &task.catches {
+                let classes: Vec<&str> = entry.exceptions.iter().map(|class| last_part(class)).collect();
+                add(
+                    entry.next.as_ref(),
+                    Some(format!("catch {}", classes.join(", "))),
+                    false,
+                );
+            }
+            add(task.compensate.as_ref(), Some("undo".to_owned()), true);
+        }
+        Kind::Choice { choices, default } => {
+            for choice in choices {
+                add(choice.next.as_ref(), Some(choice.expression.to_string()), false);
+            }
+            add(default.as_ref(), Some("else".to_owned()), false);
+        }
+        Kind::Fork(fork) => fork.branches.iter().for_each(|branch| add(Some(branch), None, false)),
+        Kind::Trigger | Kind::Join | Kind::Succeed | Kind::Fail { .. } | Kind::Unsupported => {}
+    }
+    edges
+}
+
+/// Returns a class without its package.
+fn last_part(class: &str) -> &str {
+    class.rsplit('.').next().unwrap_or(class)
+}

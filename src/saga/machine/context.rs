@@ -1,0 +1,94 @@
+//! The context of a machine: start params, and what states have put out.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// An object of variables. A variable that is null is not in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Map<String, Value>", into = "Map<String, Value>")]
+pub(in crate::saga) struct Context(Value);
+
+impl Default for Context {
+    fn default() -> Self {
+        Self(Value::Object(Map::new()))
+    }
+}
+
+impl From<Map<String, Value>> for Context {
+    fn from(variables: Map<String, Value>) -> Self {
+        let mut context = Self::default();
+        context.lay(variables);
+        context
+    }
+}
+
+impl From<Context> for Map<String, Value> {
+    fn from(context: Context) -> Self {
+        object(context.0).unwrap_or_default()
+    }
+}
+
+impl Context {
+    /// Returns it as expressions see it: an object.
+    pub(in crate::saga) const fn root(&self) -> &Value {
+        &self.0
+    }
+
+    pub(in crate::saga) fn variables(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.0.as_object().into_iter().flatten()
+    }
+
+    pub(in crate::saga) fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    pub(in crate::saga) fn is_empty(&self) -> bool {
+        self.variables().next().is_none()
+    }
+
+    pub(in crate::saga) fn set(&mut self, name: &str, value: Value) {
+        let Value::Object(variables) = &mut self.0 else { return };
+        if value.is_null() {
+            variables.remove(name);
+        } else {
+            variables.insert(name.to_owned(), value);
+        }
+    }
+
+    /// Puts values over those that are there.
+    pub(in crate::saga) fn lay(&mut self, values: Map<String, Value>) {
+        for (name, value) in values {
+            self.set(&name, value);
+        }
+    }
+
+    /// Returns about how many bytes it takes in a row. It is counted, because a stage cannot leave more than it may.
+    pub(in crate::saga) fn size(&self) -> usize {
+        size(&self.0)
+    }
+}
+
+/// Returns the members of an object.
+pub(super) fn object(value: Value) -> Option<Map<String, Value>> {
+    if let Value::Object(members) = value {
+        return Some(members);
+    }
+    None
+}
+
+/// Returns about how many bytes a value takes. It has the nesting that JSON readers allow, so recursion is bounded.
+pub(super) fn size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 1,
+        Value::Number(_) => 9,
+        Value::String(text) => text.len() + 5,
+        Value::Array(items) => items.iter().map(size).sum::<usize>() + 5,
+        Value::Object(members) => {
+            members
+                .iter()
+                .map(|(key, value)| key.len() + 5 + size(value))
+                .sum::<usize>()
+                + 5
+        }
+    }
+}

@@ -1,0 +1,523 @@
+//! Children of a machine: sub machines, elements of Loops, branches of Forks. Opening them, and what they leave.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use procession_actors::{ChildOutcome, Children, CodecError, StageError, Step};
+use procession_kernel::JoinPolicy;
+use serde_json::{Map, Value};
+
+use super::context::size;
+use super::error::{SagaError, code};
+use super::part::{Element, Part, Results, Window};
+use super::stage::{Mode, SagaStage};
+use super::task::{self, Came, Said};
+use super::turn::{Turn, Turned};
+use super::{Machine, SagaOutput};
+use crate::saga::definition::{Call as Calls, Definition, Fork, Link, Repeat, State, StateIndex, Task};
+use crate::saga::status::SagaStatus;
+
+/// Elements of a Loop at most.
+const ELEMENTS: usize = 10_000;
+/// Bytes that children of one Loop or Fork carry together.
+const CARRIED: usize = 16 << 20;
+
+/// The variable that a sub machine's context gets as the state's result.
+const SUB_STATUS: &str = "_sub_statemachine_execution_status_";
+
+/// A child that is to be born, or an error that stops the member.
+type Opened<T> = Result<T, SagaError>;
+
+impl Turn<'_, '_> {
+    /// Runs a task by children.
+    pub(super) fn open(mut self, at: StateIndex) -> Turned {
+        let definition = Arc::clone(&self.definition);
+        let (state, task) = Self::task_at(&definition, at)?;
+        // It is told from the task in whose stage it may be opened: children come back in the next one.
+        self.begin_try_of(self.visit().saturating_add(1), at, task);
+        match self.children(state, task) {
+            Ok(children) if children.is_empty() => self.back_of_loop(at, state, Vec::new()),
+            Ok(children) => self.spawn(children, SagaStage::new(&state.name, Mode::Back)),
+            Err(error) => {
+                if let Some(instance) = &mut self.machine.instance {
+                    instance.tried(SagaStatus::Failed, false);
+                }
+                self.note_of(state, SagaStatus::Failed);
+                self.stop(at, error)
+            }
+        }
+    }
+
+    /// Notes what a state has come to that was opened here. If that is the stage of a task, its note stays the task's.
+    fn note_of(&mut self, state: &State, status: SagaStatus) {
+        if self.note.status.is_none() {
+            self.note.task = Some(state.name.clone());
+            self.note.status = Some(status);
+            self.note.began = self.machine.instance.as_ref().map(|instance| instance.began);
+        }
+    }
+
+    fn spawn(self, children: Children, then: SagaStage) -> Turned {
+        self.close(Step::Spawn { children, then })
+    }
+
+    fn children(&mut self, state: &State, task: &Task) -> Opened<Children> {
+        let Some(repeat) = &task.repeat else {
+            let arguments = self.arguments(state, task)?;
+            let child = self.sub_machine(task, arguments, None);
+            return self.listed(state, task, vec![child], 1);
+        };
+        let elements = self.elements(state, repeat)?;
+        // Results of an earlier round are of another collection if there are not as many.
+        let known = self
+            .machine
+            .results
+            .take()
+            .filter(|results| results.len() == elements.len());
+        let results = self
+            .machine
+            .results
+            .insert(known.unwrap_or_else(|| vec![None; elements.len()]));
+        // A forward runs those again that have no result.
+        let missing: Vec<usize> = results
+            .iter()
+            .enumerate()
+            .filter(|(_, result)| result.is_none())
+            .map(|(index, _)| index)
+            .collect();
+        let mut children = Vec::with_capacity(missing.len());
+        let mut carried = 0_usize;
+        let mut context = self.machine.context.clone();
+        for index in missing {
+            let Some(value) = elements.get(index) else { continue };
+            let element = Element {
+                index,
+                value: value.clone(),
+            };
+            lay_element(&mut context, repeat, &element);
+            let arguments = self.arguments_on(state, task, &context)?;
+            carried += arguments.iter().map(size).sum::<usize>();
+            if carried > CARRIED {
+                let text = format!("the Inputs of its Loop have more than {CARRIED} bytes together");
+                return Err(SagaError::new(code::BOUND, text, &state.name));
+            }
+            children.push(match &task.call {
+                Calls::Machine { .. } => self.sub_machine(task, arguments, Some(Box::new(element))),
+                Calls::Service { .. } | Calls::Script { .. } | Calls::CompensateMachine => {
+                    let parent = self.cx.id().member;
+                    let state = state.name.clone();
+                    Machine::of_part(
+                        self.machine,
+                        Part::Element {
+                            state,
+                            element,
+                            parent,
+                            arguments,
+                        },
+                    )
+                }
+            });
+        }
+        self.listed(state, task, children, repeat.parallel)
+    }
+
+    fn listed(&self, state: &State, task: &Task, machines: Vec<Machine>, parallel: u64) -> Opened<Children> {
+        let is_kept = task.compensate.is_some() && self.compensator_is_task(task);
+        let width = u32::try_from(parallel).unwrap_or(u32::MAX);
+        let join = match &task.call {
+            Calls::Machine { .. } => JoinPolicy::AllFinished,
+            Calls::Service { .. } | Calls::Script { .. } | Calls::CompensateMachine => JoinPolicy::AllSucceeded,
+        };
+        let listed = machines
+            .iter()
+            .try_fold(Children::new(), |children, machine| match is_kept {
+                true => children.and(machine),
+                false => children.and_compensated(machine),
+            });
+        let children = listed.map_err(|error| unborn(&error, state))?;
+        Ok(children.join(join).width(width).keep_places())
+    }
+
+    /// Returns whether a task of its own undoes what a sub machine did, in place of the sub machine.
+    fn compensator_is_task(&self, task: &Task) -> bool {
+        let is_machine = matches!(task.call, Calls::Machine { .. });
+        let link = task.compensate.as_ref();
+        let compensator = link.and_then(|link| task::named(&self.definition, &link.name));
+        is_machine
+            && compensator.is_some_and(|(_, task)| matches!(task.call, Calls::Service { .. } | Calls::Script { .. }))
+    }
+
+    fn sub_machine(&self, task: &Task, arguments: Vec<Value>, element: Option<Box<Element>>) -> Machine {
+        let name = match &task.call {
+            Calls::Machine { machine } => machine.as_str(),
+            Calls::Service { .. } | Calls::Script { .. } | Calls::CompensateMachine => self.machine.name(),
+        };
+        let definition = self.bundle.definition(name).ok();
+        let start = definition.and_then(|definition| Some(definition.state(definition.start)?.name.clone()));
+        let params = match arguments.into_iter().next() {
+            Some(Value::Object(params)) => params,
+            _ => Map::new(),
+        };
+        Machine::sub(self.machine, name, start.unwrap_or_default(), params, element)
+    }
+
+    /// Evaluates the collection of a Loop, and returns the elements that it begins. How many these are is known from the
+    /// start: `CompletionCondition` sees what a run without a failure would count.
+    fn elements(&self, state: &State, repeat: &Repeat) -> Opened<Vec<Value>> {
+        let said = Said::nothing(self.shared.classes());
+        let wrong = |text: String| SagaError::new(code::ASSIGN, text, &state.name);
+        let root = self.machine.context.root();
+        let collection = repeat
+            .collection
+            .as_ref()
+            .map(|collection| collection.evaluate(root, &said));
+        let collection = match collection {
+            Some(value) => value.map_err(|failed| wrong(format!("Collection: {failed}")))?,
+            None => Value::Null,
+        };
+        let Value::Array(mut elements) = collection else {
+            return Err(wrong(format!(
+                "Collection is {}, and must be a list",
+                task::shown(&collection)
+            )));
+        };
+        if elements.len() > ELEMENTS {
+            let text = format!(
+                "Collection has {} elements, and {ELEMENTS} are the limit",
+                elements.len()
+            );
+            return Err(SagaError::new(code::BOUND, text, &state.name));
+        }
+        if let Some(condition) = &repeat.completion {
+            let mut context = self.machine.context.clone();
+            let all = elements.len();
+            for begun in 0..all {
+                count(&mut context, all, begun, repeat.parallel);
+                let holds = condition.test(context.root(), &said);
+                if holds.map_err(|failed| wrong(format!("CompletionCondition: {failed}")))? {
+                    elements.truncate(begun);
+                    break;
+                }
+            }
+        }
+        Ok(elements)
+    }
+
+    /// The children of a task have ended.
+    pub(super) async fn back(self, at: StateIndex) -> Turned {
+        let definition = Arc::clone(&self.definition);
+        let (state, task) = Self::task_at(&definition, at)?;
+        let outcomes = self.cx.children().to_vec();
+        match &task.call {
+            Calls::Machine { .. } => self.back_of_machines(at, state, task, &outcomes).await,
+            Calls::Service { .. } | Calls::Script { .. } | Calls::CompensateMachine => {
+                let left: Result<Vec<SagaOutput>, StageError> = outcomes.iter().map(left_by).collect();
+                let left = left?;
+                self.back_of_loop(at, state, left)
+            }
+        }
+    }
+
+    /// The elements of a Loop have ended, all of them well or with a fault that was caught.
+    fn back_of_loop(mut self, at: StateIndex, state: &State, left: Vec<SagaOutput>) -> Turned {
+        let status = match left.iter().any(|left| left.status == SagaStatus::Failed) {
+            true => SagaStatus::Failed,
+            false => SagaStatus::Success,
+        };
+        self.note_of(state, status);
+        // The elements count, each for itself.
+        self.machine.instance = None;
+        let mut caught = None;
+        for (index, left) in left.iter().enumerate() {
+            self.machine.tally.merge(left.left.tally);
+            self.take_windows(&left.left.windows);
+            if let Some(next) = left.left.next.filter(|_| caught.is_none()) {
+                caught = Some((next, left.left.error.clone()));
+            }
+            self.set_result(index, left.context.clone());
+        }
+        if let Err(error) = self.put_results(state) {
+            return self.stop(at, error);
+        }
+        match caught {
+            Some((next, error)) => {
+                self.machine.error = error;
+                self.machine.leave();
+                self.route(Some(StateIndex(next)))
+            }
+            None => self.after(at),
+        }
+    }
+
+    /// Sub machines have ended, in whatever way.
+    async fn back_of_machines(
+        mut self,
+        at: StateIndex,
+        state: &State,
+        task: &Task,
+        outcomes: &[ChildOutcome],
+    ) -> Turned {
+        let running: Vec<usize> = match &self.machine.results {
+            Some(results) => results
+                .iter()
+                .enumerate()
+                .filter(|(_, result)| result.is_none())
+                .map(|(index, _)| index)
+                .collect(),
+            None => vec![0],
+        };
+        let mut all = SagaStatus::Success;
+        let mut some = false;
+        for (outcome, index) in outcomes.iter().zip(running) {
+            let child: Option<Machine> = self.cx.value_of(outcome.id).await?;
+            let (value, status) = result_of(outcome, child.as_ref());
+            let (status, wrong) = self.judge(state, task, &value, Came::Machine(status));
+            let failed = match wrong {
+                Some(error) => Some(error),
+                None => self.put_out_of(state, task, &value, index, status).err(),
+            };
+            if let Some(error) = failed {
+                self.record_machines(task, SagaStatus::Unknown, some);
+                return self.stop(at, error);
+            }
+            match status {
+                SagaStatus::Success | SagaStatus::Skipped => some = true,
+                SagaStatus::Unknown | SagaStatus::Running => all = SagaStatus::Unknown,
+                SagaStatus::Failed if all == SagaStatus::Success => all = SagaStatus::Failed,
+                SagaStatus::Failed => {}
+            }
+            if outcomes.len() == 1 && task.repeat.is_none() {
+                all = status;
+            }
+            if let Some(child) = &child {
+                let windows = child.windows().to_vec();
+                self.take_windows(&windows);
+            }
+        }
+        self.record_machines(task, all, some);
+        if task.repeat.is_some() {
+            let is_whole = self
+                .machine
+                .results
+                .as_ref()
+                .is_none_or(|results| results.iter().all(Option::is_some));
+            let kept = self.machine.results.clone();
+            if let Err(error) = self.put_results(state) {
+                return self.stop(at, error);
+            }
+            // A forward needs to know which of them are done.
+            self.machine.results = kept.filter(|_| !is_whole);
+        }
+        self.after_machines(at)
+    }
+
+    /// Notes what sub machines came to. What a task of its own undoes stands.
+    fn record_machines(&mut self, task: &Task, status: SagaStatus, some: bool) {
+        let stands = self.compensator_is_task(task) && status.has_effect();
+        let visit = self.visit();
+        if let Some(instance) = &mut self.machine.instance {
+            // Children undo themselves, or are undone by the engine; the state stands by what it is.
+            instance.tried(status, status.has_effect());
+            instance.partly |= some;
+            self.note.status = Some(status);
+            self.note.began = Some(instance.began).filter(|began| *began != visit);
+        }
+        self.stands = stands;
+    }
+
+    fn after_machines(self, at: StateIndex) -> Turned {
+        let next = self.state(at)?.next.as_ref().and_then(|link| link.to);
+        self.machine.forwards = 0;
+        self.route(next)
+    }
+
+    /// Puts the Output of a sub machine into the context, or keeps it as the result of one element.
+    fn put_out_of(
+        &mut self,
+        state: &State,
+        task: &Task,
+        value: &Value,
+        index: usize,
+        status: SagaStatus,
+    ) -> Opened<()> {
+        if task.repeat.is_none() {
+            return self.put_out(state, task, value);
+        }
+        let outputs = self.outputs(state, task, value)?;
+        if status == SagaStatus::Success {
+            self.set_result(index, outputs);
+        }
+        Ok(())
+    }
+
+    fn set_result(&mut self, index: usize, outputs: Map<String, Value>) {
+        let results = self.machine.results.get_or_insert_with(Results::new);
+        if results.len() <= index {
+            results.resize(index + 1, None);
+        }
+        if let Some(result) = results.get_mut(index) {
+            *result = Some(outputs);
+        }
+    }
+
+    /// Puts the list of results into the context, by index.
+    fn put_results(&mut self, state: &State) -> Opened<()> {
+        let results = self.machine.results.take().unwrap_or_default();
+        let results = results
+            .into_iter()
+            .map(|result| Value::Object(result.unwrap_or_default()))
+            .collect();
+        self.set_all(state, vec![("loopResult".to_owned(), Value::Array(results))])
+    }
+
+    /// Opens the branches of a Fork.
+    pub(super) fn fork(mut self, at: StateIndex, state: &State, fork: &Fork) -> Turned {
+        self.machine.fold();
+        self.machine.last = at.0;
+        let definition = Arc::clone(&self.definition);
+        let Some(join) = definition.regions.join(at) else {
+            return Err(StageError::fail(format!("Fork [{}] has no Join", state.name)));
+        };
+        self.note.route(&state.name);
+        let branches: Vec<&Link> = fork
+            .branches
+            .iter()
+            .filter(|link| link.to.is_some_and(|to| to != join))
+            .collect();
+        if branches.is_empty() {
+            return self.route(Some(join));
+        }
+        let carried = self.machine.context.size().saturating_mul(branches.len());
+        if carried > CARRIED {
+            let text = format!("copies of its context have {carried} bytes together, and {CARRIED} are the limit");
+            return self.stop(at, SagaError::new(code::BOUND, text, &state.name));
+        }
+        let windows = self.windows_of(state, fork);
+        let machines: Vec<Machine> = branches
+            .iter()
+            .map(|link| Machine::branch(self.machine, at.0, &link.name, windows.clone()))
+            .collect();
+        let listed = Children::new();
+        let listed = machines.iter().try_fold(listed, Children::and_compensated);
+        let width = u32::try_from(fork.parallel).unwrap_or(u32::MAX);
+        let children = listed?.join(JoinPolicy::AllSucceeded).width(width).keep_places();
+        self.machine.joining = Some(at.0);
+        let then = self.behind(&definition, join)?;
+        self.spawn(children, then)
+    }
+
+    /// Returns the stage that goes on behind a Join: the task that follows it lays the writes of the branches.
+    fn behind(&self, definition: &Definition, join: StateIndex) -> Result<SagaStage, StageError> {
+        let next = self.state(join)?.next.as_ref().and_then(|link| link.to);
+        Ok(match next.and_then(|next| Some((next, definition.state(next)?))) {
+            Some((next, state)) if self.direct(next) => SagaStage::new(&state.name, Mode::Run),
+            Some(_) | None => SagaStage::new(&self.state(join)?.name, Mode::Route),
+        })
+    }
+
+    /// Returns the windows of what lies in a Fork: those of its member, and the Fork's own.
+    fn windows_of(&self, state: &State, fork: &Fork) -> Vec<Window> {
+        let mut windows = self.machine.windows.clone();
+        if fork.timeout_ms > 0 {
+            let until = self.cx.now().after(Duration::from_millis(fork.timeout_ms));
+            windows.push(Window {
+                fork: state.name.clone(),
+                length_ms: fork.timeout_ms,
+                until,
+            });
+        }
+        windows
+    }
+
+    /// Lays the writes of branches over the context, in the order in which the Fork declares them.
+    pub(super) fn join(&mut self) -> Result<(), StageError> {
+        let Some(fork) = self.machine.joining.take() else {
+            return Ok(());
+        };
+        let mut seen: Vec<String> = Vec::new();
+        for outcome in self.cx.children() {
+            let output = left_by(outcome)?;
+            self.machine.tally.merge(output.left.tally);
+            self.take_windows(&output.left.windows);
+            let removed = output.left.removed.into_iter().map(|name| (name, Value::Null));
+            for (name, value) in output.context.into_iter().chain(removed) {
+                if seen.contains(&name) && !self.note.twice.contains(&name) {
+                    self.note.twice.push(name.clone());
+                }
+                seen.push(name.clone());
+                self.machine.put_out(&name, value);
+            }
+            if self.machine.error.is_none() {
+                self.machine.error = output.left.error;
+            }
+        }
+        self.machine.last = fork;
+        Ok(())
+    }
+
+    /// A parent takes the latest windows that its children bring, of those that it has itself.
+    fn take_windows(&mut self, brought: &[Window]) {
+        for (window, brought) in self.machine.windows.iter_mut().zip(brought) {
+            window.until = window.until.max(brought.until);
+        }
+    }
+
+    /// Begins the windows of a member anew, which goes forward.
+    pub(super) fn renew_windows(&mut self) {
+        // Since the decision: a restart in the stage that it woke does not lengthen them.
+        let from = self.cx.ready_since();
+        for window in &mut self.machine.windows {
+            window.until = from.after(Duration::from_millis(window.length_ms));
+        }
+    }
+
+    /// Returns the error of a window that is over, the outermost first. A call that the end of a process may have cut off is
+    /// made again all the same, if it can have begun in time.
+    pub(super) fn window_over(&self, state: &State) -> Option<SagaError> {
+        let now = self.cx.now();
+        let over = self.machine.windows.iter().find(|window| window.until <= now);
+        let is_again = |over: &&Window| self.cx.repeated() > 0 && self.cx.ready_since() < over.until;
+        let over = over.filter(|over| !is_again(over))?;
+        let text = format!("the Timeout of Fork [{}] has passed", over.fork);
+        Some(SagaError::new(code::TIMEOUT, text, &state.name))
+    }
+}
+
+/// Puts an element and its index into a context, under the names that the Loop gives them.
+pub(super) fn lay_element(context: &mut super::context::Context, repeat: &Repeat, element: &Element) {
+    context.set(&repeat.element_name, element.value.clone());
+    context.set(&repeat.index_name, element.index.into());
+}
+
+/// What a run without a failure would count before it begins another element, as Seata counts.
+fn count(context: &mut super::context::Context, all: usize, begun: usize, parallel: u64) {
+    let parallel = usize::try_from(parallel).unwrap_or(usize::MAX);
+    let width = if parallel == 0 { all } else { parallel };
+    let active = begun.min(width.saturating_sub(1));
+    let completed = (begun + 1).saturating_sub(width);
+    let float = |number: usize| u32::try_from(number).map(f64::from).unwrap_or(f64::MAX);
+    context.set("nrOfInstances", float(all).into());
+    context.set("nrOfActiveInstances", float(active).into());
+    context.set("nrOfCompletedInstances", float(completed).into());
+}
+
+fn left_by(outcome: &ChildOutcome) -> Result<SagaOutput, StageError> {
+    let output: Option<SagaOutput> = outcome.output()?;
+    output.ok_or_else(|| StageError::fail(format!("member {} left nothing", outcome.id)))
+}
+
+/// Returns the result of a sub machine, and what it came to.
+fn result_of(outcome: &ChildOutcome, child: Option<&Machine>) -> (Value, SagaStatus) {
+    let came_to = child.map_or(SagaStatus::Unknown, Machine::status_so_far);
+    let status = match outcome.succeeded() && came_to == SagaStatus::Success {
+        true => SagaStatus::Success,
+        false => SagaStatus::Failed,
+    };
+    let mut variables = child.map(Machine::variables).unwrap_or_default();
+    variables.insert(SUB_STATUS.to_owned(), came_to.word().into());
+    (Value::Object(variables), status)
+}
+
+fn unborn(error: &CodecError, state: &State) -> SagaError {
+    SagaError::new(code::BOUND, error.to_string(), &state.name)
+}

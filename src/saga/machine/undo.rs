@@ -1,0 +1,169 @@
+//! Undos: the engine calls them, newest first, and each calls the compensator of one state.
+
+use procession_actors::{StageContext, StageError};
+use serde_json::Value;
+
+use super::Machine;
+use super::element::context_of;
+use super::error::code;
+use super::note::{Note, UndoNote};
+use super::part::Part;
+use super::stage::{Mode, SagaStage};
+use super::task::{self, Said};
+use crate::saga::definition::{Call as Calls, Definition, State, Task};
+use crate::saga::service::{Call, CallParts};
+use crate::saga::shared::Shared;
+use crate::saga::status::SagaStatus;
+
+/// Undoes one stage.
+pub(super) async fn undo(
+    machine: &mut Machine,
+    stage: &SagaStage,
+    cx: &mut StageContext<'_, Machine>,
+) -> Result<(), StageError> {
+    // A member that was interrupted in its first stage has done nothing that is known. Nobody waits for a call of its own
+    // family, and nothing undoes it.
+    let is_call = matches!(machine.part, Some(Part::Call { .. }));
+    if machine.pinned.is_none() || is_call {
+        return Ok(());
+    }
+    let note: Note = cx.noted()?.unwrap_or_default();
+    // These call nothing themselves. A person may have skipped what rested there.
+    if matches!(stage.mode(), Mode::Route | Mode::Keep) && note.status.is_none() {
+        return Ok(());
+    }
+    let shared = cx.env().shared();
+    let bundle = shared.bundle_of(machine).map_err(StageError::retry)?;
+    let definition = bundle.definition(machine.name()).map_err(StageError::retry)?;
+    let name = note.task.as_deref().unwrap_or(stage.state());
+    let Some((state, task)) = task::named(&definition, name) else {
+        return Ok(());
+    };
+    let began = note.began.unwrap_or(cx.token().visit);
+    // A later try of the same instance has been undone, and with it all of them.
+    if machine.undone == Some(began) {
+        return Ok(());
+    }
+    if let Some(compensator) = compensator_of(&definition, state, task)? {
+        compensate(machine, shared, task, compensator, began, cx).await?;
+    }
+    machine.undone = Some(began);
+    Ok(())
+}
+
+/// Returns the task that undoes a state. A sub machine undoes itself unless a task does it in its place.
+fn compensator_of<'d>(
+    definition: &'d Definition,
+    state: &State,
+    task: &Task,
+) -> Result<Option<(&'d State, &'d Task)>, StageError> {
+    let is_machine = matches!(task.call, Calls::Machine { .. });
+    let is_direct = |(_, task): &(&State, &Task)| matches!(task.call, Calls::Service { .. } | Calls::Script { .. });
+    match &task.compensate {
+        Some(link) => match task::named(definition, &link.name) {
+            None if is_machine => Ok(None),
+            None => Err(lacking(state)),
+            Some(named) => Ok(Some(named).filter(is_direct)),
+        },
+        None if is_machine || !task::is_for_update(task) => Ok(None),
+        None => Err(lacking(state)),
+    }
+}
+
+fn lacking(state: &State) -> StageError {
+    let text = format!(
+        "{}: state [{}] took effect, and no compensator undoes it; undo it by hand, then skip it",
+        code::NO_COMPENSATOR,
+        state.name
+    );
+    StageError::retry(text)
+}
+
+/// Calls a compensator of a task.
+async fn compensate(
+    machine: &mut Machine,
+    shared: &Shared,
+    undone: &Task,
+    (state, task): (&State, &Task),
+    began: u32,
+    cx: &mut StageContext<'_, Machine>,
+) -> Result<(), StageError> {
+    let wrong = |text: String| StageError::retry(format!("{}: state [{}]: {text}", code::ASSIGN, state.name));
+    let (context, element) = match &machine.part {
+        Some(Part::Element { element, parent, .. }) => {
+            let over = machine.variables();
+            (
+                context_of(cx, undone, element, *parent, over).await?,
+                Some(element.called()),
+            )
+        }
+        Some(Part::Sub(_) | Part::Branch { .. } | Part::Call { .. }) | None => (machine.context.clone(), None),
+    };
+    let mut token = cx.token();
+    token.visit = began;
+    let said = Said::of(None, shared.classes(), format!("{token}-c"));
+    let arguments = task::evaluated(task, context.root(), &said).map_err(wrong)?;
+    let call = Call::new(CallParts {
+        saga: procession_kernel::ProcedureId::root(cx.id().family),
+        member: cx.id(),
+        machine: machine.name().into(),
+        state: state.name.as_str().into(),
+        attempt: cx.attempt(),
+        element,
+        compensates: true,
+        fence: cx.fence(),
+        token,
+        trace: cx.trace_parent(),
+    });
+    let result = match &task.call {
+        Calls::Service { service, method, .. } => shared.services().call(cx, service, method, arguments, call).await,
+        Calls::Script { .. } => {
+            let variables = task::variables(task, arguments);
+            shared.services().run_script(machine.name(), &state.name, &variables)
+        }
+        Calls::Machine { .. } | Calls::CompensateMachine => Ok(Value::Null),
+    };
+    let (value, fault) = match result {
+        Ok(value) => (value, None),
+        Err(fault) => (Value::Null, Some(fault)),
+    };
+    cx.note(&UndoNote::new(&state.name, fault.as_ref()))?;
+    let said = Said::of(fault.as_ref(), shared.classes(), String::new());
+    let status = status(task, &value, &said).map_err(wrong)?;
+    match (status, &fault) {
+        (Some(SagaStatus::Success), _) | (None, None) => put_out(machine, task, &value, &said).map_err(wrong),
+        (_, Some(fault)) => {
+            let text = format!("state [{}] failed with {}: {}", state.name, fault.class, fault.message);
+            Err(StageError::retry(text))
+        }
+        (Some(status), None) => Err(StageError::retry(format!(
+            "state [{}] came to {status}, and undoes only by SU",
+            state.name
+        ))),
+    }
+}
+
+/// Returns what the `Status` of a compensator says; none if it has none. No true key is a failure.
+fn status(task: &Task, value: &Value, said: &Said<'_>) -> Result<Option<SagaStatus>, String> {
+    for (key, status) in &task.status {
+        let holds = key
+            .test(value, said)
+            .map_err(|failed| format!("Status of \"{key}\": {failed}"))?;
+        if holds {
+            return Ok(Some((*status).into()));
+        }
+    }
+    Ok((!task.status.is_empty()).then_some(SagaStatus::Unknown))
+}
+
+/// Puts values of the result into the context, for the compensators after it.
+fn put_out(machine: &mut Machine, task: &Task, value: &Value, said: &Said<'_>) -> Result<(), String> {
+    if value.is_null() {
+        return Ok(());
+    }
+    for output in task.outputs(value, said) {
+        let (name, output) = output.map_err(|failed| format!("Output: {failed}"))?;
+        machine.context.set(name, output);
+    }
+    Ok(())
+}

@@ -1,0 +1,450 @@
+//! How a saga stands, read off rows, values and notes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use procession_actors::journal::codec;
+use procession_actors::view::{HistoryPage, Outcome, Status};
+use procession_actors::{AskError, ReadError};
+use procession_kernel::{CauseKind, Ending, HistoryEntry, ProcedureId, ProcedureState, Seq, Timestamp, WaitReason};
+use serde_json::{Map, Value};
+
+use super::bundle::{self, Listing, Source};
+use super::definition::Updates;
+use super::machine::{Machine, Note, SagaError};
+use super::status::SagaStatus;
+use crate::executor::Executor;
+
+/// How a saga stands as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Standing {
+    /// It runs, or waits for its turn or a retry.
+    Running,
+    /// Some of it rests, until a person decides.
+    Rests,
+    /// What took effect is being undone.
+    Compensating,
+    /// A compensator has failed, and waits for a person.
+    CompensationRests,
+    /// It has ended.
+    Ended,
+}
+
+/// A member of a saga that rests.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Resting {
+    /// The member.
+    pub id: ProcedureId,
+    /// The state at which it stopped, or its last one if it came to an end.
+    pub state: String,
+    /// Why.
+    pub error: SagaError,
+    /// Whether [`Saga::skip`](super::Saga::skip) is possible.
+    pub can_skip: bool,
+    /// What it asks.
+    pub question: String,
+    /// Since when.
+    pub since: Timestamp,
+    pub(super) revision: Seq,
+}
+
+/// A visit to a state.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct StateInstance {
+    /// The state.
+    pub state: String,
+    /// The member of the saga that visited it.
+    pub member: ProcedureId,
+    /// What it came to.
+    pub status: SagaStatus,
+    /// How often it was tried.
+    pub tries: u32,
+    /// Class and message of the fault of its last try.
+    pub fault: Option<(String, String)>,
+    /// When its last try began and ended.
+    pub ran: (Timestamp, Timestamp),
+    /// Whether it was undone.
+    pub is_compensated: bool,
+    /// The states through which the member went on.
+    pub routed: Vec<String>,
+}
+
+/// How a saga stands.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SagaInstance {
+    /// The name of the machine.
+    pub machine: String,
+    /// How it stands as a whole.
+    pub standing: Standing,
+    /// What it has come to, or would come to if it stopped here.
+    pub status: SagaStatus,
+    /// What its compensation has come to; none if it was not compensated.
+    pub compensation: Option<SagaStatus>,
+    /// What went wrong.
+    pub error: Option<SagaError>,
+    /// Its context.
+    pub context: Map<String, Value>,
+    /// Its newest state instances, the oldest of them first, at most those of 1,000 stages.
+    pub states: Vec<StateInstance>,
+    /// Who rests.
+    pub rests: Vec<Resting>,
+    /// The states at which its members are that have not ended.
+    pub at: Vec<String>,
+}
+
+impl SagaInstance {
+    /// Says in a sentence how it stands, and what may be done.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let undone = self.states.iter().filter(|state| state.is_compensated).count();
+        let at = self.at.join("], [");
+        let failed_at = self
+            .error
+            .as_ref()
+            .map_or_else(|| "it failed".to_owned(), ToString::to_string);
+        match (self.standing, self.status, self.compensation) {
+            (Standing::Running, ..) => format!("at [{at}]"),
+            (Standing::Rests, ..) => {
+                let questions: Vec<&str> = self.rests.iter().map(|rest| rest.question.as_str()).collect();
+                questions.join("; ")
+            }
+            (Standing::Compensating, ..) => format!("undoing, {undone} undone, now [{at}]"),
+            (Standing::CompensationRests, ..) => {
+                format!("undoing, {undone} undone; [{at}] is in doubt: retry or skip it")
+            }
+            (Standing::Ended, SagaStatus::Success, None) => "every step took effect".to_owned(),
+            (Standing::Ended, SagaStatus::Success, Some(_)) => format!("succeeded, then undone: {undone} undone"),
+            (Standing::Ended, _, Some(_)) => format!("rolled back, {undone} undone: {failed_at}"),
+            (Standing::Ended, _, None) => format!("{failed_at}; nothing had to be undone"),
+        }
+    }
+}
+
+/// What a saga came to.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SagaOutcome {
+    /// What its states came to.
+    pub status: SagaStatus,
+    /// What its compensation came to; none if nothing had to be undone.
+    pub compensation: Option<SagaStatus>,
+    /// What went wrong.
+    pub error: Option<SagaError>,
+    /// Its context at the end.
+    pub context: Map<String, Value>,
+    /// The states whose undo a person skipped.
+    pub skipped: Vec<SkippedUndo>,
+}
+
+/// An undo that a person skipped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SkippedUndo {
+    /// The state.
+    pub state: String,
+    /// Who skipped it, and why.
+    pub by: String,
+}
+
+/// Returns whether a member may rest, as its row says.
+pub(super) fn may_rest(member: &Status) -> bool {
+    member.kind.as_str().starts_with("saga.") && member.question.is_some()
+}
+
+/// Returns whether nothing of a member moves by itself: it rests, waits for others, or has ended.
+pub(super) fn is_still(member: &Status) -> bool {
+    let waits = matches!(
+        member.wait,
+        Some(WaitReason::Decision(_) | WaitReason::Children | WaitReason::Width)
+    );
+    member.ended.is_some() || (waits && !member.going)
+}
+
+/// Returns whether a member's undo has failed as often as it may.
+pub(super) fn is_stuck(member: &Status) -> bool {
+    member.wait == Some(WaitReason::RollbackFailed)
+}
+
+/// Returns the state whose undo failed last, and why it did.
+pub(super) fn stuck_at(page: &HistoryPage) -> (String, String) {
+    let failed = page.entries.iter().find(|entry| entry.ending == Ending::UndoFailed);
+    let why = failed.and_then(|entry| entry.error.clone());
+    (undoing(&page.entries).unwrap_or_default(), why.unwrap_or_default())
+}
+
+pub(super) fn resting(member: &Status, machine: &Machine) -> Option<Resting> {
+    let (error, can_skip) = machine.rests_for()?;
+    Some(Resting {
+        id: member.id,
+        state: member.stage.clone(),
+        error: error.clone(),
+        can_skip,
+        question: member.question.clone()?,
+        since: member.since,
+        revision: member.revision,
+    })
+}
+
+/// Says what a saga does that does not rest.
+pub(super) fn doing(status: &Status, page: &HistoryPage) -> String {
+    let undone = || undoing(&page.entries).unwrap_or_else(|| status.stage.clone());
+    match standing(status, false) {
+        Standing::Ended => "it has ended".to_owned(),
+        Standing::Compensating => format!("it is being rolled back, at [{}]", undone()),
+        Standing::CompensationRests => format!("it is being rolled back, and its rollback rests at [{}]", undone()),
+        Standing::Running | Standing::Rests => format!("it is at [{}]: {}", status.stage, status.next),
+    }
+}
+
+fn standing(root: &Status, rests: bool) -> Standing {
+    if root.ended.is_some() {
+        return Standing::Ended;
+    }
+    match (root.state, &root.wait) {
+        (ProcedureState::Failed, Some(WaitReason::RollbackFailed)) => Standing::CompensationRests,
+        (ProcedureState::Failed, _) => Standing::Compensating,
+        _ if rests => Standing::Rests,
+        _ => Standing::Running,
+    }
+}
+
+/// Puts together how a saga stands.
+pub(super) fn instance(
+    root: &Status,
+    machine: &Machine,
+    origin: Option<&Machine>,
+    members: &[Status],
+    rests: Vec<Resting>,
+    page: &HistoryPage,
+    updates: Updates,
+) -> SagaInstance {
+    let is_stuck = members.iter().any(is_stuck);
+    let mut standing = standing(root, !rests.is_empty());
+    if standing == Standing::Compensating && is_stuck {
+        standing = Standing::CompensationRests;
+    }
+    let compensation = match (standing, root.state) {
+        (Standing::Compensating, _) => Some(SagaStatus::Running),
+        (Standing::CompensationRests, _) => Some(SagaStatus::Unknown),
+        (Standing::Ended, ProcedureState::RolledBack) => compensated(page.entries.iter()),
+        (Standing::Running | Standing::Rests | Standing::Ended, _) => None,
+    };
+    let status = match standing {
+        Standing::Running => SagaStatus::Running,
+        // A member in doubt leaves the whole in doubt.
+        Standing::Rests if !rests.iter().any(|rest| rest.id == root.id) => SagaStatus::Unknown,
+        Standing::Rests => machine.status_so_far(),
+        Standing::Compensating | Standing::CompensationRests | Standing::Ended => {
+            status_of(machine, root.state, compensation)
+        }
+    };
+    let mut entries: Vec<&HistoryEntry> = page.entries.iter().collect();
+    entries.reverse();
+    SagaInstance {
+        machine: machine.name().to_owned(),
+        standing,
+        status,
+        compensation,
+        error: error(
+            machine,
+            origin,
+            root.cause.as_ref().map(|cause| (cause.kind, cause.text.as_str())),
+        ),
+        context: machine.variables(),
+        states: states(root.id, &entries, updates),
+        rests,
+        at: at(members, page),
+    }
+}
+
+/// Returns the state whose undo is next or under way: of what stands, and was not undone, the newest. The entries are those
+/// of a family, the newest first.
+fn undoing(entries: &[HistoryEntry]) -> Option<String> {
+    let mut undone = BTreeSet::new();
+    for entry in entries {
+        let place = (entry.member, entry.visit);
+        if matches!(entry.ending, Ending::Undone | Ending::UndoSkipped) {
+            undone.insert(place);
+        } else if entry.ending.is_stage() && entry.stands && !undone.contains(&place) {
+            return Some(codec::describe(entry.stage.as_slice()));
+        }
+    }
+    None
+}
+
+/// Returns the states of members that have not ended and do not wait for others. There are few names, however many members.
+fn at(members: &[Status], page: &HistoryPage) -> Vec<String> {
+    let waits = |member: &&Status| member.ended.is_none() && member.wait != Some(WaitReason::Children);
+    let undone = undoing(&page.entries);
+    let states: BTreeSet<&str> = members
+        .iter()
+        .filter(waits)
+        .map(|member| match (member.state, &undone) {
+            (ProcedureState::Failed, Some(state)) => state.as_str(),
+            _ => member.stage.as_str(),
+        })
+        .collect();
+    states.into_iter().map(str::to_owned).collect()
+}
+
+/// A saga that was rolled back has been compensated if anything was undone, or passed over by a person.
+fn compensated<'a>(mut history: impl Iterator<Item = &'a HistoryEntry>) -> Option<SagaStatus> {
+    let is_undo = |entry: &HistoryEntry| matches!(entry.ending, Ending::Undone | Ending::UndoSkipped);
+    history.any(is_undo).then_some(SagaStatus::Success)
+}
+
+/// What is known of a saga that has ended.
+pub(super) struct Ended<'a> {
+    pub(super) outcome: &'a Outcome,
+    pub(super) machine: &'a Machine,
+    /// The member in which its failure began, if that is another one.
+    pub(super) origin: Option<&'a Machine>,
+    pub(super) history: &'a [HistoryEntry],
+}
+
+/// Puts together what a saga came to.
+pub(super) fn outcome(ended: &Ended<'_>) -> SagaOutcome {
+    let Ended {
+        outcome,
+        machine,
+        origin,
+        history,
+    } = ended;
+    let was_undone = matches!(outcome.state, ProcedureState::RolledBack | ProcedureState::Failed);
+    let compensation = was_undone.then(|| compensated(history.iter())).flatten();
+    let skipped = history.iter().filter(|entry| entry.ending == Ending::UndoSkipped);
+    let cause = outcome.cause.as_ref().map(|cause| (cause.kind, cause.text.as_str()));
+    SagaOutcome {
+        status: status_of(machine, outcome.state, compensation),
+        compensation,
+        error: error(machine, *origin, cause),
+        context: machine.variables(),
+        skipped: skipped
+            .map(|entry| SkippedUndo {
+                state: codec::describe(entry.stage.as_slice()),
+                by: entry.error.clone().unwrap_or_default(),
+            })
+            .collect(),
+    }
+}
+
+/// A machine that another member has failed does not know what it came to, and a whole saga not that it succeeded.
+fn status_of(machine: &Machine, state: ProcedureState, compensation: Option<SagaStatus>) -> SagaStatus {
+    match (machine.status_so_far(), state, compensation) {
+        (_, ProcedureState::Success, _) if machine.has_no_status() => SagaStatus::Success,
+        (SagaStatus::Failed, _, Some(_)) => SagaStatus::Unknown,
+        (status, ..) => status,
+    }
+}
+
+/// Returns what went wrong: what the machine knows, or the member in which the failure began; else what the engine does.
+fn error(machine: &Machine, origin: Option<&Machine>, cause: Option<(CauseKind, &str)>) -> Option<SagaError> {
+    match cause {
+        Some((CauseKind::TimedOut, text)) => Some(SagaError::timed_out(text)),
+        Some(_) => origin.and_then(Machine::error).or(machine.error()).cloned(),
+        None => machine.error().cloned(),
+    }
+}
+
+/// Returns the state instances that these entries tell of, the oldest first.
+fn states(root: ProcedureId, entries: &[&HistoryEntry], updates: Updates) -> Vec<StateInstance> {
+    let mut list = StateList::default();
+    for entry in entries {
+        if entry.ending == Ending::Undone {
+            list.undone(entry);
+        } else if !matches!(entry.ending, Ending::UndoFailed | Ending::UndoSkipped) {
+            list.tried(root, entry, updates);
+        }
+    }
+    list.states
+}
+
+/// State instances, and where the entries of the history are in the list.
+#[derive(Default)]
+struct StateList {
+    states: Vec<StateInstance>,
+    /// By member and visit: of a try, and of the first try of its instance.
+    places: BTreeMap<(u32, u32), Vec<usize>>,
+}
+
+impl StateList {
+    fn undone(&mut self, entry: &HistoryEntry) {
+        for place in self.places.get(&(entry.member, entry.visit)).into_iter().flatten() {
+            if let Some(state) = self.states.get_mut(*place) {
+                state.is_compensated = true;
+            }
+        }
+    }
+
+    /// Adds a try, or puts it in the place of the one before it if the list shows the newest alone.
+    fn tried(&mut self, root: ProcedureId, entry: &HistoryEntry, updates: Updates) {
+        let note = entry.note.as_ref();
+        let Some(note) = note.and_then(|note| codec::decode_user::<Note>(note.as_slice()).ok()) else {
+            return;
+        };
+        let Some(status) = note.status else { return };
+        let began = note.began.unwrap_or(entry.visit);
+        let mut instance = StateInstance {
+            state: note.task.unwrap_or_else(|| codec::describe(entry.stage.as_slice())),
+            member: ProcedureId::new(root.family, entry.member),
+            status,
+            tries: 1,
+            fault: note.fault,
+            ran: (entry.begun, entry.ended),
+            is_compensated: false,
+            routed: note.routed,
+        };
+        let known = self
+            .places
+            .get(&(entry.member, began))
+            .and_then(|places| places.last().copied());
+        let place = match known.filter(|_| updates.retry == Some(true)) {
+            Some(place) => place,
+            None => self.states.len(),
+        };
+        match self.states.get_mut(place) {
+            Some(before) => {
+                instance.tries += before.tries;
+                *before = instance;
+            }
+            None => self.states.push(instance),
+        }
+        let visits = BTreeSet::from([began, entry.visit]);
+        for visit in visits {
+            self.places.entry((entry.member, visit)).or_default().push(place);
+        }
+    }
+}
+
+/// Returns what the saga's own definition says about its list of states.
+pub(super) async fn updates(executor: &Executor, machine: &Machine) -> Result<Updates, AskError> {
+    Ok(definition_of(executor, machine)
+        .await?
+        .map(|source| source.definition.updates)
+        .unwrap_or_default())
+}
+
+/// Reads the definition by which a saga goes; none if it has not begun.
+pub(super) async fn definition_of(executor: &Executor, machine: &Machine) -> Result<Option<Source>, AskError> {
+    let Some(digest) = machine.pinned() else {
+        return Ok(None);
+    };
+    let read = async {
+        let key = format!("{}{digest}", bundle::BUNDLE);
+        let Some(listing) = executor.get::<Listing>(bundle::SPACE, key).await? else {
+            return Ok(None);
+        };
+        let Some(file) = listing.files.get(machine.name()) else {
+            return Ok(None);
+        };
+        executor
+            .get::<String>(bundle::SPACE, format!("{}{file}", bundle::FILE))
+            .await
+    };
+    let text: Result<Option<String>, ReadError> = read.await;
+    let text = text.map_err(AskError::Read)?;
+    Ok(text.and_then(|text| Source::stored(text).ok()))
+}

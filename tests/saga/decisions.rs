@@ -1,0 +1,215 @@
+//! Keys and decisions: what is refused, and what two people decide at once.
+
+use std::time::Duration;
+
+use procession::errors::SubmitError;
+use procession::saga::{DecideError, Saga, SagaStatus, Standing};
+use procession::testkit::{FaultPlan, Run};
+use serde_json::json;
+
+use crate::Tested;
+use crate::kit::{Ground, RECOVERY, RECOVERY_MACHINE, ask, by, status};
+
+fn ground() -> Result<Ground, procession::testkit::Trouble> {
+    Ground::new(&[RECOVERY], RECOVERY_MACHINE)
+}
+
+#[test]
+fn g_001_the_key_is_the_business_key() -> Tested {
+    let ground = Ground::new(&["simple_statelang.json"], "simpleTestStateMachine")?;
+    ground.live(async |run| {
+        let first = ground.start(run, "order-42", json!({})).await?;
+        let again = ground.start(run, "order-42", json!({})).await?;
+        assert_eq!(first.id(), again.id());
+        assert_eq!(ground.calls(), ["FirstState", "SecondState"]);
+        let other = ground
+            .sagas
+            .machine("simpleTestStateMachine")?
+            .params(&json!({ "a": 1 }))?;
+        let refused = run.wait(run.executor.submit(other).key("order-42")).await?;
+        assert!(
+            matches!(&refused, Err(SubmitError::KeyConflict { id, .. }) if *id == first.id()),
+            "{refused:?}"
+        );
+        Ok(())
+    })
+}
+
+/// One saga in each standing.
+struct Each {
+    runs: Saga,
+    rests: Saga,
+    succeeded: Saga,
+    undone: Saga,
+    stuck: Saga,
+}
+
+async fn each(ground: &Ground, run: &Run) -> Result<Each, procession::testkit::Trouble> {
+    let start = async |key, params| ground.start(run, key, params).await;
+    let rests = start("rests", json!({ "a": 1, "fooThrowException": "true" })).await?;
+    let succeeded = start("succeeded", json!({ "a": 1 })).await?;
+    let undone = start("undone", json!({ "a": 1, "barThrowException": "true" })).await?;
+    let failing = json!({ "a": 1, "barThrowException": "true", "compensateFooThrowException": "true" });
+    let stuck = start("stuck", failing).await?;
+    run.pass(Duration::from_secs(5)).await;
+    ground.rules(json!([{ "state": "SecondState", "held": true }]))?;
+    let runs = start("runs", json!({ "a": 1 })).await?;
+    Ok(Each {
+        runs,
+        rests,
+        succeeded,
+        undone,
+        stuck,
+    })
+}
+
+#[test]
+fn g_015_decisions_that_are_refused_change_nothing() -> Tested {
+    let ground = ground()?;
+    ground.live(async |run| {
+        let each = each(&ground, run).await?;
+        let standings = [
+            (&each.runs, Standing::Running),
+            (&each.rests, Standing::Rests),
+            (&each.succeeded, Standing::Ended),
+            (&each.undone, Standing::Ended),
+            (&each.stuck, Standing::CompensationRests),
+        ];
+        for (saga, standing) in standings {
+            assert_eq!(saga.instance().await?.standing, standing);
+        }
+        let commits = run.store.commits();
+        let does_not_rest = [
+            (&each.runs, "the saga does not rest: it is at [SecondState]"),
+            (&each.succeeded, "the saga does not rest: it has ended"),
+            (&each.undone, "the saga does not rest: it has ended"),
+            (
+                &each.stuck,
+                "the saga does not rest: it is being rolled back, and its rollback rests at [FirstState]",
+            ),
+        ];
+        for (saga, why) in does_not_rest {
+            for refused in [
+                ask(run, saga.forward(&json!({}), by())).await?,
+                ask(run, saga.skip(&json!({}), by())).await?,
+            ] {
+                let refused = refused.err().map(|error| error.to_string()).unwrap_or_default();
+                assert!(refused.starts_with(why), "{refused}");
+            }
+        }
+        for saga in [&each.runs, &each.rests, &each.succeeded, &each.undone] {
+            assert!(ask(run, saga.skip_compensation(by())).await?.is_err());
+        }
+        for saga in [&each.succeeded, &each.undone] {
+            let refused = ask(run, saga.compensate(by())).await?;
+            assert!(refused.is_err_and(|error| error.to_string().contains("has ended")));
+        }
+        run.settle().await;
+        assert_eq!(run.store.commits(), commits, "what is refused commits nothing");
+        Ok(())
+    })
+}
+
+#[test]
+fn g_015_a_dry_run_tells_and_does_nothing() -> Tested {
+    let ground = ground()?;
+    ground.live(async |run| {
+        let each = each(&ground, run).await?;
+        let commits = run.store.commits();
+        for decided in [
+            ask(run, each.rests.forward(&json!({}), by().dry_run())).await??,
+            ask(run, each.rests.skip(&json!({}), by().dry_run())).await??,
+        ] {
+            let at: Vec<&str> = decided.members.iter().map(|member| member.state.as_str()).collect();
+            assert_eq!(at, ["FirstState"]);
+        }
+        let planned = ask(run, each.rests.compensate(by().dry_run())).await??;
+        let plan = planned.plan.ok_or("a dry run has a plan")?;
+        let history = run.executor.history(each.rests.id()).await?;
+        let undone = plan.stages(&history);
+        assert_eq!(undone.len(), 1, "{undone:?}");
+        assert!(undone.iter().all(|stage| stage.why.is_none()));
+        assert!(ask(run, each.stuck.skip_compensation(by().dry_run())).await?.is_ok());
+        run.settle().await;
+        assert_eq!(run.store.commits(), commits);
+        assert_eq!(each.rests.instance().await?.standing, Standing::Rests);
+        Ok(())
+    })
+}
+
+#[test]
+fn g_015_of_two_forwards_at_once_one_acts() -> Tested {
+    for seed in 0..200 {
+        let ground = ground()?;
+        ground.live_with(&ground.sagas, FaultPlan::none().late(seed, 8), async |run| {
+            let params = json!({ "a": 1, "fooThrowException": "true" });
+            let saga = ground.start(run, "the saga", params).await?;
+            run.settle().await;
+            ground.calls();
+            // What goes on does not come to rest again before both are answered.
+            ground.rules(json!([{ "state": "FirstState", "held": true }]))?;
+            let (one, two) = (json!({ "by": 1 }), json!({ "by": 2 }));
+            let both = async { futures::join!(saga.forward(&one, by()), saga.forward(&two, by())) };
+            let (first, second) = run.wait(both).await?;
+            run.settle().await;
+            let acted = [first.is_ok(), second.is_ok()];
+            assert_eq!(
+                acted.iter().filter(|acted| **acted).count(),
+                1,
+                "seed {seed}: {first:?}, {second:?}"
+            );
+            let other = first.err().or(second.err());
+            assert!(
+                matches!(other, Some(DecideError::Superseded | DecideError::NotResting { .. })),
+                "seed {seed}: {other:?}"
+            );
+            // It rests again, and what was superseded is not kept for that.
+            ground.rules(json!([]))?;
+            run.settle().await;
+            let instance = saga.instance().await?;
+            assert_eq!(instance.standing, Standing::Rests);
+            assert_eq!(instance.context.get("by"), Some(&json!(if acted[0] { 1 } else { 2 })));
+            assert_eq!(ground.calls(), ["FirstState"], "seed {seed}");
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn g_015_an_answer_that_is_no_decision_leaves_it_at_rest() -> Tested {
+    let ground = ground()?;
+    ground.live(async |run| {
+        let params = json!({ "a": 1, "fooThrowException": "true" });
+        let saga = ground.start(run, "the saga", params).await?;
+        ground.calls();
+        ask(run, run.executor.decide(saga.id(), &"yes", by())).await??;
+        run.settle().await;
+        let instance = saga.instance().await?;
+        assert_eq!(instance.standing, Standing::Rests);
+        assert_eq!(instance.rests.len(), 1);
+        assert!(ground.calls().is_empty());
+        // A retry is a forward without params.
+        ground.rules(json!([{ "state": "FirstState", "answer": { "n": 1 } }]))?;
+        ask(run, run.executor.retry_now(saga.id(), by())).await??;
+        run.settle().await;
+        assert_eq!(ground.calls(), ["FirstState", "SecondState"]);
+        assert_eq!(status(&saga).await?, (SagaStatus::Success, None));
+        Ok(())
+    })
+}
+
+#[test]
+fn g_013_a_rollback_that_rests_has_a_verdict() -> Tested {
+    let ground = ground()?;
+    ground.live(async |run| {
+        let failing = json!({ "a": 1, "barThrowException": "true", "compensateFooThrowException": "true" });
+        let saga = ground.start(run, "the saga", failing).await?;
+        run.pass(Duration::from_secs(5)).await;
+        let verdicts = run.executor.verdicts().await?;
+        let verdict = verdicts.iter().find(|verdict| verdict.procedure == Some(saga.id()));
+        let verdict = verdict.ok_or("nobody is told of it")?;
+        assert_eq!(verdict.rule.to_string(), "rollback_failed", "{verdict:?}");
+        Ok(())
+    })
+}

@@ -1,0 +1,54 @@
+//! What the list of states, the history and the tree of a saga keep.
+
+use serde_json::json;
+
+use crate::Tested;
+use crate::kit::{Ground, ask, by};
+
+#[test]
+fn g_029_the_history_has_all_tries() -> Tested {
+    let ground = Ground::new(
+        &["simple_statelang_with_persist_update_mode.json"],
+        "simpleUpdateStateMachine",
+    )?;
+    ground.live(async |run| {
+        let params = json!({ "a": 1, "barThrowException": "true" });
+        let saga = ground.start(run, "the saga", params).await?;
+        for _ in 0..2 {
+            ask(run, saga.forward(&json!({}), by())).await??;
+            run.settle().await;
+        }
+        assert_eq!(saga.instance().await?.states.len(), 2);
+        assert_eq!(run.executor.history(saga.id()).await?.len(), 4);
+        Ok(())
+    })
+}
+
+#[test]
+fn g_018_the_tree_shows_each_child() -> Tested {
+    let files = [
+        "simple_statelang_with_compensation_and_sub_machine.json",
+        "simple_statelang_with_compensation.json",
+        "simple_statelang_with_persist_update_mode.json",
+    ];
+    let ground = Ground::new(&files, "simpleStateMachineWithCompensationAndSubMachine")?;
+    ground.live(async |run| {
+        let params = json!({ "a": 2, "barThrowException": "true" });
+        let saga = ground.start(run, "the saga", params).await?;
+        let healthy = json!({ "barThrowException": "false" });
+        ask(run, saga.forward(&healthy, by())).await??;
+        run.settle().await;
+        let members = run.executor.members(saga.id(), 0, 10).await?.items;
+        let shown: Vec<String> = members
+            .iter()
+            .map(|member| format!("{} {}", member.kind, member.state))
+            .collect();
+        let expected = [
+            "saga.simpleStateMachineWithCompensationAndSubMachine Success",
+            "saga.simpleCompensationStateMachine RolledBack",
+            "saga.simpleCompensationStateMachine Success",
+        ];
+        assert_eq!(shown, expected);
+        Ok(())
+    })
+}
