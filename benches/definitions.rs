@@ -1,4 +1,4 @@
-//! What the check of a saga's definition costs, at the largest that a machine may be: 2,000 states, of which 200 are Forks
+//! What the check of a saga's definition costs, at the largest that a machine may be: 2,000 states, 200 Forks among them
 //! of eight branches each, one behind the other, and half of that.
 //!
 //! Timed: reading the text, compiling its expressions, all checks, and dropping what was read. The larger one should take

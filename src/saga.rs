@@ -63,7 +63,7 @@
 //!
 //! # Checking files
 //!
-//! [`Definitions`] reads files of either form that Seata's designers write, and tells of everything that is wrong with
+//! [`Definitions`] reads files of either form that Seata's designers write, and reports everything that is wrong with
 //! them, each with its place and what to do. It needs no service, so it suits a test of a repository of definitions.
 //!
 //! ```

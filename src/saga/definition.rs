@@ -62,7 +62,7 @@ fn checked(bytes: &[u8], problems: &mut Problems) -> Option<Definition> {
 #[cfg(test)]
 mod tests;
 
-/// Tells of tasks that do not name what they call.
+/// Reports tasks that do not name what they call.
 fn find_calls_of_nothing(draft: &machine::Draft, problems: &mut Problems) {
     for state in &draft.states {
         let empty: &[&str] = match state.task().map(|task| &task.call) {
@@ -83,7 +83,7 @@ fn find_calls_of_nothing(draft: &machine::Draft, problems: &mut Problems) {
     }
 }
 
-/// Tells of tasks that call services which are not there.
+/// Reports tasks that call services which are not there.
 pub(super) fn missing_services(file: &str, definition: &Definition, names: &HashSet<String>) -> Vec<Problem> {
     let mut problems = Problems::new(file);
     for state in &definition.states {

@@ -1,6 +1,7 @@
 //! The picture of a machine as text. It says what is drawn; the languages say how.
 
 mod dot;
+mod lines;
 mod mermaid;
 
 use super::definition::{Call, Definition, Kind, Link, RegionIndex, State, StateIndex};

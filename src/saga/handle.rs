@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use procession_actors::view::Status;
+use procession_actors::view::{HistoryPage, Status};
 use procession_actors::{AskError, CodecError, ReadError};
-use procession_kernel::{Cause, Operated, OperatorRequest, ProcedureId, ProcedureState};
+use procession_kernel::{Cause, HistoryEntry, Operated, OperatorRequest, ProcedureId, ProcedureState};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -25,8 +25,9 @@ const LOOK_AGAIN_MAX: Duration = Duration::from_millis(500);
 
 /// Watches one saga, and decides about it. Dropping it cancels nothing.
 ///
-/// With the id of a whole saga, decisions are about all its members that rest; with the id of a branch, a loop element or a
-/// sub machine they are about that one and what lies below it. A decision takes an [`OperatorRequest`], so it can be a dry run, and is in the audit.
+/// With the id of a whole saga, readings and decisions are about all its members; with the id of a branch, a loop element or
+/// a sub machine they are about that one and what lies below it. A decision takes an [`OperatorRequest`], so it can be a
+/// dry run, and is in the audit.
 #[derive(Clone, Debug)]
 pub struct Saga {
     executor: Executor,
@@ -106,7 +107,7 @@ impl Saga {
         let (status, machine) = self.read().await?;
         let members = self.members().await?;
         let rests = self.rests_of(&members).await?;
-        let page = self.executor.history_page(self.root(), None, PAGE).await?;
+        let page = self.newest(&members).await?;
         let updates = reading::updates(&self.executor, &machine).await?;
         let origin = self.origin(status.cause.as_ref()).await?;
         Ok(reading::instance(
@@ -135,7 +136,7 @@ impl Saga {
             }
             let members = self.members().await?;
             if members.iter().any(reading::is_stuck) {
-                let page = self.executor.history_page(self.root(), None, PAGE).await?;
+                let page = self.newest(&members).await?;
                 let (state, why) = reading::stuck_at(&page);
                 return Ok(Settled::CompensationRests { state, why });
             }
@@ -159,7 +160,9 @@ impl Saga {
         let outcome = self.executor.outcome(self.id).await?;
         let machine = self.machine(self.id).await?;
         let origin = self.origin(outcome.cause.as_ref()).await?;
-        let history = self.executor.history(self.root()).await?;
+        let members = self.members().await?;
+        let mut history = self.executor.history(self.root()).await?;
+        self.retain(&members, &mut history);
         Ok(reading::outcome(&Ended {
             outcome: &outcome,
             machine: &machine,
@@ -236,7 +239,7 @@ impl Saga {
         let members = self.members().await?;
         let rests = self.rests_of(&members).await?;
         if rests.is_empty() {
-            let page = self.executor.history_page(self.root(), None, PAGE).await?;
+            let page = self.newest(&members).await?;
             let doing = reading::doing(&status, &page);
             return Err(DecideError::NotResting { doing });
         }
@@ -302,6 +305,21 @@ impl Saga {
                 Some(next) => from = next,
                 None => return Ok(members),
             }
+        }
+    }
+
+    /// Reads the newest entries of the history that are about these members.
+    async fn newest(&self, members: &[Status]) -> Result<HistoryPage, AskError> {
+        let mut page = self.executor.history_page(self.root(), None, PAGE).await?;
+        self.retain(members, &mut page.entries);
+        Ok(page)
+    }
+
+    /// Leaves the entries out that are about other members of the family.
+    fn retain(&self, members: &[Status], entries: &mut Vec<HistoryEntry>) {
+        if self.id != self.root() {
+            let members: BTreeSet<u32> = members.iter().map(|member| member.id.member).collect();
+            entries.retain(|entry| members.contains(&entry.member));
         }
     }
 

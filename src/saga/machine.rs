@@ -20,7 +20,7 @@ mod undo;
 use std::time::Duration;
 
 use procession_actors::{CodecError, Procedure, StageContext, StageError, Step};
-use procession_kernel::{Hold, Kind, OnTimeout};
+use procession_kernel::{Hold, Kind, OnTimeout, ProcedureId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -29,7 +29,7 @@ use super::service::value_of;
 use super::shared::SagaEnv;
 use super::status::SagaStatus;
 use context::Context;
-use instance::{Instance, is_zero};
+use instance::{Instance, is_first, is_zero};
 use part::{Element, Left, Part, Results, Window};
 use rest::Rest;
 use retries::Retries;
@@ -59,6 +59,9 @@ pub struct Machine {
     pinned: Option<Digest>,
     #[serde(rename = "c", default, skip_serializing_if = "Context::is_empty")]
     context: Context,
+    /// The saga that it is a part of, if it is one.
+    #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
+    saga: Option<ProcedureId>,
     /// What it is of a machine, if it is a part of one.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     part: Option<Part>,
@@ -69,7 +72,7 @@ pub struct Machine {
     #[serde(rename = "t", default, skip_serializing_if = "Tally::is_default")]
     tally: Tally,
     /// The state at which something was done last, by its place in the definition.
-    #[serde(rename = "l", default)]
+    #[serde(rename = "l", default, skip_serializing_if = "is_first")]
     last: usize,
     #[serde(rename = "n", default, skip_serializing_if = "Retries::is_empty")]
     retries: Retries,
@@ -135,6 +138,7 @@ impl Machine {
             version: None,
             pinned: None,
             context: Context::default(),
+            saga: None,
             part: None,
             instance: None,
             tally: Tally::default(),
@@ -153,61 +157,52 @@ impl Machine {
         }
     }
 
-    /// Makes a part of a machine, which goes by the same definition.
-    fn of_part(machine: &Self, part: Part) -> Self {
-        let start = match &part {
-            Part::Call { state, .. } | Part::Element { state, .. } => state.clone(),
-            Part::Sub(_) | Part::Branch { .. } => String::new(),
+    /// Makes a part of a machine, which goes by the same definitions and begins at this state.
+    fn of_part(&self, own: ProcedureId, part: Part, start: &str) -> Self {
+        let birth = Birth {
+            start: start.to_owned(),
+            ..Birth::default()
         };
         Self {
-            version: machine.version.clone(),
-            pinned: machine.pinned,
-            windows: machine.windows.clone(),
+            version: self.version.clone(),
+            pinned: self.pinned,
+            saga: Some(self.saga(own)),
+            windows: self.windows.clone(),
             part: Some(part),
-            ..Self::new(
-                &machine.name,
-                Birth {
-                    start,
-                    ..Birth::default()
-                },
-            )
+            ..Self::new(&self.name, birth)
         }
     }
 
-    /// Makes a machine that another one runs.
-    fn sub(
-        machine: &Self,
-        name: &str,
-        start: String,
-        params: Map<String, Value>,
-        element: Option<Box<Element>>,
-    ) -> Self {
+    /// Makes a machine that this one runs.
+    fn sub(&self, own: ProcedureId, name: &str, start: &str, params: Map<String, Value>) -> Self {
         Self {
             name: name.to_owned(),
             version: None,
             context: params.into(),
-            birth: Birth {
-                start,
-                ..Birth::default()
-            },
-            ..Self::of_part(machine, Part::Sub(element))
+            ..self.of_part(own, Part::Sub, start)
         }
     }
 
-    /// Makes a branch of a Fork, which begins at a state.
-    fn branch(machine: &Self, fork: usize, start: &str, windows: Vec<Window>) -> Self {
-        let part = Part::Branch {
-            fork,
-            written: Vec::new(),
-        };
+    /// Makes a branch of a Fork.
+    fn branch(&self, own: ProcedureId, fork: usize, start: &str, windows: Vec<Window>) -> Self {
+        let written = Vec::new();
         Self {
-            context: machine.context.clone(),
+            context: self.context.clone(),
             windows,
-            birth: Birth {
-                start: start.to_owned(),
-                ..Birth::default()
-            },
-            ..Self::of_part(machine, part)
+            ..self.of_part(own, Part::Branch { fork, written }, start)
+        }
+    }
+
+    /// Returns the id of the saga: this procedure may be a part of it.
+    fn saga(&self, own: ProcedureId) -> ProcedureId {
+        self.saga.unwrap_or(own)
+    }
+
+    /// Returns the element of a Loop that it is.
+    fn element(&self) -> Option<&Element> {
+        match &self.part {
+            Some(Part::Element { element, .. }) => Some(element),
+            Some(Part::Sub | Part::Branch { .. } | Part::Call { .. }) | None => None,
         }
     }
 
@@ -312,13 +307,6 @@ impl Machine {
         }
     }
 
-    /// Sets what a person gives for a state that is skipped, as the state's Output would.
-    fn lay(&mut self, results: Map<String, Value>) {
-        for (name, value) in results {
-            self.put_out(&name, value);
-        }
-    }
-
     fn windows(&self) -> &[Window] {
         &self.windows
     }
@@ -335,7 +323,7 @@ impl Machine {
         let (context, left) = match &self.part {
             None => (self.variables(), Left::default()),
             Some(Part::Branch { written, .. }) => self.written(written, left),
-            Some(Part::Sub(_) | Part::Call { .. }) => (Map::new(), left),
+            Some(Part::Sub | Part::Call { .. }) => (Map::new(), left),
             Some(Part::Element { .. }) => (self.variables(), left),
         };
         SagaOutput { status, context, left }
@@ -406,3 +394,6 @@ impl Procedure for Machine {
 pub(super) fn kind_of(name: &str) -> Kind {
     Kind::from(format!("saga.{name}"))
 }
+
+#[cfg(test)]
+mod tests;

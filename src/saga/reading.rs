@@ -69,6 +69,8 @@ pub struct StateInstance {
     pub is_compensated: bool,
     /// The states through which the member went on.
     pub routed: Vec<String>,
+    /// Variables that several branches of the Fork before it have written: the last branch in the list has won.
+    pub overwritten: Vec<String>,
 }
 
 /// How a saga stands.
@@ -116,7 +118,7 @@ impl SagaInstance {
                 format!("undoing, {undone} undone; [{at}] is in doubt: retry or skip it")
             }
             (Standing::Ended, SagaStatus::Success, None) => "every step took effect".to_owned(),
-            (Standing::Ended, SagaStatus::Success, Some(_)) => format!("succeeded, then undone: {undone} undone"),
+            (Standing::Ended, SagaStatus::Success, Some(_)) => format!("succeeded, then rolled back, {undone} undone"),
             (Standing::Ended, _, Some(_)) => format!("rolled back, {undone} undone: {failed_at}"),
             (Standing::Ended, _, None) => format!("{failed_at}; nothing had to be undone"),
         }
@@ -275,9 +277,11 @@ fn undoing(entries: &[HistoryEntry]) -> Option<String> {
     None
 }
 
-/// Returns the states of members that have not ended and do not wait for others. There are few names, however many members.
+/// Returns the states of members that have begun, have not ended and do not wait for others. There are few names, however
+/// many members.
 fn at(members: &[Status], page: &HistoryPage) -> Vec<String> {
-    let waits = |member: &&Status| member.ended.is_none() && member.wait != Some(WaitReason::Children);
+    let is_elsewhere = |wait: &WaitReason| matches!(wait, WaitReason::Children | WaitReason::Width);
+    let waits = |member: &&Status| member.ended.is_none() && !member.wait.as_ref().is_some_and(is_elsewhere);
     let undone = undoing(&page.entries);
     let states: BTreeSet<&str> = members
         .iter()
@@ -396,6 +400,7 @@ impl StateList {
             ran: (entry.begun, entry.ended),
             is_compensated: false,
             routed: note.routed,
+            overwritten: note.twice,
         };
         let known = self
             .places

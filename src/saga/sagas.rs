@@ -144,7 +144,7 @@ impl SagasBuilder {
         self
     }
 
-    /// Gives errors of a type a class by which definitions know them, and the class above that.
+    /// Registers a class for errors of a type, by which definitions know them, with the class above it.
     pub fn fault<E: Error + 'static>(mut self, class: &str, parent: &str) -> Self {
         self.services.fault::<E>(class, parent);
         self

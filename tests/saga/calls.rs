@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use procession::saga::{Call, Fault, Saga, SagaStatus, Sagas, Standing};
+use procession::saga::{Call, Fault, Machine, Saga, SagaStatus, Sagas, Standing};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
+use procession::{Builder, Children, Procedure, ProcedureId, StageContext, StageError, Step};
 use procession_actors::Fence;
 use procession_actors::clock::Clock;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::Tested;
@@ -185,4 +187,66 @@ fn g_036_what_services_are_told() -> Tested {
     assert_eq!(token(5), format!("{}-c", token(4)));
     assert_eq!(token(6), format!("{}-c", token(0)));
     Ok(())
+}
+
+/// A procedure of the host's own that runs a saga as a child.
+#[derive(Serialize, Deserialize)]
+struct Host {
+    saga: Machine,
+}
+
+impl Procedure for Host {
+    const KIND: &'static str = "host";
+    type Stage = bool;
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> bool {
+        false
+    }
+
+    async fn execute(&mut self, is_back: bool, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        if is_back {
+            return Ok(Step::Done(()));
+        }
+        let children = Children::new().and_compensated(&self.saga)?;
+        Ok(Step::Spawn { children, then: true })
+    }
+}
+
+#[test]
+fn g_036_a_call_names_its_saga_in_whatever_member_it_is_made() -> Tested {
+    let outer = r#"{"Name": "outer", "StartState": "Task", "States": {
+        "Task": {"Type": "ServiceTask", "ServiceName": "svc", "ServiceMethod": "log", "Next": "Sub"},
+        "Sub": {"Type": "SubStateMachine", "StateMachineName": "inner", "Next": "Sent"},
+        "Sent": {"Type": "ServiceTask", "ServiceName": "svc", "ServiceMethod": "log", "IsAsync": true}}}"#;
+    let log: Arc<Mutex<Vec<(ProcedureId, u32)>>> = Arc::default();
+    let calls = Arc::clone(&log);
+    let called = async move |call: Call, (): ()| -> Result<(), Fault> {
+        let mut calls = calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.push((call.saga(), call.member().member));
+        Ok(())
+    };
+    let inner = one("inner", "").replace(r#""ServiceMethod": "inner""#, r#""ServiceMethod": "log""#);
+    let sagas = Sagas::builder()
+        .json("outer.json", outer)
+        .json("inner.json", inner)
+        .method("svc", "log", called)
+        .build()?;
+    let set_up = |builder: Builder| builder.sagas(sagas.clone()).register::<Host>(());
+    World::new()
+        .run(FaultPlan::none(), set_up, async |run| {
+            let saga = sagas.machine("outer")?;
+            let host = run.wait(run.executor.submit(Host { saga })).await??;
+            run.settle().await;
+            let saga = ProcedureId::new(host.id().family, 1);
+            let calls = log.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            assert_eq!(
+                calls,
+                [(saga, 1), (saga, 2), (saga, 0)],
+                "the last one is a family of its own"
+            );
+            Ok(())
+        })?
+        .done()
 }

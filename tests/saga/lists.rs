@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use crate::Tested;
-use crate::kit::{Ground, ask, by};
+use procession::saga::SagaStatus;
+
+use crate::kit::{Ground, ask, by, status};
 
 #[test]
 fn g_029_the_history_has_all_tries() -> Tested {
@@ -49,6 +51,26 @@ fn g_018_the_tree_shows_each_child() -> Tested {
             "saga.simpleCompensationStateMachine Success",
         ];
         assert_eq!(shown, expected);
+        Ok(())
+    })
+}
+
+/// A sub machine that rolled back without an undo is no part of what the saga undoes later.
+#[test]
+fn g_020_the_handle_of_a_sub_machine_is_about_it_alone() -> Tested {
+    let ground = Ground::new(&["around_failing.json", "fails_at_once.json"], "around_failing")?;
+    ground.rules(json!([{ "state": "D", "fault": { "class": "x.Boom", "message": "boom" } }]))?;
+    ground.live(async |run| {
+        let saga = ground.start(run, "the saga", json!({})).await?;
+        assert_eq!(status(&saga).await?, (SagaStatus::Unknown, Some(SagaStatus::Success)));
+        let members = run.executor.members(saga.id(), 0, 10).await?.items;
+        let sub = members.get(1).ok_or("the sub machine is a member")?.id;
+        let sub = run.executor.saga(sub);
+        assert_eq!(status(&sub).await?, (SagaStatus::Failed, None));
+        let outcome = ask(run, sub.outcome()).await??;
+        assert_eq!((outcome.status, outcome.compensation), (SagaStatus::Failed, None));
+        assert!(sub.instance().await?.states.is_empty());
+        assert_eq!(saga.instance().await?.states.len(), 3);
         Ok(())
     })
 }

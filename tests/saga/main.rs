@@ -1,6 +1,8 @@
 //! Sagas: definitions in the state language of Seata. Names of tests carry the number of their scenario.
 
 #[cfg(feature = "testkit")]
+mod bounds;
+#[cfg(feature = "testkit")]
 mod calls;
 #[cfg(feature = "testkit")]
 mod cases;

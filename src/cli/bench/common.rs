@@ -120,7 +120,7 @@ pub(super) fn queue(limit: u32) -> usize {
         .max(4_096)
 }
 
-/// Begins an engine for so many procedures at once, none of which must wait for a place.
+/// Starts an engine for so many procedures at once; none of them must wait for a place.
 pub(super) fn builder(directory: &Path, concurrency: u32) -> Builder {
     Executor::builder(directory)
         .max_queued(queue(concurrency))

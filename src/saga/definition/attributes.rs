@@ -170,7 +170,7 @@ impl<'a> Attributes<'a> {
         Some(texts)
     }
 
-    /// Tells of keys that nothing reads.
+    /// Reports keys that nothing reads.
     pub(super) fn find_ignored(&self, known: &[&[&str]], problems: &mut Problems) {
         let is_known = |key: &str| OF_DESIGNERS.contains(&key) || known.iter().any(|keys| keys.contains(&key));
         let mut ignored = self.members.iter().filter(|(key, _)| !is_known(key)).peekable();

@@ -1,4 +1,4 @@
-//! The older designer's form: nodes with places, and edges between them, out of which the links are made.
+//! The older designer's form: nodes with places, and edges between them; the links are made of the edges.
 
 use std::collections::{HashMap, HashSet};
 
@@ -322,7 +322,7 @@ fn lead(
     }
 }
 
-/// Tells of the first edge that is one more than a list may have.
+/// Reports the first edge that is one more than a list may have.
 fn check_number(key: &str, before: usize, most: usize, hint: &str, edge: &Attributes<'_>, problems: &mut Problems) {
     if before == most {
         let text = format!("{key} has more than {most} entries");

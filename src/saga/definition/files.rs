@@ -53,7 +53,7 @@ impl Files {
         });
     }
 
-    /// Adds a file, of which no more is read than a definition may have.
+    /// Adds a file. No more of it is read than a definition may have.
     pub(in crate::saga) fn add_file(&mut self, path: &Path) {
         let name = path.display().to_string();
         self.add(&name, |files, problems| match read_file(path) {

@@ -64,7 +64,7 @@ impl Json {
     }
 }
 
-/// Reads a document, and tells of keys that are given twice. None if it is no JSON, or too large.
+/// Reads a document, and reports keys that are given twice. None if it is no JSON, or too large.
 pub(super) fn read(bytes: &[u8], problems: &mut Problems) -> Option<Json> {
     if bytes.len() > BYTES_MAX {
         too_large(bytes.len().try_into().unwrap_or(u64::MAX), problems);

@@ -9,7 +9,7 @@ use super::problem::{Problems, shown};
 /// Most states of a machine.
 const STATES_MAX: usize = 2_000;
 
-/// Resolves all links, and tells of those that lead nowhere or where they must not.
+/// Resolves all links, and reports those that lead nowhere or where they must not.
 pub(super) fn resolve(draft: &mut Draft, problems: &mut Problems) {
     if draft.states.len() > STATES_MAX {
         let text = format!("the machine has {} states, at most {STATES_MAX}", draft.states.len());

@@ -7,7 +7,7 @@ use super::form::{State, StateIndex};
 use super::machine::Draft;
 use super::problem::{Problems, listed, shown};
 
-/// Tells of circles out of which no link leads.
+/// Reports circles that no link leads out of.
 pub(super) fn find_endless(states: &[State], problems: &mut Problems) {
     let mut graph = DiGraph::<(), ()>::with_capacity(states.len(), states.len());
     for _ in states {

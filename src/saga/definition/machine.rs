@@ -75,7 +75,7 @@ pub(super) fn read(json: &Json, problems: &mut Problems) -> Option<Draft> {
     Some(draft)
 }
 
-/// Returns whether these attributes are there, and tells of those that are missing.
+/// Returns whether these attributes are there, and reports those that are missing.
 pub(super) fn is_machine(top: &Attributes<'_>, wanted: &[&str], problems: &mut Problems) -> bool {
     let missing: Vec<&str> = wanted.iter().copied().filter(|key| !top.has(key)).collect();
     if missing.is_empty() {

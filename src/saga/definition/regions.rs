@@ -133,7 +133,7 @@ impl Regions {
     }
 }
 
-/// Finds regions and pairs, and tells of all that breaks their rules.
+/// Finds regions and pairs, and reports all that breaks their rules.
 pub(super) fn find(draft: &Draft, problems: &mut Problems) -> Regions {
     let branches = lists::check(&draft.states, problems);
     let Some(start) = draft.start.as_ref().and_then(|link| link.to) else {

@@ -56,7 +56,7 @@ const SERVICE_TYPES: [&str; 2] = ["SpringBean", "local"];
 const RETRIES: usize = 16;
 /// Entries of a Catch.
 pub(super) const CATCHES: usize = 64;
-/// Entries of a Choice, each of which is evaluated in the commit that goes through it.
+/// Entries of a Choice. All may be evaluated in the commit that goes through it.
 pub(super) const CHOICES: usize = 256;
 /// What to do where a state has more of them.
 pub(super) const FEWER_CATCHES: &str = "put classes together";

@@ -8,7 +8,7 @@ use super::path::Path;
 use super::problem::{Problems, shown};
 use super::texts;
 
-/// A value out of a file: a literal but for its texts, of which those that begin with `$` are expressions.
+/// A value out of a file: a literal, except for texts that begin with `$`, which are expressions.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::saga) enum Template {
     Null,
@@ -95,7 +95,7 @@ impl Template {
     }
 }
 
-/// Whether a value says of which classes of Java its parts are, as Jackson and Fastjson write it: `"@type"` in an object,
+/// Whether a value names the Java classes of its parts, as Jackson and Fastjson write it: `"@type"` in an object,
 /// and `["java.util.List", [..]]` for a list. Here types are those of Rust, so both are taken away.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Types {

@@ -1,9 +1,15 @@
 //! Mermaid's flowcharts.
 
-use std::fmt::Write;
+use super::super::definition::{Definition, RegionIndex};
+use super::lines::{Language, Lines, id};
+use super::{Edge, Node, Picture, Shape};
 
-use super::super::definition::{Definition, RegionIndex, StateIndex};
-use super::{Node, Picture, Shape};
+const MERMAID: Language = Language {
+    node: shape,
+    edge,
+    open,
+    close: "end",
+};
 
 /// Draws a machine as a flowchart of Mermaid.
 pub(in crate::saga) fn mermaid(definition: &Definition) -> String {
@@ -12,46 +18,19 @@ pub(in crate::saga) fn mermaid(definition: &Definition) -> String {
         text: "flowchart TD\n".to_owned(),
     };
     lines.add(1, &format!("start((\" \")) --> {}", id(picture.start)));
-    lines.frame(&picture, RegionIndex::OUTSIDE, 1);
-    for edge in &picture.edges {
-        let arrow = if edge.is_undo { "-.->" } else { "-->" };
-        let label = edge.label.as_deref().map(|label| format!("|\"{}\"|", escaped(label)));
-        let label = label.unwrap_or_default();
-        lines.add(1, &format!("{} {arrow}{label} {}", id(edge.from), id(edge.to)));
-    }
+    lines.draw(&picture, &MERMAID);
     lines.text
 }
 
-struct Lines {
-    text: String,
+fn edge(edge: &Edge) -> String {
+    let arrow = if edge.is_undo { "-.->" } else { "-->" };
+    let label = edge.label.as_deref().map(|label| format!("|\"{}\"|", escaped(label)));
+    let label = label.unwrap_or_default();
+    format!("{} {arrow}{label} {}", id(edge.from), id(edge.to))
 }
 
-impl Lines {
-    fn add(&mut self, depth: usize, line: &str) {
-        // Writing to a string does not fail.
-        writeln!(self.text, "{:width$}{line}", "", width = depth * 2).ok();
-    }
-
-    /// As deep as Forks may be nested.
-    fn frame(&mut self, picture: &Picture<'_>, region: RegionIndex, depth: usize) {
-        let Some(frame) = picture.frame(region) else { return };
-        for node in &frame.nodes {
-            self.add(depth, &shape(node));
-        }
-        for inner in &frame.inner {
-            let title = picture.frame(*inner).and_then(|frame| frame.title.as_deref());
-            self.add(
-                depth,
-                &format!("subgraph r{}[\"{}\"]", inner.0, escaped(title.unwrap_or_default())),
-            );
-            self.frame(picture, *inner, depth + 1);
-            self.add(depth, "end");
-        }
-    }
-}
-
-fn id(state: StateIndex) -> String {
-    format!("s{}", state.0)
+fn open(region: RegionIndex, title: &str) -> Vec<(usize, String)> {
+    vec![(0, format!("subgraph r{}[\"{}\"]", region.0, escaped(title)))]
 }
 
 fn shape(node: &Node<'_>) -> String {

@@ -89,7 +89,7 @@ fn float(item: &Item<'_>) -> Option<f64> {
     }
 }
 
-/// Two values as one text, of which at least one is a text.
+/// Two values as one text. At least one of them is a text.
 fn joined<'a>(left: &Item<'a>, right: &Item<'a>, at: usize, steps: &mut Steps) -> Result<Item<'a>, Mistake> {
     let length = |item: &Item<'_>| item.text().map_or(0, str::len);
     steps.take_bytes(length(left).saturating_add(length(right)), at)?;

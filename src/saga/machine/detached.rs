@@ -24,7 +24,7 @@ impl Turn<'_, '_> {
             return self.done(SagaStatus::Success);
         };
         self.begin_try(at, task);
-        match self.call(state, task, arguments, None).await {
+        match self.call(state, task, arguments).await {
             Tried::Returned(_) | Tried::NotCalled(_) => {
                 self.record(task, SagaStatus::Success, None);
                 self.stands = false;

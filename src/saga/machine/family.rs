@@ -1,5 +1,6 @@
 //! Children of a machine: sub machines, elements of Loops, branches of Forks. Opening them, and what they leave.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use procession_actors::{ChildOutcome, Children, CodecError, StageError, Step};
 use procession_kernel::JoinPolicy;
 use serde_json::{Map, Value};
 
-use super::context::size;
+use super::context::{Context, object, size};
 use super::error::{SagaError, code};
 use super::part::{Element, Part, Results, Window};
 use super::stage::{Mode, SagaStage};
@@ -64,7 +65,8 @@ impl Turn<'_, '_> {
     fn children(&mut self, state: &State, task: &Task) -> Opened<Children> {
         let Some(repeat) = &task.repeat else {
             let arguments = self.arguments(state, task)?;
-            let child = self.sub_machine(task, arguments, None);
+            self.fits_a_child(state, &arguments)?;
+            let child = self.sub_machine(task, arguments);
             return self.listed(state, task, vec![child], 1);
         };
         let elements = self.elements(state, repeat)?;
@@ -102,19 +104,15 @@ impl Turn<'_, '_> {
                 return Err(SagaError::new(code::BOUND, text, &state.name));
             }
             children.push(match &task.call {
-                Calls::Machine { .. } => self.sub_machine(task, arguments, Some(Box::new(element))),
+                Calls::Machine { .. } => self.sub_machine(task, arguments),
                 Calls::Service { .. } | Calls::Script { .. } | Calls::CompensateMachine => {
-                    let parent = self.cx.id().member;
-                    let state = state.name.clone();
-                    Machine::of_part(
-                        self.machine,
-                        Part::Element {
-                            state,
-                            element,
-                            parent,
-                            arguments,
-                        },
-                    )
+                    let own = self.cx.id();
+                    let part = Part::Element {
+                        element,
+                        parent: own.member,
+                        arguments,
+                    };
+                    self.machine.of_part(own, part, &state.name)
                 }
             });
         }
@@ -147,18 +145,15 @@ impl Turn<'_, '_> {
             && compensator.is_some_and(|(_, task)| matches!(task.call, Calls::Service { .. } | Calls::Script { .. }))
     }
 
-    fn sub_machine(&self, task: &Task, arguments: Vec<Value>, element: Option<Box<Element>>) -> Machine {
+    fn sub_machine(&self, task: &Task, arguments: Vec<Value>) -> Machine {
         let name = match &task.call {
             Calls::Machine { machine } => machine.as_str(),
             Calls::Service { .. } | Calls::Script { .. } | Calls::CompensateMachine => self.machine.name(),
         };
         let definition = self.bundle.definition(name).ok();
         let start = definition.and_then(|definition| Some(definition.state(definition.start)?.name.clone()));
-        let params = match arguments.into_iter().next() {
-            Some(Value::Object(params)) => params,
-            _ => Map::new(),
-        };
-        Machine::sub(self.machine, name, start.unwrap_or_default(), params, element)
+        let params = arguments.into_iter().next().and_then(object).unwrap_or_default();
+        self.machine.sub(self.cx.id(), name, &start.unwrap_or_default(), params)
     }
 
     /// Evaluates the collection of a Loop, and returns the elements that it begins. How many these are is known from the
@@ -395,7 +390,7 @@ impl Turn<'_, '_> {
         let windows = self.windows_of(state, fork);
         let machines: Vec<Machine> = branches
             .iter()
-            .map(|link| Machine::branch(self.machine, at.0, &link.name, windows.clone()))
+            .map(|link| self.machine.branch(self.cx.id(), at.0, &link.name, windows.clone()))
             .collect();
         let listed = Children::new();
         let listed = machines.iter().try_fold(listed, Children::and_compensated);
@@ -429,30 +424,42 @@ impl Turn<'_, '_> {
         windows
     }
 
-    /// Lays the writes of branches over the context, in the order in which the Fork declares them.
-    pub(super) fn join(&mut self) -> Result<(), StageError> {
+    /// Lays the writes of branches over the context, in the order in which the Fork declares them. What does not fit is left
+    /// out, and the member rests at the state whose stage this is.
+    pub(super) fn join(&mut self, stage: &SagaStage) -> Result<Option<SagaError>, StageError> {
         let Some(fork) = self.machine.joining.take() else {
-            return Ok(());
+            return Ok(None);
         };
-        let mut seen: Vec<String> = Vec::new();
+        self.machine.last = fork;
+        let (mut seen, mut left_out) = (BTreeSet::new(), None);
+        let (mut total, limit) = (self.machine.context.size(), self.cx.max_payload() / 2);
         for outcome in self.cx.children() {
             let output = left_by(outcome)?;
             self.machine.tally.merge(output.left.tally);
             self.take_windows(&output.left.windows);
             let removed = output.left.removed.into_iter().map(|name| (name, Value::Null));
             for (name, value) in output.context.into_iter().chain(removed) {
-                if seen.contains(&name) && !self.note.twice.contains(&name) {
+                total += size(&value);
+                if total > limit {
+                    left_out.get_or_insert(name);
+                    continue;
+                }
+                if !seen.insert(name.clone()) && !self.note.twice.contains(&name) {
                     self.note.twice.push(name.clone());
                 }
-                seen.push(name.clone());
                 self.machine.put_out(&name, value);
             }
             if self.machine.error.is_none() {
                 self.machine.error = output.left.error;
             }
         }
-        self.machine.last = fork;
-        Ok(())
+        Ok(left_out.map(|name| {
+            let text = format!(
+                "what the branches have written would make about {total} bytes, and {limit} are the limit; [{name}] and \
+                 what follows it are left out"
+            );
+            SagaError::new(code::BOUND, text, stage.state())
+        }))
     }
 
     /// A parent takes the latest windows that its children bring, of those that it has itself.
@@ -484,13 +491,13 @@ impl Turn<'_, '_> {
 }
 
 /// Puts an element and its index into a context, under the names that the Loop gives them.
-pub(super) fn lay_element(context: &mut super::context::Context, repeat: &Repeat, element: &Element) {
+pub(super) fn lay_element(context: &mut Context, repeat: &Repeat, element: &Element) {
     context.set(&repeat.element_name, element.value.clone());
     context.set(&repeat.index_name, element.index.into());
 }
 
 /// What a run without a failure would count before it begins another element, as Seata counts.
-fn count(context: &mut super::context::Context, all: usize, begun: usize, parallel: u64) {
+fn count(context: &mut Context, all: usize, begun: usize, parallel: u64) {
     let parallel = usize::try_from(parallel).unwrap_or(usize::MAX);
     let width = if parallel == 0 { all } else { parallel };
     let active = begun.min(width.saturating_sub(1));

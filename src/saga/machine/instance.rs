@@ -58,3 +58,8 @@ pub(super) fn is_false(flag: &bool) -> bool {
 pub(super) fn is_zero(number: &u32) -> bool {
     *number == 0
 }
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+pub(super) fn is_first(place: &usize) -> bool {
+    *place == 0
+}

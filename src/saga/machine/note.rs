@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::instance::is_false;
 use crate::saga::service::FaultRecord;
 use crate::saga::status::SagaStatus;
 
@@ -29,9 +28,6 @@ pub(in crate::saga) struct Note {
     /// Class and message of a fault.
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub(in crate::saga) fault: Option<(String, String)>,
-    /// It rests here, or waits for a retry.
-    #[serde(rename = "w", default, skip_serializing_if = "is_false")]
-    pub(in crate::saga) rests: bool,
     /// Variables that more than one branch has written.
     #[serde(rename = "v", default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::saga) twice: Vec<String>,

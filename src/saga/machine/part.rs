@@ -13,7 +13,7 @@ use crate::saga::service;
 pub(super) enum Part {
     /// A machine that another one runs.
     #[serde(rename = "s")]
-    Sub(Option<Box<Element>>),
+    Sub,
     /// A branch of a Fork. It has a copy of the context.
     #[serde(rename = "b")]
     Branch {
@@ -27,8 +27,6 @@ pub(super) enum Part {
     /// One element of a Loop. Its context has what its Output wrote, and nothing else.
     #[serde(rename = "e")]
     Element {
-        #[serde(rename = "s")]
-        state: String,
         #[serde(rename = "e")]
         element: Element,
         /// The member of the family that runs the Loop.

@@ -1,7 +1,6 @@
 //! Rests: a member stands still where it is, and a person decides how it goes on.
 
 use procession_actors::{CallContext, CodecError};
-use procession_kernel::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -22,9 +21,6 @@ pub(super) struct Rest {
     /// How often it has gone on by itself.
     #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
     pub(super) forwards: u32,
-    /// When it goes on by itself.
-    #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
-    pub(super) until: Option<Timestamp>,
 }
 
 /// How a member that rests goes on: the answer to its question, for [`Decide`](crate::messages::Operate::decide).

@@ -69,7 +69,7 @@ impl Turn<'_, '_> {
     fn is_own_join(&self, at: StateIndex) -> bool {
         match self.machine.part {
             Some(Part::Branch { fork, .. }) => self.definition.regions.join(StateIndex(fork)) == Some(at),
-            Some(Part::Sub(_) | Part::Element { .. } | Part::Call { .. }) | None => false,
+            Some(Part::Sub | Part::Element { .. } | Part::Call { .. }) | None => false,
         }
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use procession_actors::StageError;
 use serde_json::{Map, Value};
 
-use super::Machine;
 use super::context::{Context, object, size};
+use super::element::context_of;
 use super::error::{SagaError, code};
 use super::instance::Instance;
 use super::part::{Element, Part};
@@ -16,7 +16,7 @@ use super::rest::{Rest, Woken};
 use super::turn::{Turn, Turned};
 use crate::saga::definition::{self, Call as Calls, Definition, State, StateIndex, Task};
 use crate::saga::expression::Visit;
-use crate::saga::service::{Call, CallParts, Classes, FaultRecord, Network};
+use crate::saga::service::{Call, CallParts, CallToken, Classes, FaultRecord, Network};
 use crate::saga::status::SagaStatus;
 
 /// Longest wait before a retry.
@@ -41,24 +41,31 @@ fn has_status(task: &Task) -> bool {
 pub(super) struct Said<'a> {
     fault: Option<&'a FaultRecord>,
     classes: &'a Classes,
-    /// The token of the visit, of which ids are made.
-    token: String,
+    /// The token from which ids are made. Only an Input may ask for ids.
+    token: Option<CallToken>,
     /// The first id that was made.
-    pub(super) first: RefCell<Option<String>>,
+    first: RefCell<Option<String>>,
 }
 
 impl<'a> Said<'a> {
     /// Where there is no fault, and ids cannot be asked for.
     pub(super) fn nothing(classes: &'a Classes) -> Self {
-        Self::of(None, classes, String::new())
+        Self::of(None, classes)
     }
 
-    pub(super) fn of(fault: Option<&'a FaultRecord>, classes: &'a Classes, token: String) -> Self {
+    pub(super) fn of(fault: Option<&'a FaultRecord>, classes: &'a Classes) -> Self {
         Self {
             fault,
             classes,
-            token,
+            token: None,
             first: RefCell::default(),
+        }
+    }
+
+    pub(super) fn making_ids(classes: &'a Classes, token: CallToken) -> Self {
+        Self {
+            token: Some(token),
+            ..Self::nothing(classes)
         }
     }
 }
@@ -69,7 +76,8 @@ impl Visit for Said<'_> {
     }
 
     fn sequence(&self, entity: &str, rule: &str) -> String {
-        let id = format!("{}-{entity}-{rule}", self.token);
+        let token = self.token.map(|token| format!("{token}-")).unwrap_or_default();
+        let id = format!("{token}{entity}-{rule}");
         self.first.borrow_mut().get_or_insert_with(|| id.clone());
         id
     }
@@ -101,15 +109,14 @@ impl Turn<'_, '_> {
         match self.woken() {
             Woken::Freshly => {}
             Woken::Forward(rest, params) => {
-                self.machine.context.lay(params);
+                if let Err(error) = self.take_values(state, task, params).await? {
+                    return self.rest(at, Rest { error, ..rest });
+                }
                 if self.goes_behind(&rest) {
                     return self.after(at);
                 }
             }
-            Woken::Skip(rest, results) => {
-                self.machine.lay(results);
-                return self.skip(at, task, &rest);
-            }
+            Woken::Skip(rest, results) => return self.skip(at, state, rest, results),
             Woken::Compensate(rest) => return self.compensate(rest.error),
             Woken::Astray(rest) => return self.rest(at, rest),
         }
@@ -117,9 +124,9 @@ impl Turn<'_, '_> {
             return self.stop(at, error);
         }
         self.begin_try(at, task);
-        let tried = match self.arguments(state, task) {
+        let tried = match self.input(state, task) {
             Ok(arguments) if is_async(task) => self.send(state, arguments)?,
-            Ok(arguments) => self.call(state, task, arguments, None).await,
+            Ok(arguments) => self.call(state, task, arguments).await,
             Err(error) => Tried::NotCalled(error),
         };
         self.tried(at, state, task, tried)
@@ -150,9 +157,40 @@ impl Turn<'_, '_> {
         }
     }
 
+    /// Lays the params of a forward over the context. An element of a Loop has no context of its own to which they could
+    /// belong: its Input is evaluated anew with them.
+    async fn take_values(
+        &mut self,
+        state: &State,
+        task: &Task,
+        params: Map<String, Value>,
+    ) -> Result<Result<(), SagaError>, StageError> {
+        if self.machine.element().is_none() {
+            return Ok(self.take_params(state, params));
+        }
+        if params.is_empty() {
+            return Ok(Ok(()));
+        }
+        let context = context_of(self.machine, self.cx, task, params).await?;
+        let evaluated = self.arguments_on(state, task, &context);
+        Ok(evaluated.map(|evaluated| {
+            if let Some(Part::Element { arguments, .. }) = &mut self.machine.part {
+                *arguments = evaluated;
+            }
+        }))
+    }
+
+    /// Returns the arguments of the call. Those of an element were evaluated when its Loop began.
+    fn input(&mut self, state: &State, task: &Task) -> Result<Vec<Value>, SagaError> {
+        match &self.machine.part {
+            Some(Part::Element { arguments, .. }) => Ok(arguments.clone()),
+            Some(Part::Sub | Part::Branch { .. } | Part::Call { .. }) | None => self.arguments(state, task),
+        }
+    }
+
     /// Evaluates Input. The first id that it makes is the state's business key.
     pub(super) fn arguments(&mut self, state: &State, task: &Task) -> Result<Vec<Value>, SagaError> {
-        let said = Said::of(None, self.shared.classes(), self.token().to_string());
+        let said = Said::making_ids(self.shared.classes(), CallToken::new(self.token(), false));
         let arguments = evaluated(task, self.machine.context.root(), &said);
         let arguments = arguments.map_err(|text| SagaError::new(code::ASSIGN, text, &state.name))?;
         if let Some(key) = said.first.into_inner() {
@@ -162,11 +200,18 @@ impl Turn<'_, '_> {
         Ok(arguments)
     }
 
-    /// Evaluates Input on another context than the member's own.
+    /// Evaluates Input on another context than the member's own, for a child that keeps it.
     pub(super) fn arguments_on(&self, state: &State, task: &Task, context: &Context) -> Result<Vec<Value>, SagaError> {
-        let said = Said::of(None, self.shared.classes(), self.token().to_string());
+        let said = Said::making_ids(self.shared.classes(), CallToken::new(self.token(), false));
         let arguments = evaluated(task, context.root(), &said);
-        arguments.map_err(|text| SagaError::new(code::ASSIGN, text, &state.name))
+        let arguments = arguments.map_err(|text| SagaError::new(code::ASSIGN, text, &state.name))?;
+        self.fits_a_child(state, &arguments)?;
+        Ok(arguments)
+    }
+
+    /// Checks the Input that a child of this state takes with it.
+    pub(super) fn fits_a_child(&self, state: &State, arguments: &[Value]) -> Result<(), SagaError> {
+        self.fits(state, "Its Input", 0, arguments.iter().map(size).sum())
     }
 
     /// Returns the token of the instance: one for all its tries.
@@ -179,25 +224,15 @@ impl Turn<'_, '_> {
     }
 
     /// Calls the service or the script once.
-    pub(super) async fn call(
-        &mut self,
-        state: &State,
-        task: &Task,
-        arguments: Vec<Value>,
-        element: Option<&Element>,
-    ) -> Tried {
+    pub(super) async fn call(&self, state: &State, task: &Task, arguments: Vec<Value>) -> Tried {
+        let services = self.shared.services();
         let result = match &task.call {
             Calls::Service { service, method, .. } => {
-                let call = self.described(state, element);
-                let services = self.shared.services();
-                services.call(self.cx, service, method, arguments, call).await
+                services
+                    .call(self.cx, service, method, arguments, self.described(state))
+                    .await
             }
-            Calls::Script { .. } => {
-                let variables = variables(task, arguments);
-                self.shared
-                    .services()
-                    .run_script(self.machine.name(), &state.name, &variables)
-            }
+            Calls::Script { .. } => services.run_script(self.machine.name(), &state.name, &variables(task, arguments)),
             Calls::Machine { .. } | Calls::CompensateMachine => Ok(Value::Null),
         };
         match result {
@@ -206,14 +241,14 @@ impl Turn<'_, '_> {
         }
     }
 
-    fn described(&self, state: &State, element: Option<&Element>) -> Call {
+    fn described(&self, state: &State) -> Call {
         Call::new(CallParts {
-            saga: procession_kernel::ProcedureId::root(self.cx.id().family),
+            saga: self.machine.saga(self.cx.id()),
             member: self.cx.id(),
             machine: self.machine.name().into(),
             state: state.name.as_str().into(),
             attempt: self.machine.instance.as_ref().map_or(1, |instance| instance.tries),
-            element: element.map(Element::called),
+            element: self.machine.element().map(Element::called),
             compensates: false,
             fence: self.cx.fence(),
             token: self.token(),
@@ -223,13 +258,14 @@ impl Turn<'_, '_> {
 
     /// Has the call made by a family of its own. It counts as a success, whatever becomes of it.
     fn send(&mut self, state: &State, arguments: Vec<Value>) -> Result<Tried, StageError> {
-        let call = Machine::of_part(
-            self.machine,
-            Part::Call {
-                state: state.name.clone(),
-                arguments,
-            },
-        );
+        if let Err(error) = self.fits_a_child(state, &arguments) {
+            return Ok(Tried::NotCalled(error));
+        }
+        let part = Part::Call {
+            state: state.name.clone(),
+            arguments,
+        };
+        let call = self.machine.of_part(self.cx.id(), part, &state.name);
         self.cx.submit(&call)?;
         Ok(Tried::Returned(Value::Null))
     }
@@ -287,7 +323,7 @@ impl Turn<'_, '_> {
             Came::By(None) if task.status.is_empty() => (None, Some(SagaStatus::Success)),
             Came::By(None) => (None, None),
         };
-        let said = Said::of(fault, self.shared.classes(), String::new());
+        let said = Said::of(fault, self.shared.classes());
         for (key, status) in &task.status {
             match key.test(value, &said) {
                 Ok(true) => return ((*status).into(), None),
@@ -377,13 +413,8 @@ impl Turn<'_, '_> {
         variables: impl IntoIterator<Item = (String, Value)>,
     ) -> Result<(), SagaError> {
         let variables: Vec<(String, Value)> = variables.into_iter().collect();
-        let limit = self.cx.max_payload() / 2;
-        let added: usize = variables.iter().map(|(_, value)| size(value)).sum();
-        let size = self.machine.context.size().saturating_add(added);
-        if size > limit && added > 0 {
-            let text = format!("its Output would make a context of about {size} bytes, and {limit} are the limit");
-            return Err(SagaError::new(code::BOUND, text, &state.name));
-        }
+        let added = variables.iter().map(|(_, value)| size(value)).sum();
+        self.fits(state, "Its Output", self.machine.context.size(), added)?;
         for (name, value) in variables {
             self.machine.put_out(&name, value);
         }
@@ -395,7 +426,7 @@ impl Turn<'_, '_> {
         let next = self.state(at)?.next.as_ref().and_then(|link| link.to);
         match self.machine.part {
             Some(Part::Element { .. }) => self.leave_loop(None),
-            Some(Part::Sub(_) | Part::Branch { .. } | Part::Call { .. }) | None => {
+            Some(Part::Sub | Part::Branch { .. } | Part::Call { .. }) | None => {
                 self.machine.leave();
                 self.route(next)
             }
@@ -406,19 +437,25 @@ impl Turn<'_, '_> {
     fn goes_to(self, next: Option<StateIndex>) -> Turned {
         match self.machine.part {
             Some(Part::Element { .. }) => self.leave_loop(next),
-            Some(Part::Sub(_) | Part::Branch { .. } | Part::Call { .. }) | None => {
+            Some(Part::Sub | Part::Branch { .. } | Part::Call { .. }) | None => {
                 self.machine.leave();
                 self.route(next)
             }
         }
     }
 
-    /// A person has said that what rested here counts as skipped.
-    pub(super) fn skip(mut self, at: StateIndex, task: &Task, rest: &Rest) -> Turned {
+    /// A person has said that what rested here counts as skipped. The results are what the state's Output would be.
+    pub(super) fn skip(mut self, at: StateIndex, state: &State, rest: Rest, results: Map<String, Value>) -> Turned {
+        if let Err(error) = self.set_all(state, results) {
+            return self.rest(at, Rest { error, ..rest });
+        }
         if rest.is_at_end {
             self.machine.skip_doubts();
             return self.end(None);
         }
+        let Some(task) = state.task() else {
+            return self.rest(at, rest);
+        };
         self.begin_try(at, task);
         // Its compensator is called if the saga is undone: what was skipped may have been done by hand.
         let visit = self.visit();

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use procession_actors::{StageContext, StageError, Step};
+use procession_kernel::Timestamp;
+use serde_json::{Map, Value};
 
 use super::Machine;
+use super::context::size;
 use super::error::{SagaError, code};
 use super::note::Note;
 use super::part::Part;
@@ -19,7 +22,7 @@ use crate::saga::status::SagaStatus;
 pub(super) type Turned = Result<Step<Machine>, StageError>;
 
 /// Visits of a member until it rests: a machine may go in a circle for ever, and nobody would see that.
-pub(super) const VISITS: u32 = 100_000;
+const VISITS: u32 = 100_000;
 
 /// One stage. It is consumed by what closes it: each stage ends in one step.
 pub(super) struct Turn<'t, 'c> {
@@ -56,19 +59,21 @@ impl<'t, 'c> Turn<'t, 'c> {
 
     /// Does what a stage is for.
     pub(super) async fn run(mut self, stage: &SagaStage) -> Turned {
-        match self.machine.part.clone() {
-            Some(Part::Call { state, arguments }) => return self.detached(&state, arguments).await,
-            Some(Part::Element {
-                state,
-                element,
-                parent,
-                arguments,
-            }) => {
-                return self.element(&state, element, parent, arguments).await;
+        match &self.machine.part {
+            Some(Part::Call { state, arguments }) => {
+                let (state, arguments) = (state.clone(), arguments.clone());
+                return self.detached(&state, arguments).await;
             }
-            Some(Part::Sub(_) | Part::Branch { .. }) | None => {}
+            Some(Part::Element { .. }) => {
+                let at = self.index(stage.state())?;
+                return self.task(at).await;
+            }
+            Some(Part::Sub | Part::Branch { .. }) | None => {}
         }
-        self.join()?;
+        if let Some(error) = self.join(stage)? {
+            let at = self.index(stage.state())?;
+            return self.stop(at, error);
+        }
         match stage.mode() {
             Mode::Start => {
                 let start = self.start(stage)?;
@@ -97,41 +102,58 @@ impl<'t, 'c> Turn<'t, 'c> {
     fn start(&self, stage: &SagaStage) -> Result<StateIndex, StageError> {
         match self.machine.part {
             Some(Part::Branch { .. }) => self.index(stage.state()),
-            Some(Part::Sub(_) | Part::Element { .. } | Part::Call { .. }) | None => Ok(self.definition.start),
+            Some(Part::Sub | Part::Element { .. } | Part::Call { .. }) | None => Ok(self.definition.start),
         }
     }
 
     /// Goes on at a state that is no task of one call, and where the member may have rested.
     fn go_on(mut self, at: StateIndex) -> Turned {
         let definition = Arc::clone(&self.definition);
-        let state = definition.state(at);
+        let Some(state) = definition.state(at) else {
+            return self.route(None);
+        };
         match self.woken() {
             Woken::Freshly => self.route(Some(at)),
             Woken::Forward(rest, params) => {
-                self.machine.context.lay(params);
+                if let Err(error) = self.take_params(state, params) {
+                    return self.rest(at, Rest { error, ..rest });
+                }
                 let goes_behind = self.goes_behind(&rest);
-                match state.map(|state| &state.kind) {
-                    Some(Kind::Fork(_)) if rest.is_at_end => self.route(definition.regions.join(at)),
-                    Some(Kind::Task(_)) if goes_behind => self.after(at),
-                    Some(Kind::Task(_)) => self.open(at),
-                    _ => self.route(Some(at)),
+                match &state.kind {
+                    Kind::Fork(_) if rest.is_at_end => self.route(definition.regions.join(at)),
+                    Kind::Task(_) if goes_behind => self.after(at),
+                    Kind::Task(_) => self.open(at),
+                    Kind::Choice { .. }
+                    | Kind::Trigger
+                    | Kind::Fork(_)
+                    | Kind::Join
+                    | Kind::Succeed
+                    | Kind::Fail { .. }
+                    | Kind::Unsupported => self.route(Some(at)),
                 }
             }
-            Woken::Skip(rest, results) => match state.and_then(State::task) {
-                Some(task) => {
-                    self.machine.lay(results);
-                    self.skip(at, task, &rest)
-                }
-                None if rest.is_at_end => {
-                    self.machine.lay(results);
-                    self.machine.skip_doubts();
-                    self.end(None)
-                }
-                None => self.rest(at, rest),
-            },
+            Woken::Skip(rest, results) => self.skip(at, state, rest, results),
             Woken::Compensate(rest) => self.compensate(rest.error),
             Woken::Astray(rest) => self.rest(at, rest),
         }
+    }
+
+    /// Lays the params of a forward over the context, if they fit.
+    pub(super) fn take_params(&mut self, state: &State, params: Map<String, Value>) -> Result<(), SagaError> {
+        let added = params.values().map(size).sum();
+        self.fits(state, "The params", self.machine.context.size(), added)?;
+        self.machine.context.lay(params);
+        Ok(())
+    }
+
+    /// Checks what the context, or a child's value, would have. A row has a bound, and this is half of it.
+    pub(super) fn fits(&self, state: &State, what: &str, size: usize, added: usize) -> Result<(), SagaError> {
+        let (size, limit) = (size.saturating_add(added), self.cx.max_payload() / 2);
+        if added == 0 || size <= limit {
+            return Ok(());
+        }
+        let text = format!("{what} would make about {size} bytes, and {limit} are the limit");
+        Err(SagaError::new(code::BOUND, text, &state.name))
     }
 
     /// Returns what woke the member, if it rested.
@@ -169,9 +191,9 @@ impl<'t, 'c> Turn<'t, 'c> {
 
     /// Goes to a task that its own stage calls. The instance before it will not be tried again.
     pub(super) fn next(self, at: StateIndex) -> Turned {
-        let name = self.state(at)?.name.clone();
+        let stage = SagaStage::new(&self.state(at)?.name, Mode::Run);
         self.machine.fold();
-        self.close(Step::Next(SagaStage::new(&name, Mode::Run)))
+        self.close(Step::Next(stage))
     }
 
     /// The member has come to an end, at a Fail or not.
@@ -283,7 +305,6 @@ impl<'t, 'c> Turn<'t, 'c> {
                 is_at_end: false,
                 can_skip,
                 forwards,
-                until: None,
             },
         )
     }
@@ -299,26 +320,22 @@ impl<'t, 'c> Turn<'t, 'c> {
                 is_at_end: true,
                 can_skip: true,
                 forwards,
-                until: None,
             },
         )
     }
 
     /// Rests at a state, until a person decides or as the machine's settings say.
-    pub(super) fn rest(mut self, at: StateIndex, mut rest: Rest) -> Turned {
-        let is_element = matches!(self.machine.part, Some(Part::Element { .. }));
-        let mode = match self.direct(at) || is_element {
+    pub(super) fn rest(self, at: StateIndex, mut rest: Rest) -> Turned {
+        let mode = match self.direct(at) || self.machine.element().is_some() {
             true => Mode::Run,
             false => Mode::Route,
         };
         let then = SagaStage::new(&self.state(at)?.name, mode);
-        self.note.rests = true;
         let question = self.question(&rest);
         let step = match self.shared.settings(self.machine.name()).on_rest {
             OnRest::Forward(policy) if policy.allows_another(rest.forwards.saturating_add(1)) => {
                 rest.forwards += 1;
                 let until = self.cx.now().after(policy.delay(rest.forwards));
-                rest.until = Some(until);
                 Step::Sleep { until, then }
             }
             OnRest::Compensate { after } => Step::Ask {
@@ -356,7 +373,7 @@ impl<'t, 'c> Turn<'t, 'c> {
     }
 
     /// Waits for a retry of a task.
-    pub(super) fn sleep(self, at: StateIndex, until: procession_kernel::Timestamp) -> Turned {
+    pub(super) fn sleep(self, at: StateIndex, until: Timestamp) -> Turned {
         let then = SagaStage::new(&self.state(at)?.name, Mode::Run);
         self.close(Step::Sleep { until, then })
     }

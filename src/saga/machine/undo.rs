@@ -7,11 +7,11 @@ use super::Machine;
 use super::element::context_of;
 use super::error::code;
 use super::note::{Note, UndoNote};
-use super::part::Part;
+use super::part::{Element, Part};
 use super::stage::{Mode, SagaStage};
 use super::task::{self, Said};
 use crate::saga::definition::{Call as Calls, Definition, State, Task};
-use crate::saga::service::{Call, CallParts};
+use crate::saga::service::{Call, CallParts, CallToken};
 use crate::saga::shared::Shared;
 use crate::saga::status::SagaStatus;
 
@@ -89,27 +89,18 @@ async fn compensate(
     cx: &mut StageContext<'_, Machine>,
 ) -> Result<(), StageError> {
     let wrong = |text: String| StageError::retry(format!("{}: state [{}]: {text}", code::ASSIGN, state.name));
-    let (context, element) = match &machine.part {
-        Some(Part::Element { element, parent, .. }) => {
-            let over = machine.variables();
-            (
-                context_of(cx, undone, element, *parent, over).await?,
-                Some(element.called()),
-            )
-        }
-        Some(Part::Sub(_) | Part::Branch { .. } | Part::Call { .. }) | None => (machine.context.clone(), None),
-    };
+    let context = context_of(machine, cx, undone, machine.variables()).await?;
     let mut token = cx.token();
     token.visit = began;
-    let said = Said::of(None, shared.classes(), format!("{token}-c"));
+    let said = Said::making_ids(shared.classes(), CallToken::new(token, true));
     let arguments = task::evaluated(task, context.root(), &said).map_err(wrong)?;
     let call = Call::new(CallParts {
-        saga: procession_kernel::ProcedureId::root(cx.id().family),
+        saga: machine.saga(cx.id()),
         member: cx.id(),
         machine: machine.name().into(),
         state: state.name.as_str().into(),
         attempt: cx.attempt(),
-        element,
+        element: machine.element().map(Element::called),
         compensates: true,
         fence: cx.fence(),
         token,
@@ -128,7 +119,7 @@ async fn compensate(
         Err(fault) => (Value::Null, Some(fault)),
     };
     cx.note(&UndoNote::new(&state.name, fault.as_ref()))?;
-    let said = Said::of(fault.as_ref(), shared.classes(), String::new());
+    let said = Said::of(fault.as_ref(), shared.classes());
     let status = status(task, &value, &said).map_err(wrong)?;
     match (status, &fault) {
         (Some(SagaStatus::Success), _) | (None, None) => put_out(machine, task, &value, &said).map_err(wrong),

@@ -104,10 +104,7 @@ impl Call {
     /// decisions to go forward too, and no other state has it. Pass it to callees that deduplicate.
     #[must_use]
     pub const fn token(&self) -> CallToken {
-        CallToken {
-            stage: self.parts.token,
-            compensates: self.parts.compensates,
-        }
+        CallToken::new(self.parts.token, self.parts.compensates)
     }
 
     /// Returns the trace in which the saga was submitted, for the header `traceparent` of a request.
@@ -125,6 +122,12 @@ impl Call {
 pub struct CallToken {
     stage: Token,
     compensates: bool,
+}
+
+impl CallToken {
+    pub(in crate::saga) const fn new(stage: Token, compensates: bool) -> Self {
+        Self { stage, compensates }
+    }
 }
 
 impl fmt::Display for CallToken {

@@ -12,7 +12,7 @@ use super::record::{BAD_RESULT, CLASS_MAX, FaultRecord, PANIC, TIMEOUT};
 
 /// The class above all others.
 const THROWABLE: &str = "java.lang.Throwable";
-/// The class above every class of which nothing else is known.
+/// The class above every class that is registered nowhere.
 const RUNTIME: &str = "java.lang.RuntimeException";
 const CONNECT: &str = "java.net.ConnectException";
 const SOCKET_TIMEOUT: &str = "java.net.SocketTimeoutException";
@@ -64,7 +64,7 @@ impl Default for Classes {
 }
 
 impl Classes {
-    /// Gives errors of a type a class, and that class another one above it.
+    /// Registers a class for errors of a type, with the class above it.
     ///
     /// # Errors
     ///

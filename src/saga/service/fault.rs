@@ -59,7 +59,7 @@ pub struct Fault {
     causes: Vec<Self>,
 }
 
-/// What says of which class a fault is.
+/// What says which class a fault has.
 pub(super) enum Origin {
     Class(String),
     Error {
@@ -82,7 +82,7 @@ pub enum Network {
 }
 
 impl Fault {
-    /// Creates a fault of a class, with a message of which 2,048 bytes are kept.
+    /// Creates a fault of a class, with a message. 2,048 bytes of it are kept.
     pub fn new(class: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             origin: Origin::Class(class.into()),

@@ -20,7 +20,7 @@ pub(in crate::saga) fn value_of<T: Serialize + ?Sized>(value: &T) -> Result<Valu
     serde_json::to_value(value).map_err(|error| error.to_string())
 }
 
-/// Tells whether a value has a form in JSON, as [`value_of`] does.
+/// Checks that a value has a form in JSON, as [`value_of`] does.
 pub(in crate::saga) fn check<T: Serialize + ?Sized>(value: &T) -> Result<(), String> {
     let look = Look { left: DEPTH_MAX };
     value.serialize(look).map_err(|unfit| unfit.to_string())

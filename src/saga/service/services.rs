@@ -36,7 +36,7 @@ pub(in crate::saga) struct Services {
 
 type Script = dyn Fn(&Map<String, Value>) -> Result<Value, Fault> + Send + Sync;
 
-/// Registering. Of two things with one name the first stays, and `mistakes` tells of the second.
+/// Registering. If a name is given twice, the first stays, and `mistakes` reports the second.
 impl Services {
     pub(in crate::saga) fn method<A, R, F>(&mut self, service: &str, method: &str, run: F)
     where
@@ -84,7 +84,7 @@ impl Services {
         scripts.insert(state.to_owned(), Box::new(run));
     }
 
-    /// Gives errors of a type a class.
+    /// Registers a class for errors of a type.
     pub(in crate::saga) fn fault<E: Error + 'static>(&mut self, class: &str, parent: &str) {
         if let Err(mistake) = self.classes.register::<E>(class, parent) {
             self.mistakes.push(mistake);
@@ -107,7 +107,7 @@ impl Services {
 }
 
 impl Services {
-    /// Tells whether a method is there.
+    /// Checks that a method is there.
     ///
     /// # Errors
     ///

@@ -39,13 +39,14 @@ fn value(name: &str, found: &Found) -> Option<Value> {
         "context" => found.context().into(),
         "states" => found.states().into(),
         "skipped" => found.skipped().into(),
+        "sentence" => found.instance.sentence().into(),
         "at" => found.instance.at.clone().into(),
         "refused" => found.refused.clone().into(),
         _ => return None,
     })
 }
 
-/// A list of names, or of objects of which the named members are compared.
+/// A list of names, or of objects: their named members are compared.
 fn list_fits(expected: &Value, found: &Value) -> bool {
     match (expected.as_array(), found.as_array()) {
         (Some(expected), Some(found)) => {

@@ -124,6 +124,7 @@ fn state(state: &StateInstance) -> Value {
         "fault": state.fault,
         "compensated": state.is_compensated,
         "routed": state.routed,
+        "overwritten": state.overwritten,
     })
 }
 

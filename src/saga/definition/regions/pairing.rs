@@ -198,7 +198,7 @@ impl<'a> Pairing<'a, '_> {
         );
     }
 
-    /// Tells of ends inside branches, and returns these branches in order.
+    /// Reports ends inside branches, and returns these branches in order.
     fn find_ends(&mut self) -> Vec<RegionIndex> {
         let ends = std::mem::take(&mut self.walked.ends);
         let mut ended = Vec::with_capacity(ends.len());

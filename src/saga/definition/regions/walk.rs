@@ -1,4 +1,4 @@
-//! The walk: gives each state its region, and tells of links that cross the border of a branch.
+//! The walk: finds the region of each state, and reports links that cross the border of a branch.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -18,7 +18,7 @@ pub(super) struct Walked<'a> {
     pub(super) ends: Vec<End<'a>>,
     /// Forks in the order of the walk, each with the regions of its branches.
     pub(super) forks: Vec<(StateIndex, std::ops::Range<usize>)>,
-    /// Regions of which a mistake is told, so that what follows from it is not told as well.
+    /// Regions whose mistake has been reported, so that what follows from it is not reported as well.
     is_told: Vec<bool>,
 }
 
@@ -313,7 +313,7 @@ impl<'a> Walk<'a, '_> {
         self.found.tell(arrival.region);
     }
 
-    /// Tells of a Fork that one of its own branches leads to, and returns whether this is so.
+    /// Reports a Fork that one of its own branches leads to, and returns whether this is so.
     fn is_own_branch(&mut self, arrival: &Arrival<'a>, before: RegionIndex, entered: Option<RegionIndex>) -> bool {
         // The state lies outside of the branch that leads to it, and the Fork of the branch lies behind the state.
         let Some(region) = entered else { return false };
