@@ -131,6 +131,8 @@ pub use handle::{DecideError, Decided, Saga, Settled};
 pub use machine::{Decision, Machine, SagaError, SagaOutput, SagaStage};
 pub use reading::{Resting, SagaInstance, SagaOutcome, SkippedUndo, Standing, StateInstance};
 pub use sagas::{Sagas, SagasBuilder, UnknownMachine};
+#[cfg(feature = "saga-http")]
+pub use service::Endpoint;
 pub use service::{Arguments, Call, CallToken, Fault, Network, Service};
 pub use shared::{MachineSettings, OnRest, SagaEnv};
 pub use status::SagaStatus;

@@ -47,9 +47,11 @@ mod calls;
 mod check;
 mod effects;
 mod enumerate;
+mod moving;
 mod replay;
 #[cfg(feature = "saga")]
 mod saga_text;
+mod simulated;
 mod world;
 
 pub use check::{Check, Checked, Finding};
@@ -64,4 +66,5 @@ pub use replay::replay;
 #[cfg(feature = "saga")]
 #[doc(hidden)]
 pub use saga_text::SagaText;
+pub use simulated::Simulated;
 pub use world::{Ended, Run, Trouble, World};

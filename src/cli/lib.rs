@@ -11,7 +11,7 @@ mod look;
 mod named;
 mod place;
 mod print;
-mod saga;
+pub mod saga;
 mod site;
 mod source;
 mod tail;
@@ -43,7 +43,7 @@ enum Verb {
     /// Put a family that was exported into a closed journal, paused. Exit code 5 if something
     /// there is in its way.
     Import(import::ImportArgs),
-    /// Check and draw definitions of sagas, in the state language of Seata.
+    /// Check, draw and run definitions of sagas, in the state language of Seata.
     Saga(saga::SagaArgs),
     /// Run a tablet master on the engine: a workload that can be killed at any time, then verified.
     Demo(demo::command::DemoArgs),
@@ -62,7 +62,7 @@ pub fn main() -> ExitCode {
             Verb::Tail(arguments) => tail::run(arguments).await,
             Verb::Act(act) => act.run().await,
             Verb::Import(arguments) => import::run(arguments).await,
-            Verb::Saga(arguments) => saga::run(&arguments),
+            Verb::Saga(arguments) => saga::run(arguments).await,
             Verb::Demo(arguments) => done(demo::command::run(arguments).await),
             Verb::Bench(arguments) => done(bench::run(arguments).await),
         }

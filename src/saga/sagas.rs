@@ -14,6 +14,8 @@ use super::build;
 use super::definition::{Files, RecoverStrategy};
 use super::definitions::DefinitionErrors;
 use super::machine::{Birth, Machine};
+#[cfg(feature = "saga-http")]
+use super::service::Endpoint;
 use super::service::{Arguments, Call, Fault, Service, Services};
 use super::shared::{MachineSettings, Registered};
 
@@ -131,6 +133,13 @@ impl SagasBuilder {
     /// Registers a service with all its methods.
     pub fn service(mut self, name: &str, service: impl Service) -> Self {
         self.services.service(name, service);
+        self
+    }
+
+    /// Registers a service that is reached over HTTP. It has every method that a definition names.
+    #[cfg(feature = "saga-http")]
+    pub fn http(mut self, service: &str, endpoint: Endpoint) -> Self {
+        self.services.http(service, endpoint);
         self
     }
 

@@ -5,15 +5,20 @@ mod arguments;
 mod call;
 mod classes;
 mod fault;
+#[cfg(feature = "saga-http")]
+mod http;
 mod json;
 mod method;
 mod missing;
 mod record;
+mod said;
 mod services;
 
 pub use arguments::Arguments;
 pub use call::{Call, CallToken};
 pub use fault::{Fault, Network};
+#[cfg(feature = "saga-http")]
+pub use http::Endpoint;
 #[expect(unused_imports, reason = "what runs machines uses them")]
 pub(super) use {
     call::{CallParts, Element},
@@ -72,6 +77,12 @@ use serde_json::Value;
 pub trait Service: Send + Sync + 'static {
     /// Returns the names of its methods. They are read once, when the service is registered.
     fn methods(&self) -> &[&str];
+
+    /// Returns `true` if it has this method. By default it has those that [`methods`](Self::methods) lists. A service
+    /// whose methods are elsewhere, behind a network for instance, says here which it takes, and may list none.
+    fn has_method(&self, method: &str) -> bool {
+        self.methods().contains(&method)
+    }
 
     /// Calls one of its methods. The arguments are the state's `Input`, evaluated; [`Arguments::decode`] gives them
     /// types. The result is what the state's `Output` and `Status` read.

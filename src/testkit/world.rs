@@ -7,25 +7,17 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures::future::{Either, select};
-use procession_actors::clock::Clock;
 use procession_actors::journal::JournalStore;
 use procession_actors::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
 use procession_actors::testkit::TestClock;
 use procession_kernel::Timestamp;
 
+use super::moving::{self, Moving, QUIET_TURNS};
 use crate::executor::{Builder, Executor};
 use crate::status::{Mailboxes, Snapshot};
 
 /// Anything that goes wrong in a scenario.
 pub type Trouble = Box<dyn std::error::Error>;
-
-/// Turns without any progress after which nothing is under way any more: several
-/// times as many as a message needs through all actors.
-const QUIET_TURNS: usize = 64;
-
-/// Polls of a future, with quiet turns between, after which it waits for time: more
-/// than it takes to ask the engine something and to act on the answer.
-const QUIET_ROUNDS: usize = 3;
 
 /// How often everything is found at rest, with no timer armed, before that is believed: whoever looks at
 /// the engine from another thread wakes its actors from there, and such wakes are served behind all others.
@@ -196,24 +188,9 @@ impl Run {
         Some(snapshot.lost_wakes)
     }
 
-    /// What changes while anything goes on. A crowd of calls may take many turns without a commit: then fewer and
-    /// fewer wait.
-    fn progress(&self) -> (u64, u64, u64, Mailboxes) {
-        let (commits, reads) = (self.store.commits(), self.store.reads());
-        let waiting = self.executor.mailboxes();
-        (commits, reads, self.store.appended_bytes(), waiting)
-    }
-
     /// Lets everything run that can run without time passing.
     pub async fn settle(&self) {
-        let mut before = self.progress();
-        let mut quiet = 0;
-        while quiet < QUIET_TURNS {
-            turn().await;
-            let now = self.progress();
-            quiet = if now == before { quiet + 1 } else { 0 };
-            before = now;
-        }
+        moving::settle(self).await;
     }
 
     /// Waits for a future; whenever nothing else can run, the clock jumps to
@@ -262,20 +239,7 @@ impl Run {
     /// # }
     /// ```
     pub async fn at_rest<F: Future>(&self, future: F) -> Option<F::Output> {
-        let mut future = pin!(future);
-        let (mut before, mut quiet) = (self.progress(), 0);
-        loop {
-            if let Poll::Ready(value) = futures::poll!(future.as_mut()) {
-                return Some(value);
-            }
-            if quiet == QUIET_ROUNDS {
-                return None;
-            }
-            self.settle().await;
-            let now = self.progress();
-            quiet = if now == before { quiet + 1 } else { 0 };
-            before = now;
-        }
+        moving::at_rest(self, future).await
     }
 
     /// Waits for a condition without letting time pass.
@@ -300,16 +264,30 @@ impl Run {
 
     /// Lets time pass, deadline by deadline, and everything run that it sets going.
     pub async fn pass(&self, time: Duration) {
-        let until = self.world.clock.now().after(time);
-        loop {
-            self.settle().await;
-            match self.world.clock.next_deadline().filter(|at| *at <= until) {
-                Some(at) => self.world.clock.advance_to(at),
-                None => break,
-            }
-        }
-        self.world.clock.advance_to(until);
-        self.settle().await;
+        moving::pass(self, time).await;
+    }
+}
+
+impl Moving for Run {
+    type Progress = (u64, u64, u64, Mailboxes);
+
+    fn progress(&self) -> Self::Progress {
+        let (commits, reads) = (self.store.commits(), self.store.reads());
+        let waiting = self.executor.mailboxes();
+        (commits, reads, self.store.appended_bytes(), waiting)
+    }
+
+    /// Everything runs on this thread.
+    fn is_busy(&self) -> bool {
+        false
+    }
+
+    async fn turn(&self, _: usize) {
+        turn().await;
+    }
+
+    fn clock(&self) -> &TestClock {
+        &self.world.clock
     }
 }
 

@@ -12,6 +12,9 @@ mod refused;
 mod remote;
 mod run;
 mod saga;
+mod saga_run;
+#[path = "../saga/server.rs"]
+mod server;
 mod site;
 mod tail;
 

@@ -10,6 +10,8 @@ const CLONE: &str = "../procession/";
 pub(crate) enum Verb {
     /// `cargo new NAME`.
     New(String),
+    /// `mkdir NAME`: a folder without a program of the reader's.
+    Folder(String),
     /// `cd NAME`.
     Enter(String),
     /// `cargo add …`, the words behind `add`.
@@ -69,6 +71,7 @@ fn verb(text: &str) -> Result<Verb, String> {
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     match &words[..] {
         ["cargo", "new", name] => Ok(Verb::New((*name).to_owned())),
+        ["mkdir", name] => Ok(Verb::Folder((*name).to_owned())),
         ["cd", name] => Ok(Verb::Enter((*name).to_owned())),
         ["cargo", "add", rest @ ..] => Ok(Verb::Add(owned(rest))),
         ["cp", from, to] => match from.strip_prefix(CLONE) {

@@ -67,7 +67,7 @@ impl Journey {
 
     fn act(&mut self, project: &mut Project, command: Command) -> Result<(), String> {
         match &command.verb {
-            Verb::New(name) => {
+            Verb::New(name) | Verb::Folder(name) => {
                 *project = Project {
                     name: name.clone(),
                     ..Project::default()
@@ -85,7 +85,7 @@ impl Journey {
             Verb::Run(_) | Verb::Test(_) | Verb::Program(_) => {}
         }
         if project.name.is_empty() {
-            return Err("there is no project: begin with `cargo new`".to_owned());
+            return Err("there is no project: begin with `cargo new`, or with `mkdir`".to_owned());
         }
         if self.states.last() != Some(project) {
             self.states.push(project.clone());
@@ -102,7 +102,7 @@ impl Journey {
         let acts = self.acts.iter().filter(|act| match act.command.verb {
             Verb::Run(_) => !are_tests,
             Verb::Test(_) => are_tests,
-            Verb::New(_) | Verb::Enter(_) | Verb::Add(_) | Verb::Copy(..) | Verb::Program(_) => false,
+            Verb::New(_) | Verb::Folder(_) | Verb::Enter(_) | Verb::Add(_) | Verb::Copy(..) | Verb::Program(_) => false,
         });
         acts.map(|act| self.package(act.state)).collect()
     }
@@ -146,7 +146,7 @@ impl Journey {
                 process.args(words);
                 process
             }
-            Verb::New(_) | Verb::Enter(_) | Verb::Add(_) | Verb::Copy(..) => return Ok(()),
+            Verb::New(_) | Verb::Folder(_) | Verb::Enter(_) | Verb::Add(_) | Verb::Copy(..) => return Ok(()),
         };
         process
             .current_dir(folder)

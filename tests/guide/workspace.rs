@@ -46,6 +46,14 @@ pub(crate) fn build(stories: &[Journey]) -> Result<Built, Box<dyn Error>> {
     link(&copy.0)?;
     for story in stories {
         for (state, project) in story.states.iter().enumerate() {
+            // A folder without a program is none of the workspace's.
+            if !project
+                .files
+                .keys()
+                .any(|file| file.ends_with(".rs") || file.ends_with(".toml"))
+            {
+                continue;
+            }
             let package = story.package(state);
             write(&copy.0.join("guide").join(&package), &package, project)?;
         }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::Tested;
-use crate::runner::{self, Case};
+use crate::runner;
 
 /// What went wrong, in lines: the harness prints an error as code would write it.
 struct Told(String);
@@ -105,9 +105,11 @@ fn g_062_crash_matrix() -> Tested {
         // Six, and three of its forward.
         ("g_059_between_states", 9),
     ];
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/saga/cases");
     for (name, commits) in cases {
-        let case = Case::read(&directory.join(format!("{name}.json")))?;
+        let file = format!("{name}.json");
+        let files = runner::files()?;
+        let file = files.iter().find(|path| path.ends_with(&file));
+        let case = runner::read(file.ok_or("there is such a case")?)?;
         let enumerated = runner::run_crashed_once(&case).map_err(|why| format!("{name}: {why}"))?;
         assert_eq!(enumerated.commits, commits, "{name}");
         // Before, after, and torn in one place at least.
@@ -134,7 +136,7 @@ fn every_case_belongs_to_a_test() -> Tested {
 
 #[test]
 fn every_file_of_seata_has_a_case() -> Tested {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/saga/demo/data/seata");
+    let directory = Path::new(crate::ROOT).join("src/cli/saga/demo/data/seata");
     let mut files = BTreeSet::new();
     for entry in fs::read_dir(directory)? {
         files.insert(entry?.file_name().to_string_lossy().into_owned());
@@ -144,7 +146,7 @@ fn every_file_of_seata_has_a_case() -> Tested {
     let mut without = files;
     for case in runner::files()? {
         // The first file is the one that the case is about. The others are its sub machines.
-        let case = Case::read(&case)?;
+        let case = runner::read(&case)?;
         without.retain(|file| case.files.first() != Some(file));
     }
     assert!(without.is_empty(), "no case is about {without:?}");

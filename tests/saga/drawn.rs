@@ -8,7 +8,7 @@ use procession::saga::Definitions;
 use crate::{Tested, check, machine, task};
 
 fn file(name: &str) -> Result<Vec<u8>, std::io::Error> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/saga/demo/data/seata");
+    let directory = Path::new(crate::ROOT).join("src/cli/saga/demo/data/seata");
     fs::read(directory.join(name))
 }
 

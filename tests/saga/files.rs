@@ -9,7 +9,7 @@ use procession::saga::{Definitions, Severity};
 use crate::Tested;
 
 fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/saga/demo/data/seata")
+    Path::new(crate::ROOT).join("src/cli/saga/demo/data/seata")
 }
 
 /// Of the files of older releases, whose type of the same meaning had a small letter.

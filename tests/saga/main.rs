@@ -1,32 +1,28 @@
 //! Sagas: definitions in the state language of Seata. Names of tests carry the number of their scenario.
 
-#[cfg(feature = "testkit")]
 mod bounds;
-#[cfg(feature = "testkit")]
 mod calls;
-#[cfg(feature = "testkit")]
 mod cases;
-#[cfg(feature = "testkit")]
 mod decisions;
 mod designed;
 mod drawn;
 mod files;
 mod graphs;
-#[cfg(feature = "testkit")]
+mod http;
 mod kit;
-#[cfg(feature = "testkit")]
 mod lists;
-#[cfg(feature = "testkit")]
 mod orders;
-#[cfg(feature = "testkit")]
 mod pinned;
 mod refused;
-#[cfg(feature = "testkit")]
 mod runner;
+mod server;
 mod size;
 mod warned;
 
 use procession::saga::{CheckedDefinitions, DefinitionErrors, Definitions};
+
+/// The folder of the repository.
+pub(crate) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 pub(crate) type Tested = Result<(), Box<dyn std::error::Error>>;
 

@@ -261,7 +261,7 @@ fn g_035_every_text_of_a_definition_is_compiled() {
 #[test]
 fn g_027_a_script_without_a_closure_is_refused() -> Tested {
     let file = "simple_statelang_with_script.json";
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/saga/demo/data/seata");
+    let path = std::path::Path::new(crate::ROOT).join("src/cli/saga/demo/data/seata");
     let noop = async |_: Call, (): ()| -> Result<(), Fault> { Ok(()) };
     let built = Sagas::builder()
         .file(path.join(file))

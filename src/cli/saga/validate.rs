@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use procession::saga::{Definitions, Problem, Severity};
+use procession::saga::{Definitions, Severity};
 
 use super::super::exit::{Exit, Failure};
 use super::super::print;
-use super::services;
+use super::{services, tell};
 
 #[derive(Args)]
 pub(super) struct ValidateArgs {
@@ -59,13 +59,4 @@ pub(super) fn run(args: &ValidateArgs) -> Result<Exit, Failure> {
             )))
         }
     }
-}
-
-/// Prints a problem on a line of its own.
-fn tell(problem: &Problem) {
-    let mark = match problem.severity() == Severity::Warning {
-        true => "warning: ",
-        false => "",
-    };
-    print::line(&print::plain(&format!("{mark}{problem}")));
 }

@@ -92,6 +92,13 @@ impl Fault {
         }
     }
 
+    /// Gives it another class.
+    #[must_use]
+    pub fn of_class(mut self, class: impl Into<String>) -> Self {
+        self.origin = Origin::Class(class.into());
+        self
+    }
+
     /// Says that the network failed. Without it, what the causes say counts.
     #[must_use]
     pub fn network(mut self, network: Network) -> Self {

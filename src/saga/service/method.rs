@@ -11,9 +11,10 @@ use serde_json::Value;
 use super::record::BAD_RESULT;
 use super::{Arguments, Call, Fault, Service, json};
 
-/// What a state calls.
+/// What a state calls. It is told its name: one may stand for several.
 pub(super) trait Method: Send + Sync {
-    fn call(&self, arguments: Vec<Value>, call: Call) -> LocalBoxFuture<'_, Result<Value, Fault>>;
+    fn call<'a>(&'a self, name: &'a str, arguments: Vec<Value>, call: Call)
+    -> LocalBoxFuture<'a, Result<Value, Fault>>;
 }
 
 /// A closure with typed arguments.
@@ -28,7 +29,7 @@ where
     A: Arguments,
     R: Serialize,
 {
-    fn call(&self, arguments: Vec<Value>, call: Call) -> LocalBoxFuture<'_, Result<Value, Fault>> {
+    fn call<'a>(&'a self, _: &'a str, arguments: Vec<Value>, call: Call) -> LocalBoxFuture<'a, Result<Value, Fault>> {
         Box::pin(async move {
             let result = (self.run)(call, A::decode(arguments)?).await?;
             json::value_of(&result).map_err(no_json)
@@ -36,16 +37,19 @@ where
     }
 }
 
-/// A method of a service that has several.
-pub(super) struct Named {
-    pub(super) service: Arc<dyn Service>,
-    pub(super) method: String,
-}
+/// The methods of a service that has several.
+#[derive(Clone)]
+pub(super) struct Several(pub(super) Arc<dyn Service>);
 
-impl Method for Named {
-    fn call(&self, arguments: Vec<Value>, call: Call) -> LocalBoxFuture<'_, Result<Value, Fault>> {
+impl Method for Several {
+    fn call<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: Vec<Value>,
+        call: Call,
+    ) -> LocalBoxFuture<'a, Result<Value, Fault>> {
         Box::pin(async move {
-            let result = self.service.call(&self.method, arguments, call).await?;
+            let result = self.0.call(name, arguments, call).await?;
             json::check(&result).map_err(no_json)?;
             Ok(result)
         })

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::arguments::BAD_ARGUMENTS;
 use super::classes::Classes;
-use super::method::{Closure, Method, MethodName, Named, no_json};
+use super::method::{Closure, Method, MethodName, Several, no_json};
 use super::missing::Missing;
 use super::record::{BAD_RESULT, FaultRecord};
 use super::{Arguments, Call, Fault, Service, json};
@@ -26,12 +26,20 @@ const MISSING: &str = "procession.Missing";
 /// What states call. It does not change once sagas run.
 #[derive(Default)]
 pub(in crate::saga) struct Services {
-    services: BTreeMap<String, BTreeMap<String, Box<dyn Method>>>,
+    services: BTreeMap<String, Registered>,
     timeouts: BTreeMap<String, Duration>,
     /// By machine, then by state.
     scripts: HashMap<String, HashMap<String, Box<Script>>>,
     classes: Classes,
     mistakes: Vec<String>,
+}
+
+/// What is registered under the name of a service.
+#[derive(Default)]
+struct Registered {
+    methods: BTreeMap<String, Box<dyn Method>>,
+    /// They may have methods beside those that they list.
+    services: Vec<Several>,
 }
 
 type Script = dyn Fn(&Map<String, Value>) -> Result<Value, Fault> + Send + Sync;
@@ -51,24 +59,29 @@ impl Services {
     /// Adds a service with all its methods. Other methods of the same name may come from elsewhere.
     pub(in crate::saga) fn service(&mut self, name: &str, service: impl Service) {
         let service: Arc<dyn Service> = Arc::new(service);
-        self.services.entry(name.to_owned()).or_default();
         for method in service.methods() {
-            let named = Named {
-                service: Arc::clone(&service),
-                method: (*method).to_owned(),
-            };
-            self.add(name, method, Box::new(named));
+            self.add(name, method, Box::new(Several(Arc::clone(&service))));
         }
+        let registered = self.services.entry(name.to_owned()).or_default();
+        registered.services.push(Several(service));
     }
 
     fn add(&mut self, service: &str, name: &str, method: Box<dyn Method>) {
-        let methods = self.services.entry(service.to_owned()).or_default();
-        if methods.contains_key(name) {
+        let registered = self.services.entry(service.to_owned()).or_default();
+        if registered.methods.contains_key(name) {
             let twice = MethodName { service, method: name };
             self.mistakes.push(format!("{twice} is registered twice; keep one"));
             return;
         }
-        methods.insert(name.to_owned(), method);
+        registered.methods.insert(name.to_owned(), method);
+    }
+
+    #[cfg(feature = "saga-http")]
+    pub(in crate::saga) fn http(&mut self, name: &str, endpoint: super::Endpoint) {
+        let (service, mistake) = endpoint.into_service();
+        let mistake = mistake.map(|why| format!("service [{name}] cannot be reached: {why}"));
+        self.mistakes.extend(mistake);
+        self.service(name, service);
     }
 
     pub(in crate::saga) fn script<F>(&mut self, machine: &str, state: &str, run: F)
@@ -137,13 +150,18 @@ impl Services {
     }
 
     pub(super) fn methods_of(&self, service: &str) -> Option<impl Iterator<Item = &str>> {
-        let methods = self.services.get(service)?;
-        Some(methods.keys().map(String::as_str))
+        let registered = self.services.get(service)?;
+        Some(registered.methods.keys().map(String::as_str))
     }
 
     fn get(&self, service: &str, method: &str) -> Option<&dyn Method> {
-        let method = self.services.get(service)?.get(method)?;
-        Some(&**method)
+        let registered = self.services.get(service)?;
+        if let Some(method) = registered.methods.get(method) {
+            return Some(&**method);
+        }
+        let mut services = registered.services.iter();
+        let service = services.find(|service| service.0.has_method(method))?;
+        Some(service)
     }
 
     fn get_script(&self, machine: &str, state: &str) -> Option<&Script> {
@@ -168,7 +186,7 @@ impl Services {
         call: Call,
     ) -> Result<Value, FaultRecord> {
         let name = MethodName { service, method };
-        let Some(method) = self.get(service, method) else {
+        let Some(found) = self.get(service, method) else {
             return Err(FaultRecord::new(
                 MISSING,
                 format_args!("{name} is not registered"),
@@ -176,7 +194,7 @@ impl Services {
             ));
         };
         // The method is called inside the future, so that a panic before there is another one is caught as well.
-        let called = AssertUnwindSafe(async { method.call(arguments, call).await }).catch_unwind();
+        let called = AssertUnwindSafe(async { found.call(method, arguments, call).await }).catch_unwind();
         let ended = match self.timeouts.get(service) {
             Some(time) => cx.within(*time, called).await,
             None => Ok(called.await),

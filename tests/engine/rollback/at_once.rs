@@ -1,5 +1,5 @@
 //! A failure that leaves nothing to read: the undo of a first stage follows at once, to the actor that has failed, and
-//! a family of which nothing can be undone ends in the commit that fails.
+//! a family with nothing to undo ends in the commit that fails.
 
 use procession::procedure::JoinPolicy;
 use procession::status::ProcedureState;

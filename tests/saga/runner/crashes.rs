@@ -7,10 +7,8 @@ use procession::Builder;
 use procession::saga::Sagas;
 use procession::testkit::{Ended, Fault, FaultPlan, Final, Trouble, World};
 
-use super::calls::{self, Called};
-use super::case::Case;
-use super::double::Double;
-use super::life::{Life, Lived};
+use procession_cli::saga::cases::{Called, Case, Compared, Double, Life, Lived, compare_calls};
+
 use super::sagas;
 
 /// Where definitions are stored.
@@ -227,7 +225,7 @@ impl<'a> Ready<'a> {
         if let Some(difference) = difference(&plain.left, &way.left) {
             return Err(difference.into());
         }
-        calls::compare(&plain.log, &way.log, way.crashes)?;
+        compare_calls(&plain.log, &way.log, way.crashes)?;
         Ok(way.crashes)
     }
 
@@ -268,8 +266,11 @@ impl<'a> Ready<'a> {
                     case: self.case,
                     sagas: self.sagas,
                     double: self.double,
-                    run,
-                    is_plain,
+                    ground: run,
+                    compared: match is_plain {
+                        true => Compared::All,
+                        false => Compared::Nothing,
+                    },
                 };
                 commits.start = run.store.commits();
                 let left = match life.live().await? {

@@ -2,25 +2,35 @@
 
 use std::collections::BTreeMap;
 
+use procession::ProcedureId;
+use procession::procedure::Timestamp;
 use procession::saga::Call;
 use procession::testkit::Trouble;
-use procession_kernel::{ProcedureId, Timestamp};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::found::Found;
 
 /// One call.
-#[derive(Clone, Debug)]
-pub(crate) struct Called {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Called {
     pub(super) step: usize,
-    pub(crate) member: ProcedureId,
-    pub(crate) state: String,
-    pub(crate) index: Option<usize>,
-    pub(crate) attempt: u32,
-    pub(crate) compensates: bool,
-    pub(crate) arguments: Vec<Value>,
-    pub(crate) token: String,
-    pub(crate) at: Timestamp,
+    /// The member of the saga that made it.
+    pub member: ProcedureId,
+    /// The state.
+    pub state: String,
+    /// Of a Loop's element.
+    pub index: Option<usize>,
+    /// The number of the try, from 1.
+    pub attempt: u32,
+    /// Whether it undoes another state.
+    pub compensates: bool,
+    /// The state's Input, evaluated.
+    pub arguments: Vec<Value>,
+    /// What identifies the visit to the state.
+    pub token: String,
+    /// When it was made.
+    pub at: Timestamp,
 }
 
 /// One try of a state, which a crash may repeat: member, state, the visit in the token, attempt.
@@ -49,6 +59,11 @@ impl Called {
     pub(super) fn family(&self) -> &str {
         let end = self.token.find('.').unwrap_or(self.token.len());
         self.token.get(..end).unwrap_or_default()
+    }
+
+    /// Returns whether another call is the same try, after a process has ended.
+    pub(super) fn is_repeated_by(&self, other: &Self) -> bool {
+        self.member == other.member && self.of_try() == other.of_try() && self.step == other.step
     }
 
     fn of_try(&self) -> Try {
@@ -87,7 +102,11 @@ fn by_member(log: &[Called]) -> BTreeMap<(bool, u32), Vec<(Try, String)>> {
 
 /// What was called without a crash was called with crashes, by each member in the same order, and each call again only if a
 /// crash cut it off.
-pub(super) fn compare(plain: &[Called], crashed: &[Called], crashes: usize) -> Result<(), Trouble> {
+///
+/// # Errors
+///
+/// The calls that differ.
+pub fn compare(plain: &[Called], crashed: &[Called], crashes: usize) -> Result<(), Trouble> {
     let (expected, found) = (by_member(plain), by_member(crashed));
     if expected != found {
         return Err(format!("other calls.\n expected {expected:#?}\n    found {found:#?}").into());

@@ -1,30 +1,30 @@
 //! How a saga stands at the end of a step.
 
+use procession::procedure::Timestamp;
 use procession::saga::{SagaError, SagaInstance, SagaOutcome, SagaStatus, Standing, StateInstance};
-use procession_kernel::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::calls::Called;
 
 /// What was found at the end of a step.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub struct Found {
     /// Since the case began.
-    pub(super) commits: u64,
+    pub commits: u64,
     pub(super) at: Timestamp,
     /// Of this step.
-    pub(super) calls: Vec<Called>,
+    pub calls: Vec<Called>,
     /// How ids begin that name the saga.
-    pub(super) family: String,
+    pub family: String,
     pub(super) instance: SagaInstance,
     pub(super) outcome: Option<SagaOutcome>,
     /// Why the decision was refused.
-    pub(super) refused: Option<String>,
+    pub refused: Option<String>,
 }
 
 impl Found {
     /// Returns the end, as far as it must be the same after every crash.
-    pub(super) fn end(&self) -> Value {
+    pub fn end(&self) -> Value {
         json!({
             "standing": self.standing(),
             "status": self.status(),
@@ -38,7 +38,9 @@ impl Found {
         })
     }
 
-    pub(super) const fn standing(&self) -> &'static str {
+    /// Returns how it stands, in a word of cases.
+    #[must_use]
+    pub const fn standing(&self) -> &'static str {
         match self.instance.standing {
             Standing::Running => "running",
             Standing::Rests => "rests",
@@ -49,11 +51,15 @@ impl Found {
         }
     }
 
-    pub(super) const fn status(&self) -> &'static str {
+    /// Returns what it has come to.
+    #[must_use]
+    pub const fn status(&self) -> &'static str {
         self.instance.status.word()
     }
 
-    pub(super) fn compensation(&self) -> Option<&'static str> {
+    /// Returns what its compensation has come to.
+    #[must_use]
+    pub fn compensation(&self) -> Option<&'static str> {
         self.instance.compensation.map(SagaStatus::word)
     }
 
@@ -62,7 +68,7 @@ impl Found {
     }
 
     /// Returns the variables, with the family's id cut from ids in them: a crash may have cost a number.
-    pub(super) fn context(&self) -> Map<String, Value> {
+    pub fn context(&self) -> Map<String, Value> {
         let named = |(name, value): (&String, &Value)| (name.clone(), self.without_family(value));
         self.instance.context.iter().map(named).collect()
     }

@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use procession::procedure::Timestamp;
+use procession::provider::Clock;
 use procession::saga::{Call, Fault, SagasBuilder};
 use procession::testkit::TestClock;
-use procession_actors::clock::Clock;
-use procession_kernel::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::calls::{self, Called, Try};
 use super::case::Rule;
+use super::notes::{At, Note, Noted, Notes};
 
 /// The exception that Seata's own tests throw, and one below it.
 const DEMO_EXCEPTION: &str = "org.apache.seata.saga.engine.mock.DemoException";
@@ -21,18 +22,13 @@ const BELOW_DEMO_EXCEPTION: &str = "x.DemoException";
 
 /// What is outside of the engine.
 #[derive(Clone, Default)]
-pub(crate) struct Double(Arc<Mutex<Outside>>);
+pub struct Double(Arc<Mutex<Outside>>);
 
 /// What survives a crash.
 #[derive(Default)]
-pub(crate) struct Outside {
+pub struct Outside {
     clock: TestClock,
-    /// The step in hand.
-    pub(super) step: usize,
-    /// When that step began; none before.
-    pub(super) begun: Option<Timestamp>,
-    /// What is done in that step was done once, or tried.
-    pub(super) issued: bool,
+    pub(super) at: At,
     /// The commits of the lives before this one.
     pub(super) commits: u64,
     rules: Vec<Rule>,
@@ -43,16 +39,28 @@ pub(crate) struct Outside {
     /// Calls that are out, and the most at any time.
     out: usize,
     most: usize,
+    /// Where all of it is noted, so that it survives the process.
+    notes: Option<Notes>,
 }
 
 impl Outside {
     /// Returns the most calls that were out at once.
-    pub(crate) const fn most(&self) -> usize {
+    pub const fn most(&self) -> usize {
         self.most
     }
 
+    fn note_place(&mut self) {
+        self.write(&Note::At(self.at));
+    }
+
+    fn write(&mut self, note: &Note) {
+        if let Some(notes) = &mut self.notes {
+            notes.write(note);
+        }
+    }
+
     /// Returns the calls since the last time.
-    pub(crate) fn take_log(&mut self) -> Vec<Called> {
+    pub fn take_log(&mut self) -> Vec<Called> {
         std::mem::take(&mut self.log)
     }
 }
@@ -86,28 +94,63 @@ impl Drop for Out {
 
 impl Double {
     /// Forgets all, for a world with this clock.
-    pub(crate) fn begin_anew(&self, clock: TestClock) {
+    pub fn begin_anew(&self, clock: TestClock) {
         *self.outside() = Outside {
             clock,
             ..Outside::default()
         };
     }
 
-    pub(crate) fn outside(&self) -> MutexGuard<'_, Outside> {
+    /// Goes on with what an earlier process has noted. From here on everything is noted.
+    pub fn go_on(&self, clock: TestClock, notes: Notes, noted: Noted) {
+        *self.outside() = Outside {
+            clock,
+            at: noted.at,
+            log: noted.calls,
+            ends: noted.ends,
+            notes: Some(notes),
+            ..Outside::default()
+        };
+    }
+
+    /// Returns what is outside of the engine, and nobody else's for that long.
+    pub fn outside(&self) -> MutexGuard<'_, Outside> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Begins the step in hand, unless it has begun. Returns whether it had not.
+    pub(super) fn begin(&self, now: Timestamp) -> bool {
+        let mut outside = self.outside();
+        let is_first = outside.at.begun.is_none();
+        outside.at.begun.get_or_insert(now);
+        outside.note_place();
+        is_first
+    }
+
+    /// Goes on to a step.
+    pub(super) fn next(&self, step: usize) {
+        let mut outside = self.outside();
+        outside.at = At { step, begun: None };
+        outside.note_place();
+    }
+
+    /// Notes to what time the clock will be moved.
+    pub(super) fn note_time(&self, now: Timestamp) {
+        self.outside().write(&Note::Time(now));
+    }
+
     /// Sets the rules of the step in hand.
-    pub(crate) fn set_rules(&self, rules: &[Rule]) {
+    pub fn set_rules(&self, rules: &[Rule]) {
         self.outside().rules = rules.to_vec();
     }
 
     /// A restart is part of the case, so calls that it cuts off take their whole time again.
-    pub(super) fn forget_times(&self) {
+    pub fn forget_times(&self) {
         self.outside().ends.clear();
     }
 
-    pub(crate) fn log(&self) -> Vec<Called> {
+    /// Returns the calls since the case began.
+    pub fn log(&self) -> Vec<Called> {
         self.outside().log.clone()
     }
 
@@ -116,7 +159,7 @@ impl Double {
     }
 
     /// Registers it for all methods that these definitions call, and the scripts and classes of Seata's.
-    pub(crate) fn register(&self, mut builder: SagasBuilder, texts: &[Vec<u8>]) -> SagasBuilder {
+    pub fn register(&self, mut builder: SagasBuilder, texts: &[Vec<u8>]) -> SagasBuilder {
         let methods: BTreeSet<(String, String)> = texts.iter().flat_map(|text| called(text)).collect();
         for (service, method) in &methods {
             let (double, name) = (self.clone(), method.clone());
@@ -170,10 +213,14 @@ impl Double {
     fn note(&self, call: &Call, arguments: &[Value]) {
         let mut outside = self.outside();
         let called = Called {
-            step: outside.step,
+            step: outside.at.step,
             ..Called::new(call, arguments, outside.clock.now())
         };
-        outside.log.push(called);
+        // A process that was killed in the middle of a call has noted it.
+        if outside.notes.is_none() || !outside.log.iter().any(|known| known.is_repeated_by(&called)) {
+            outside.write(&Note::Call(called.clone()));
+            outside.log.push(called);
+        }
     }
 
     fn rule(&self, call: &Call, method: &str) -> Option<Rule> {
@@ -193,7 +240,11 @@ impl Double {
             let end = {
                 let mut outside = self.outside();
                 let (clock, end) = (outside.clock.clone(), outside.clock.now().after(takes));
-                clock.sleep_until(*outside.ends.entry(calls::try_of(call)).or_insert(end))
+                let tried = calls::try_of(call);
+                if !outside.ends.contains_key(&tried) {
+                    outside.write(&Note::End(tried.clone(), end));
+                }
+                clock.sleep_until(*outside.ends.entry(tried).or_insert(end))
             };
             end.await;
         }

@@ -1,8 +1,6 @@
 //! A case, as its document has it.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use procession::saga::{Fault, MachineSettings, Network, OnRest};
@@ -13,41 +11,47 @@ use serde_json::{Map, Value};
 /// One case.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Case {
+pub struct Case {
     /// What it shows.
-    pub(crate) name: String,
+    pub name: String,
     /// Definitions, by the names of their files.
-    pub(crate) files: Vec<String>,
+    pub files: Vec<String>,
     /// The machine that is started.
     #[serde(default)]
-    pub(crate) machine: String,
+    pub machine: String,
     /// The params with which it is started.
     #[serde(default)]
-    pub(crate) params: Map<String, Value>,
+    pub params: Map<String, Value>,
     /// By machine.
     #[serde(default)]
-    pub(crate) settings: BTreeMap<String, Settings>,
+    pub settings: BTreeMap<String, Settings>,
     #[serde(default)]
-    pub(crate) steps: Vec<Step>,
+    /// What is done, in order.
+    pub steps: Vec<Step>,
     /// It is not crashed a second time. Members that were out at two crashes go on alone, one after another, and what this
     /// case shows depends on the order in which members commit.
     #[serde(default)]
-    pub(crate) crashed_once: bool,
+    pub crashed_once: bool,
     /// All errors of the files, if they are refused.
     #[serde(default)]
-    pub(crate) refused: Option<Vec<String>>,
+    pub refused: Option<Vec<String>>,
 }
 
 impl Case {
-    pub(crate) fn read(file: &Path) -> Result<Self, Trouble> {
-        Ok(serde_json::from_slice(&fs::read(file)?)?)
+    /// Reads a case from its document.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn parse(text: &[u8]) -> Result<Self, Trouble> {
+        Ok(serde_json::from_slice(text)?)
     }
 }
 
 /// What holds for a machine.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Settings {
+pub struct Settings {
     timeout_ms: Option<u64>,
     compensable_ms: u64,
     /// After which time at rest it is compensated.
@@ -55,7 +59,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn of_machine(self) -> MachineSettings {
+    pub fn of_machine(self) -> MachineSettings {
         let mut settings = MachineSettings::default().compensable(Duration::from_millis(self.compensable_ms));
         settings.timeout = self.timeout_ms.map(Duration::from_millis);
         if let Some(after) = self.compensate_after_ms.map(Duration::from_millis) {
@@ -69,58 +73,68 @@ impl Settings {
 /// saga has ended, or rests, or a call of it is held; one with a time ends after that.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Step {
+pub struct Step {
     #[serde(rename = "do")]
-    pub(crate) what: What,
+    /// What is done.
+    pub what: What,
     /// Of a forward: values of the context. Of a skip: its results.
     #[serde(default)]
-    pub(crate) params: Map<String, Value>,
+    pub params: Map<String, Value>,
     /// Of a decision: the member that rests at this state, and no other.
     #[serde(default)]
-    pub(crate) member: Option<String>,
+    pub member: Option<String>,
     /// The time of a `pass_ms`. Any other step may have one too.
     #[serde(default)]
-    pub(crate) ms: Option<u64>,
+    pub ms: Option<u64>,
     /// Of a restart: how long the engine is down.
     #[serde(default)]
-    pub(crate) down_ms: u64,
+    pub down_ms: u64,
     #[serde(default)]
-    pub(crate) double: Vec<Rule>,
+    /// What services answer, where they do not answer as Seata's `demoService`.
+    pub double: Vec<Rule>,
     /// What is compared, by its name.
     #[serde(default)]
-    pub(crate) expect: Map<String, Value>,
+    pub expect: Map<String, Value>,
 }
 
+/// What a step does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum What {
+pub enum What {
+    /// Nothing: the saga was started with the case.
     Start,
+    /// What rests goes on, with other params.
     Forward,
+    /// What rests is passed over, with results.
     Skip,
+    /// All that took effect is undone.
     Compensate,
+    /// The compensator that has failed is left out.
     SkipCompensation,
+    /// Time passes.
     PassMs,
+    /// The engine stops, and starts again.
     Restart,
 }
 
 /// What the double does at calls that it fits.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Rule {
-    pub(crate) state: Option<String>,
-    pub(crate) method: Option<String>,
+pub struct Rule {
+    pub state: Option<String>,
+    pub method: Option<String>,
     /// Of a Loop's element.
-    pub(crate) index: Option<usize>,
-    pub(crate) takes_ms: u64,
+    pub index: Option<usize>,
+    pub takes_ms: u64,
     /// It does not return before a later step.
-    pub(crate) held: bool,
+    pub held: bool,
     /// It answers as if no flag told it to fail.
-    pub(crate) healed: bool,
+    pub healed: bool,
     #[serde(deserialize_with = "some")]
-    pub(crate) answer: Option<Value>,
-    pub(crate) fault: Option<Faults>,
+    pub answer: Option<Value>,
+    pub fault: Option<Faults>,
     /// Of the fault; without one it is the fault.
-    pub(crate) network: Option<Failing>,
+    pub network: Option<Failing>,
 }
 
 /// Null is an answer too.
@@ -131,14 +145,14 @@ fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::
 /// One fault, or one or none for each try, by turns.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Faults {
+pub enum Faults {
     Always(FaultOf),
     ByTurns(Vec<Option<FaultOf>>),
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct FaultOf {
+pub struct FaultOf {
     class: String,
     #[serde(default)]
     message: String,
@@ -150,7 +164,7 @@ pub(crate) struct FaultOf {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Failing {
+pub enum Failing {
     Refused,
     ConnectTimeout,
     ReadTimeout,
@@ -198,13 +212,13 @@ fn network_of(class: &str) -> Option<Network> {
 }
 
 impl Rule {
-    pub(crate) fn fits(&self, state: &str, method: &str, index: Option<usize>) -> bool {
+    pub fn fits(&self, state: &str, method: &str, index: Option<usize>) -> bool {
         let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
         is(&self.state, state) && is(&self.method, method) && (self.index.is_none() || self.index == index)
     }
 
     /// Returns the fault with which this try fails, if it does.
-    pub(crate) fn fault(&self, attempt: u32) -> Option<Fault> {
+    pub fn fault(&self, attempt: u32) -> Option<Fault> {
         let fault = match &self.fault {
             None => self
                 .network
