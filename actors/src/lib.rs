@@ -62,7 +62,7 @@ pub use stage_error::{OrStageError, StageError, Transient};
 pub use step::{ChildOutcome, Children, JoinVerdict, Step};
 pub use supervisor::Supervisor;
 pub use supervisor::admission::claims::GLOBAL_LIMIT;
-pub use telemetry::{ScheduleTelemetry, StreamTelemetry};
+pub use telemetry::{CallTelemetry, ScheduleTelemetry, StreamTelemetry};
 pub use thresholds::{KindThresholds, Thresholds};
 pub use time_limit::Elapsed;
 #[doc(hidden)]

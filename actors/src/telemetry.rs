@@ -5,6 +5,7 @@
 //! that page lists: never an id, a key, a path or an error's text. Handles are requested from the recorder once, when
 //! the engine starts, so the recorder must be installed before.
 
+mod calls;
 mod kinds;
 mod labels;
 mod limits;
@@ -15,6 +16,7 @@ mod spans;
 mod times;
 mod uses;
 
+pub use calls::CallTelemetry;
 pub(crate) use labels::{live_place, wait_place};
 pub(crate) use limits::LimiterMetrics;
 pub(crate) use signals::SignalsWaiting;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use procession_actors::CodecError;
+use procession_actors::{CallTelemetry, CodecError};
 use procession_kernel::RetryPolicy;
 
 use super::bundle::{Bundle, Source};
@@ -12,6 +12,7 @@ use super::definition::{Call as Calls, Definition, State};
 use super::digest::Digest;
 use super::machine::Machine;
 use super::service::{Classes, Services};
+use super::status::SagaStatus;
 
 /// What a host sets for one machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,6 +107,7 @@ pub(super) struct Shared {
     bundles: BTreeMap<Digest, Entry>,
     /// Why a bundle of the store cannot be used.
     unreadable: BTreeMap<Digest, String>,
+    calls: CallTelemetry,
 }
 
 /// A machine by name and version; without a version it is the one that was registered last.
@@ -131,6 +133,7 @@ impl Shared {
             current: BTreeMap::new(),
             bundles: BTreeMap::new(),
             unreadable: BTreeMap::new(),
+            calls: CallTelemetry::default(),
         };
         let registered = Arc::clone(&shared.registered);
         let newest = |name: &str| registered.machines.get(&(name.to_owned(), None)).cloned();
@@ -140,6 +143,11 @@ impl Shared {
             shared.add(bundle);
         }
         Ok(shared)
+    }
+
+    /// Counts a call that has ended.
+    pub(super) fn called(&self, machine: &str, state: &str, status: SagaStatus, took: Duration) {
+        self.calls.called(machine, state, status.word(), took);
     }
 
     /// Adds a bundle. One of the store takes the place of its like.

@@ -3,6 +3,7 @@
 mod bounds;
 mod calls;
 mod cases;
+mod counted;
 mod decisions;
 mod designed;
 mod drawn;

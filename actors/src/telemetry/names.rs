@@ -119,6 +119,8 @@ metrics! {
         "calls of `on_submit` and `on_finish` that were dropped because too many waited";
     SCHEDULE_SKIPPED, "procession_schedule_skipped_total", Counter, ["policy"], Count,
         "ticks of schedules that were skipped because a run went on, by the policy on overlap";
+    CALL_SECONDS, "procession_saga_call_seconds", Histogram, ["kind", "state", "status"], Seconds,
+        "one call that a state of a saga makes, tries and compensators included; `status` is `SU`, `FA` or `UN`";
     DASHBOARD_STREAMS, "procession_dashboard_streams", Gauge, [], Count,
         "streams of the dashboard that are open";
     DASHBOARD_RESYNCS, "procession_dashboard_resyncs_total", Counter, [], Count,

@@ -26,11 +26,13 @@ impl Turn<'_, '_> {
         self.begin_try(at, task);
         match self.call(state, task, arguments).await {
             Tried::Returned(_) | Tried::NotCalled(_) => {
+                self.count_call(name, SagaStatus::Success);
                 self.record(task, SagaStatus::Success, None);
                 self.stands = false;
                 self.done(SagaStatus::Success)
             }
             Tried::Faulted(fault) => {
+                self.count_call(name, SagaStatus::Failed);
                 self.record(task, SagaStatus::Failed, Some(&fault));
                 if let Some(delay) = self.retry(task, &fault) {
                     let until = self.cx.now().after(delay);

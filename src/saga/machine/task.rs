@@ -224,8 +224,9 @@ impl Turn<'_, '_> {
     }
 
     /// Calls the service or the script once.
-    pub(super) async fn call(&self, state: &State, task: &Task, arguments: Vec<Value>) -> Tried {
+    pub(super) async fn call(&mut self, state: &State, task: &Task, arguments: Vec<Value>) -> Tried {
         let services = self.shared.services();
+        let begun = self.cx.now();
         let result = match &task.call {
             Calls::Service { service, method, .. } => {
                 services
@@ -235,6 +236,7 @@ impl Turn<'_, '_> {
             Calls::Script { .. } => services.run_script(self.machine.name(), &state.name, &variables(task, arguments)),
             Calls::Machine { .. } | Calls::CompensateMachine => Ok(Value::Null),
         };
+        self.took = Some(self.cx.now().since(begun));
         match result {
             Ok(value) => Tried::Returned(value),
             Err(fault) => Tried::Faulted(fault),
@@ -254,6 +256,13 @@ impl Turn<'_, '_> {
             token: self.token(),
             trace: self.cx.trace_parent(),
         })
+    }
+
+    /// Counts the call, once it is known what it came to.
+    pub(super) fn count_call(&mut self, state: &str, status: SagaStatus) {
+        if let Some(took) = self.took.take() {
+            self.shared.called(self.machine.name(), state, status, took);
+        }
     }
 
     /// Has the call made by a family of its own. It counts as a success, whatever becomes of it.
@@ -281,6 +290,7 @@ impl Turn<'_, '_> {
             }
         };
         let (status, wrong) = self.judge(state, task, &value, Came::By(fault.as_ref()));
+        self.count_call(&state.name, status);
         self.record(task, status, fault.as_ref());
         let retry = fault.as_ref().and_then(|fault| self.retry(task, fault));
         if let Some(delay) = retry {

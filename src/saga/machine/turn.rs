@@ -1,6 +1,7 @@
 //! One stage of a member: what it works with, and how it closes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use procession_actors::{StageContext, StageError, Step};
 use procession_kernel::Timestamp;
@@ -34,6 +35,8 @@ pub(super) struct Turn<'t, 'c> {
     pub(super) note: Note,
     /// A task was called, and its try is undone if the saga is.
     pub(super) stands: bool,
+    /// How long the call took, if one was made.
+    pub(super) took: Option<Duration>,
 }
 
 impl<'t, 'c> Turn<'t, 'c> {
@@ -54,6 +57,7 @@ impl<'t, 'c> Turn<'t, 'c> {
             cx,
             note: Note::default(),
             stands: false,
+            took: None,
         })
     }
 

@@ -106,6 +106,7 @@ async fn compensate(
         token,
         trace: cx.trace_parent(),
     });
+    let begun = cx.now();
     let result = match &task.call {
         Calls::Service { service, method, .. } => shared.services().call(cx, service, method, arguments, call).await,
         Calls::Script { .. } => {
@@ -118,9 +119,15 @@ async fn compensate(
         Ok(value) => (value, None),
         Err(fault) => (Value::Null, Some(fault)),
     };
+    let took = cx.now().since(begun);
     cx.note(&UndoNote::new(&state.name, fault.as_ref()))?;
     let said = Said::of(fault.as_ref(), shared.classes());
     let status = status(task, &value, &said).map_err(wrong)?;
+    let came_to = status.unwrap_or(match &fault {
+        Some(_) => SagaStatus::Unknown,
+        None => SagaStatus::Success,
+    });
+    shared.called(machine.name(), &state.name, came_to, took);
     match (status, &fault) {
         (Some(SagaStatus::Success), _) | (None, None) => put_out(machine, task, &value, &said).map_err(wrong),
         (_, Some(fault)) => {
