@@ -150,9 +150,9 @@ async fn decide(host: Trips, path: web::Path<(String, String)>) -> HttpResponse 
 }
 
 fn refuse(error: &AskError) -> HttpResponse {
-    let status = match error {
-        AskError::Unknown(_) => StatusCode::NOT_FOUND,
-        _ => StatusCode::SERVICE_UNAVAILABLE,
+    let status = match matches!(error, AskError::Unknown(_)) {
+        true => StatusCode::NOT_FOUND,
+        false => StatusCode::SERVICE_UNAVAILABLE,
     };
     HttpResponse::build(status).json(json!({ "error": error.to_string() }))
 }
