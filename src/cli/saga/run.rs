@@ -8,7 +8,7 @@ use clap::Args;
 use procession::errors::SubmitError;
 use procession::operate::OperatorRequest;
 use procession::provider::{Clock, SystemClock};
-use procession::saga::{DecideError, Definitions, Sagas, Settled, SkippedUndo};
+use procession::saga::{DecideError, Definitions, SagaStatus, Sagas, Settled, SkippedUndo};
 use procession::status::{KeyedProcedure, ListFilter};
 use procession::{Executor, ProcedureId};
 use serde_json::{Map, Value};
@@ -163,8 +163,8 @@ impl Run {
         Ok(match settled {
             Settled::Ended(outcome) => {
                 outcome.skipped.iter().for_each(skipped);
-                match (instance.status.to_string().as_str(), instance.compensation) {
-                    ("SU", None) => Exit::Done,
+                match (instance.status, instance.compensation) {
+                    (SagaStatus::Success, None) => Exit::Done,
                     _ => Exit::Failed,
                 }
             }

@@ -4,10 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use procession::errors::StoreError;
 use procession::saga::Sagas;
 use procession::testkit::{Simulated, TestClock, Trouble};
 
-use super::super::super::exit::{Exit, Failure};
+use super::super::super::exit::Failure;
 use super::super::cases::{self, Compared, Double, Found, Life, Lived, Notes};
 use super::results::Verdict;
 use super::{Named, Seata};
@@ -40,17 +41,14 @@ pub(super) async fn go(root: &Path, named: &Named) -> Result<Verdict, Failure> {
             verdict.found = pair(found.status(), found.compensation(), found.standing());
             verdict.commits = (!verdict.was_killed).then_some(found.commits);
         }
-        Err(why) => {
-            // Another process has the directory: nothing was found, and nothing is to be noted.
-            if why.to_string().contains("is held by") {
-                return Err(Failure {
-                    exit: Exit::Refused,
-                    text: why.to_string(),
-                });
+        Err(why) => match why.downcast::<StoreError>() {
+            // Another process has the directory, or its disk is full: nothing is known of the case, and nothing is noted.
+            Ok(error) => return Err(Failure::from(*error)),
+            Err(why) => {
+                verdict.found = "differs".to_owned();
+                verdict.differs = Some(why.to_string());
             }
-            verdict.found = "differs".to_owned();
-            verdict.differs = Some(why.to_string());
-        }
+        },
     }
     Ok(verdict)
 }
