@@ -1,9 +1,13 @@
 //! Sagas with several members, in whatever order the store answers.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use procession::saga::{SagaStatus, Settled};
+use futures::future::LocalBoxFuture;
+use procession::saga::{Call, Fault, SagaStatus, Sagas, Service, Settled};
 use procession::testkit::{FaultPlan, Trouble};
+use procession::{Executor, ProcedureId};
 use serde_json::{Value, json};
 
 use crate::Tested;
@@ -108,4 +112,82 @@ fn g_063_it_settles_once_nothing_moves() -> Tested {
         assert!(!calls(ground).contains(&"C".to_owned()));
         Ok(())
     })
+}
+
+/// The states that each saga has called, in order.
+#[derive(Clone, Default)]
+struct Calls(Arc<Mutex<BTreeMap<ProcedureId, Vec<String>>>>);
+
+impl Service for Calls {
+    fn methods(&self) -> &[&str] {
+        &[]
+    }
+
+    fn has_method(&self, _: &str) -> bool {
+        true
+    }
+
+    fn call(&self, _: &str, _: Vec<Value>, call: Call) -> LocalBoxFuture<'_, Result<Value, Fault>> {
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            calls.entry(call.saga()).or_default().push(call.state().to_owned());
+            drop(calls);
+            tokio::task::yield_now().await;
+            Ok(true.into())
+        })
+    }
+}
+
+/// The same machine on the threads of a real engine, with calls that give up their turn: one worker, and eight.
+#[test]
+fn g_063_one_worker_and_eight_come_to_the_same() -> Tested {
+    const SAGAS: usize = 50;
+    for workers in [1, 8] {
+        let calls = Calls::default();
+        let fork = crate::runner::text_of("fork.json")?;
+        let sagas = Sagas::builder()
+            .json("fork.json", fork)
+            .service("svc", calls.clone())
+            .build()?;
+        let directory = tempfile::tempdir()?;
+        actix_rt::System::new().block_on(async {
+            let builder = Executor::builder(directory.path())
+                .workers(workers)
+                .sagas(sagas.clone());
+            let executor = builder.start().await?;
+            let mut handles = Vec::new();
+            for number in 0..SAGAS {
+                let params = json!({ "a": number });
+                handles.push((
+                    number,
+                    executor.submit(sagas.machine("fork")?.params(&params)?).await?.id(),
+                ));
+            }
+            for (number, id) in handles {
+                let saga = executor.saga(id);
+                assert!(matches!(saga.settled().await?, Settled::Ended(_)));
+                let outcome = saga.outcome().await?;
+                assert_eq!((outcome.status, outcome.compensation), (SagaStatus::Success, None));
+                assert_eq!(Value::from(outcome.context), json!({ "a": number }));
+                let calls = calls.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let of_it = calls.get(&id).map(Vec::as_slice).unwrap_or_default();
+                let place = |state: &str| of_it.iter().position(|call| call == state);
+                assert_eq!(of_it.len(), 6, "{workers} workers: {of_it:?}");
+                for [earlier, later] in [
+                    ["S1", "A1"],
+                    ["A1", "A2"],
+                    ["S1", "B1"],
+                    ["B1", "B2"],
+                    ["A2", "C"],
+                    ["B2", "C"],
+                ] {
+                    assert!(place(earlier) < place(later), "{workers} workers: {of_it:?}");
+                }
+            }
+            executor.drain(Duration::from_secs(10)).await?;
+            Ok::<_, Box<dyn std::error::Error>>(())
+        })?;
+    }
+    Ok(())
 }
