@@ -359,12 +359,7 @@ impl<'t, 'c> Turn<'t, 'c> {
 
     /// Says to a person what has happened, and what may be done.
     fn question(&self, rest: &Rest) -> String {
-        let stands = self.machine.tally.with(self.machine.instance.as_ref()).stands();
-        let took_effect = match stands {
-            0 => "nothing took effect".to_owned(),
-            1 => "1 step took effect".to_owned(),
-            steps => format!("{steps} steps took effect"),
-        };
+        let took_effect = self.took_effect();
         let may = match rest.can_skip {
             true => "forward, skip or compensate",
             false => "forward or compensate",
@@ -374,6 +369,27 @@ impl<'t, 'c> Turn<'t, 'c> {
             false => rest.error.to_string(),
         };
         format!("{error}; {took_effect}: {may}")
+    }
+
+    /// Says how much of this member is undone if the saga is.
+    fn took_effect(&self) -> String {
+        let tally = self.machine.tally.with(self.machine.instance.as_ref());
+        let steps = match tally.stands() {
+            0 => "nothing took effect".to_owned(),
+            1 => "1 step took effect".to_owned(),
+            steps => format!("{steps} steps took effect"),
+        };
+        let doubt = match tally.stands() > 0 && tally.status() == SagaStatus::Unknown {
+            true => ", or may have",
+            false => "",
+        };
+        let place = match self.machine.part {
+            Some(Part::Branch { .. }) => " in this branch",
+            Some(Part::Element { .. }) => " for this element",
+            Some(Part::Sub) => " in this sub machine",
+            Some(Part::Call { .. }) | None => "",
+        };
+        format!("{steps}{place}{doubt}")
     }
 
     /// Waits for a retry of a task.
