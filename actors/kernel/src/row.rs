@@ -320,7 +320,7 @@ pub struct Row {
     /// It holds its locks from the first grant to its end, not just for one stage.
     #[serde(rename = "4", default, skip_serializing_if = "std::ops::Not::not")]
     pub locks_for_life: bool,
-    /// Since when it was ready to run, if it had to wait for admission.
+    /// Since when it was ready to run, if it had to wait for admission, or because its process ended.
     #[serde(rename = "5", default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<Timestamp>,
     /// Name of the next stage, if that stage does not support rollback.

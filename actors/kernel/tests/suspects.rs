@@ -19,7 +19,11 @@ fn rules() -> Rules {
 }
 
 fn feed(kernel: &mut Kernel, event: Event) -> (Vec<Record>, Vec<Effect>) {
-    let decision = kernel.decide(NOW, event);
+    feed_at(kernel, NOW, event)
+}
+
+fn feed_at(kernel: &mut Kernel, now: Timestamp, event: Event) -> (Vec<Record>, Vec<Effect>) {
+    let decision = kernel.decide(now, event);
     let mut commit = Commit::new();
     let records = kernel.apply(decision, &mut commit);
     assert_eq!(kernel.validate(), Ok(()));
@@ -57,6 +61,16 @@ fn the_next_suspect_goes_when_the_family_of_the_one_alone_is_put_aside() {
     assert!(effects.iter().filter_map(Effect::call).any(|call| call.id == SECOND));
     let third = kernel.row(THIRD).and_then(|row| row.wait.clone());
     assert_eq!(third, Some(WaitReason::Suspect), "one at a time");
+}
+
+/// Whoever judges by the time what the attempt may have done before the crashes must not be told a later one.
+#[test]
+fn a_suspect_is_told_since_when_its_attempt_could_have_begun() {
+    let mut kernel = suspects();
+    kernel.forget(FIRST.family);
+    let (_, effects) = feed_at(&mut kernel, Timestamp(2_000_000), Event::FamilyForgotten);
+    let second = effects.iter().filter_map(Effect::call).find(|call| call.id == SECOND);
+    assert_eq!(second.map(|call| call.ready), Some(NOW));
 }
 
 #[test]

@@ -529,6 +529,7 @@ impl<'a> Draft<'a> {
             return;
         }
         row.ready = match &row.wait {
+            Some(WaitReason::Suspect) => row.ready,
             Some(wait) if wait.is_admission() => Some(row.ready.unwrap_or(row.since)),
             Some(_) | None => None,
         };

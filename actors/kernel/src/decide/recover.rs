@@ -186,7 +186,8 @@ impl Draft<'_> {
                 // Its stage may have run in part, so it keeps its locks and permits and nobody else enters them.
                 row.repeated = row.repeated_at(self.kernel.deaths);
                 row.in_flight = None;
-                row.ready = None;
+                // What it may have done was not begun before that.
+                row.ready = Some(row.ready.unwrap_or(row.since));
                 row.wait = Some(WaitReason::Suspect);
                 row.since = self.now;
                 self.effect(DispatchEffect::Stop(row.id));
