@@ -135,7 +135,7 @@ impl Saga {
                 return Ok(Settled::Ended(self.outcome().await?));
             }
             let members = self.members().await?;
-            if members.iter().any(reading::is_stuck) {
+            if reading::stuck(&members).is_some() {
                 let page = self.newest(&members).await?;
                 let (state, why) = reading::stuck_at(&page);
                 return Ok(Settled::CompensationRests { state, why });
@@ -325,7 +325,9 @@ impl Saga {
 
     async fn rests_of(&self, members: &[Status]) -> Result<Vec<Resting>, AskError> {
         let mut rests = Vec::new();
-        for member in members.iter().filter(|member| reading::may_rest(member)) {
+        let undone = reading::rolled_back(members);
+        let may_rest = |member: &&Status| reading::may_rest(member) && !undone.contains(&member.id);
+        for member in members.iter().filter(may_rest) {
             let machine: Result<Option<Machine>, ReadError> = self.executor.value(member.id).await;
             if let Some(machine) = machine.map_err(AskError::Read)? {
                 rests.extend(reading::resting(member, &machine));
@@ -337,8 +339,7 @@ impl Saga {
     /// Returns the member whose undo has failed, and waits for a person.
     async fn stuck(&self) -> Result<Option<ProcedureId>, AskError> {
         let members = self.members().await?;
-        let stuck = members.iter().find(|member| reading::is_stuck(member));
-        Ok(stuck.map(|member| member.id))
+        Ok(reading::stuck(&members).map(|member| member.id))
     }
 }
 

@@ -30,7 +30,7 @@ use super::shared::SagaEnv;
 use super::status::SagaStatus;
 use context::Context;
 use instance::{Instance, is_first, is_zero};
-use part::{Element, Left, Part, Results, Window};
+use part::{Element, Kept, Left, Part, Results, Window};
 use rest::Rest;
 use retries::Retries;
 use stage::Mode;
@@ -84,6 +84,12 @@ pub struct Machine {
     /// The Fork whose branches it waits for, by its place in the definition.
     #[serde(rename = "j", default, skip_serializing_if = "Option::is_none")]
     joining: Option<usize>,
+    /// The sub machines in which it lies that a task of the machine above them undoes, once they have come back.
+    #[serde(rename = "k", default, skip_serializing_if = "Vec::is_empty")]
+    kept: Vec<Kept>,
+    /// The newest instance of a state whose sub machines a task undoes in their place, by the visit that began it.
+    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+    took_over: Option<u32>,
     /// Results of the Loop that it is at.
     #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
     results: Option<Results>,
@@ -147,6 +153,8 @@ impl Machine {
             rest: None,
             windows: Vec::new(),
             joining: None,
+            kept: Vec::new(),
+            took_over: None,
             results: None,
             forwards: 0,
             visits_from: 0,
@@ -168,6 +176,7 @@ impl Machine {
             pinned: self.pinned,
             saga: Some(self.saga(own)),
             windows: self.windows.clone(),
+            kept: self.kept.clone(),
             part: Some(part),
             ..Self::new(&self.name, birth)
         }

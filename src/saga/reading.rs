@@ -156,6 +156,19 @@ pub(super) fn may_rest(member: &Status) -> bool {
     member.kind.as_str().starts_with("saga.") && member.question.is_some()
 }
 
+/// Returns the members that are being rolled back: what rested among them still asks, and nobody is heard any more. A parent
+/// comes before its children.
+pub(super) fn rolled_back(members: &[Status]) -> BTreeSet<ProcedureId> {
+    let mut undone = BTreeSet::new();
+    for member in members {
+        let is_below = member.parent.is_some_and(|parent| undone.contains(&parent));
+        if is_below || member.state == ProcedureState::Failed {
+            undone.insert(member.id);
+        }
+    }
+    undone
+}
+
 /// Returns whether nothing of a member moves by itself: it rests, waits for others, or has ended.
 pub(super) fn is_still(member: &Status) -> bool {
     let waits = matches!(
@@ -165,9 +178,15 @@ pub(super) fn is_still(member: &Status) -> bool {
     member.ended.is_some() || (waits && !member.going)
 }
 
-/// Returns whether a member's undo has failed as often as it may.
-pub(super) fn is_stuck(member: &Status) -> bool {
-    member.wait == Some(WaitReason::RollbackFailed)
+/// Returns the member whose undo has failed as often as it may. One that is rolled back with a larger part is not, whatever
+/// its own rollback had come to before.
+pub(super) fn stuck(members: &[Status]) -> Option<&Status> {
+    let undone = rolled_back(members);
+    let is_part = |member: &Status| member.parent.is_some_and(|parent| undone.contains(&parent));
+    let mut stuck = members
+        .iter()
+        .filter(|member| member.wait == Some(WaitReason::RollbackFailed));
+    stuck.find(|member| !is_part(member))
 }
 
 /// Returns the state whose undo failed last, and why it did.
@@ -223,7 +242,7 @@ pub(super) fn instance(
     page: &HistoryPage,
     updates: Updates,
 ) -> SagaInstance {
-    let is_stuck = members.iter().any(is_stuck);
+    let is_stuck = stuck(members).is_some();
     let mut standing = standing(root, !rests.is_empty());
     if standing == Standing::Compensating && is_stuck {
         standing = Standing::CompensationRests;

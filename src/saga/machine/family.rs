@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::context::{Context, object, size};
 use super::error::{SagaError, code};
-use super::part::{Element, Part, Results, Window};
+use super::part::{Element, Kept, Part, Results, Window};
 use super::stage::{Mode, SagaStage};
 use super::task::{self, Came, Said};
 use super::turn::{Turn, Turned};
@@ -37,7 +37,13 @@ impl Turn<'_, '_> {
         // It is told from the task in whose stage it may be opened: children come back in the next one.
         self.begin_try_of(self.visit().saturating_add(1), at, task);
         match self.children(state, task) {
-            Ok(children) if children.is_empty() => self.back_of_loop(at, state, Vec::new()),
+            Ok(children) if children.is_empty() => {
+                // Nothing comes back in the next stage: it is told from this one.
+                if let Some(instance) = &mut self.machine.instance {
+                    instance.began = self.cx.token().visit;
+                }
+                self.back_of_loop(at, state, Vec::new())
+            }
             Ok(children) => self.spawn(children, SagaStage::new(&state.name, Mode::Back)),
             Err(error) => {
                 if let Some(instance) = &mut self.machine.instance {
@@ -67,7 +73,7 @@ impl Turn<'_, '_> {
             let arguments = self.arguments(state, task)?;
             self.fits_a_child(state, &arguments)?;
             let child = self.sub_machine(task, arguments);
-            return self.listed(state, task, vec![child], 1);
+            return Self::listed(state, task, &[child], 1);
         };
         let elements = self.elements(state, repeat)?;
         // Results of an earlier round are of another collection if there are not as many.
@@ -116,22 +122,16 @@ impl Turn<'_, '_> {
                 }
             });
         }
-        self.listed(state, task, children, repeat.parallel)
+        Self::listed(state, task, &children, repeat.parallel)
     }
 
-    fn listed(&self, state: &State, task: &Task, machines: Vec<Machine>, parallel: u64) -> Opened<Children> {
-        let is_kept = task.compensate.is_some() && self.compensator_is_task(task);
+    fn listed(state: &State, task: &Task, machines: &[Machine], parallel: u64) -> Opened<Children> {
         let width = u32::try_from(parallel).unwrap_or(u32::MAX);
         let join = match &task.call {
             Calls::Machine { .. } => JoinPolicy::AllFinished,
             Calls::Service { .. } | Calls::Script { .. } | Calls::CompensateMachine => JoinPolicy::AllSucceeded,
         };
-        let listed = machines
-            .iter()
-            .try_fold(Children::new(), |children, machine| match is_kept {
-                true => children.and(machine),
-                false => children.and_compensated(machine),
-            });
+        let listed = machines.iter().try_fold(Children::new(), Children::and_compensated);
         let children = listed.map_err(|error| unborn(&error, state))?;
         Ok(children.join(join).width(width).keep_places())
     }
@@ -153,7 +153,13 @@ impl Turn<'_, '_> {
         let definition = self.bundle.definition(name).ok();
         let start = definition.and_then(|definition| Some(definition.state(definition.start)?.name.clone()));
         let params = arguments.into_iter().next().and_then(object).unwrap_or_default();
-        self.machine.sub(self.cx.id(), name, &start.unwrap_or_default(), params)
+        let mut child = self.machine.sub(self.cx.id(), name, &start.unwrap_or_default(), params);
+        let began = self.machine.instance.as_ref().map(|instance| instance.began);
+        if let Some(began) = began.filter(|_| self.compensator_is_task(task)) {
+            let parent = self.cx.id().member;
+            child.kept.push(Kept { parent, began });
+        }
+        child
     }
 
     /// Evaluates the collection of a Loop, and returns the elements that it begins. How many these are is known from the
@@ -314,6 +320,9 @@ impl Turn<'_, '_> {
             // Children undo themselves, or are undone by the engine; the state stands by what it is.
             instance.tried(status, status.has_effect());
             instance.partly |= some;
+            if stands {
+                self.machine.took_over = Some(instance.began);
+            }
             self.note.status = Some(status);
             self.note.began = Some(instance.began).filter(|began| *began != visit);
         }

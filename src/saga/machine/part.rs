@@ -75,6 +75,17 @@ pub(super) struct Window {
     pub(super) until: Timestamp,
 }
 
+/// A sub machine that a task of the machine above it undoes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Kept {
+    /// The member of the family that runs it.
+    #[serde(rename = "p")]
+    pub(super) parent: u32,
+    /// The visit that began the parent's state instance.
+    #[serde(rename = "b")]
+    pub(super) began: u32,
+}
+
 /// What a part leaves to the machine that runs it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Left {

@@ -1,6 +1,7 @@
 //! Undos: the engine calls them, newest first, and each calls the compensator of one state.
 
 use procession_actors::{StageContext, StageError};
+use procession_kernel::ProcedureId;
 use serde_json::Value;
 
 use super::Machine;
@@ -21,10 +22,10 @@ pub(super) async fn undo(
     stage: &SagaStage,
     cx: &mut StageContext<'_, Machine>,
 ) -> Result<(), StageError> {
-    // A member that was interrupted in its first stage has done nothing that is known. Nobody waits for a call of its own
-    // family, and nothing undoes it.
+    // Nobody waits for a call of its own family, and nothing undoes it. A member whose first stage failed in the engine has not
+    // fixed its definition yet: its call is in doubt all the same, and the newest definition says what undoes it.
     let is_call = matches!(machine.part, Some(Part::Call { .. }));
-    if machine.pinned.is_none() || is_call {
+    if is_call || is_taken_over(machine, cx).await? {
         return Ok(());
     }
     let note: Note = cx.noted()?.unwrap_or_default();
@@ -49,6 +50,21 @@ pub(super) async fn undo(
     }
     machine.undone = Some(began);
     Ok(())
+}
+
+/// Returns whether a task undoes this member in its place: that of a sub machine around it which has come back. Until then a
+/// sub machine undoes itself, because that task is not called for it. The undo of the task comes before those of the sub
+/// machine, with nothing of the member above it in between.
+async fn is_taken_over(machine: &Machine, cx: &StageContext<'_, Machine>) -> Result<bool, StageError> {
+    for kept in &machine.kept {
+        let parent = ProcedureId::new(cx.id().family, kept.parent);
+        let parent: Option<Machine> = cx.value_of(parent).await?;
+        let began = Some(kept.began);
+        if parent.is_some_and(|parent| parent.took_over == began || parent.undone == began) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Returns the task that undoes a state. A sub machine undoes itself unless a task does it in its place.

@@ -32,6 +32,9 @@ pub struct Case {
     /// case shows depends on the order in which members commit.
     #[serde(default)]
     pub crashed_once: bool,
+    /// It is not crashed at all: its restarts are what it shows, and one more would leave it to a person.
+    #[serde(default)]
+    pub not_crashed: bool,
     /// All errors of the files, if they are refused.
     #[serde(default)]
     pub refused: Option<Vec<String>>,
