@@ -1,21 +1,23 @@
 //! A procedure that provisions a service, and its tests: every property one line.
 //!
 //! ```text
-//! cargo run --example testkit --features testkit
+//! cargo run --example testkit --features saga,testkit
 //! ```
 //! In your crate the lines of `main` are tests, and `procession` is a dev-dependency
-//! with the feature `testkit`. Take the undo of a stage away, or have a stage append to
-//! its file, and see what the kit says.
+//! with the features `saga` and `testkit`. Take the undo of a stage away, or have a stage append to
+//! its file, and see what the kit says. The last line checks a saga.
 #![expect(clippy::print_stdout, reason = "an example talks")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use procession::limits::{LockNeed, LockPath};
+use procession::saga::{Call, Sagas};
 use procession::testkit::{Check, Checked, Effects, Finding};
 use procession::{Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
@@ -148,6 +150,34 @@ fn provision() -> Check<Outside> {
     .effects(|outside| outside.provider.clone())
 }
 
+/// A saga that reserves an article, and undoes that if the saga fails.
+const ORDER: &str = r#"{ "Name": "order", "StartState": "Reserve", "States": {
+    "Reserve": { "Type": "ServiceTask", "ServiceName": "stock", "ServiceMethod": "reserve", "Input": ["$.[article]"],
+                 "CompensateState": "Release" },
+    "Release": { "Type": "ServiceTask", "ServiceName": "stock", "ServiceMethod": "release", "Input": ["$.[article]"] } } }"#;
+
+/// What is reserved. A reservation that is there stays the same one, so a call may be repeated.
+type Stock = Arc<Mutex<BTreeSet<String>>>;
+
+fn order() -> Check<(Stock, Sagas)> {
+    let fresh = || {
+        let stock = Stock::default();
+        let (add, remove) = (Arc::clone(&stock), Arc::clone(&stock));
+        let sagas = Sagas::builder()
+            .json("order.json", ORDER)
+            .method("stock", "reserve", async move |_: Call, (article,): (String,)| {
+                Ok(add.lock().map(|mut all| all.insert(article)).unwrap_or_default())
+            })
+            .method("stock", "release", async move |_: Call, (article,): (String,)| {
+                Ok(remove.lock().map(|mut all| all.remove(&article)).unwrap_or_default())
+            })
+            .build()?;
+        Ok((stock, sagas))
+    };
+    Check::saga_with(fresh, "order", &BTreeMap::from([("article", "tea")]))
+        .picture(|(stock, _)| Ok(stock.lock().map(|all| all.clone()).unwrap_or_default()))
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let told = |name: &str, checked: Result<Checked, Finding>| -> Result<(), Finding> {
         let Checked { runs, crashes, .. } = checked?;
@@ -164,15 +194,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     told("crash_while_rolling_back", provision().crash_while_rolling_back())?;
     told("crash_again_in_recovery", provision().crash_again_in_recovery())?;
     told("everything, seed 7", provision().seed(7).everything())?;
+    told("everything, a saga", order().everything())?;
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Finding, provision};
+    use super::{Finding, order, provision};
 
     #[test]
     fn a_service_survives_everything() -> Result<(), Finding> {
         provision().everything().map(drop)
+    }
+
+    #[test]
+    fn a_saga_survives_everything() -> Result<(), Finding> {
+        order().everything().map(drop)
     }
 }

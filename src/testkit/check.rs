@@ -10,6 +10,8 @@ mod lines;
 mod properties;
 mod property;
 mod rest;
+#[cfg(feature = "saga")]
+mod saga;
 #[cfg(feature = "flow")]
 mod set;
 mod shown;

@@ -89,7 +89,7 @@ fn result(found: Vec<String>) -> Result<(), Trouble> {
 
 /// Waits until something was committed since the last look. Looking is reading, and as long as anything is read the kit lets
 /// no time pass; so nobody looks while nothing has changed.
-#[cfg(feature = "flow")]
+#[cfg(any(feature = "flow", feature = "saga"))]
 pub(super) async fn after_a_commit(run: &Run, seen: &mut Option<u64>) {
     while *seen == Some(run.store.commits()) {
         tokio::task::yield_now().await;
