@@ -1,0 +1,346 @@
+//! What the engine says of a saga, against the model.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use procession::ProcedureId;
+use procession::saga::{SagaInstance, Standing};
+use serde_json::Value;
+
+use super::families;
+use super::member::{Line, Member, Moment, Phase, Stands};
+use super::model::{Facts, Found, ROOT, Resting};
+use super::outside::Came;
+use super::shape::undo_of;
+
+/// What is to be compared.
+pub(super) struct Both<'a> {
+    pub(super) facts: &'a Facts,
+    pub(super) found: &'a Found,
+    pub(super) instance: &'a SagaInstance,
+    /// A rollback rests.
+    pub(super) is_stuck: bool,
+}
+
+/// The path of each member that rests.
+pub(super) type Paths = BTreeMap<ProcedureId, String>;
+
+impl Both<'_> {
+    /// Returns where each member is that rests, or the first difference.
+    pub(super) fn compare(&self) -> Result<Paths, String> {
+        if let Some(wrong) = self.found.wrong.first() {
+            return Err(wrong.clone());
+        }
+        self.compare_due()?;
+        let paths = self.compare_rests()?;
+        self.compare_standing()?;
+        self.compare_context()?;
+        self.compare_lists()?;
+        self.compare_undos()?;
+        self.compare_sent()?;
+        Ok(paths)
+    }
+
+    fn failure(&self, scopes: &[String]) -> Option<Moment> {
+        scopes
+            .iter()
+            .filter_map(|scope| self.found.failed.get(scope))
+            .min()
+            .copied()
+    }
+
+    fn has_failed(&self, scopes: &[String]) -> bool {
+        self.failure(scopes).is_some()
+    }
+
+    fn root(&self) -> Result<&Member, String> {
+        self.found.members.last().ok_or_else(|| "there is no root".to_owned())
+    }
+
+    /// What must be called is being called.
+    fn compare_due(&self) -> Result<(), String> {
+        for due in &self.found.due {
+            let failure = self.failure(&due.scopes);
+            let may_be_lost = failure.is_some_and(|failure| failure.at <= due.since);
+            if !due.is_out && !may_be_lost {
+                return Err(format!("{} should be called since {:?}", due.state, due.since));
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_rests(&self) -> Result<Paths, String> {
+        let mut expected: Vec<&Resting> = self.found.rests.iter().collect();
+        expected.retain(|rest| !self.has_failed(&rest.scopes));
+        let mut paths = Paths::new();
+        if self.found.failed.contains_key(ROOT) {
+            return Ok(paths);
+        }
+        for rest in &self.instance.rests {
+            let is_it =
+                |expected: &&Resting| expected.state == rest.state && expected.id.is_none_or(|id| id == rest.id);
+            let Some(place) = expected.iter().position(is_it) else {
+                return Err(format!("{} rests at {}: {}", rest.id, rest.state, rest.question));
+            };
+            let expected = expected.remove(place);
+            if expected.can_skip != rest.can_skip {
+                return Err(format!("{} can be skipped: {}", rest.state, rest.can_skip));
+            }
+            paths.insert(rest.id, expected.path.clone());
+        }
+        match expected.first() {
+            Some(missing) => Err(format!("{} should rest at {}", missing.path, missing.state)),
+            None => Ok(paths),
+        }
+    }
+
+    fn compare_standing(&self) -> Result<(), String> {
+        let root = self.root()?;
+        let found = (
+            self.instance.standing,
+            self.instance.status.word(),
+            self.instance.compensation.map(|status| status.word()),
+        );
+        let is_undone = self.is_undone();
+        let any_undone = || self.found.stands.iter().any(|stands| self.undone(stands));
+        let rests = self
+            .found
+            .rests
+            .iter()
+            .filter(|rest| !self.has_failed(&rest.scopes))
+            .count();
+        let may_be_undone = self
+            .found
+            .stands
+            .iter()
+            .any(|stands| stands.optional && !self.undone(stands));
+        let undoing = match self.is_stuck {
+            true => [(Standing::CompensationRests, "UN", Some("UN"))],
+            false => [(Standing::Compensating, "UN", Some("RU"))],
+        };
+        let mut expected: Vec<(Standing, &str, Option<&str>)> = if self.found.failed.contains_key(ROOT) {
+            match is_undone {
+                true if any_undone() => vec![(Standing::Ended, "UN", Some("SU"))],
+                // In doubt, and not for an update: nothing is undone, and it stays in doubt.
+                true => vec![
+                    (Standing::Ended, "FA", None),
+                    (Standing::Ended, "UN", None),
+                    (Standing::Ended, "UN", Some("SU")),
+                ],
+                false => undoing.to_vec(),
+            }
+        } else if matches!(root.phase, Phase::Ended { .. }) {
+            vec![(Standing::Ended, "SU", None)]
+        } else if rests == 0 {
+            vec![(Standing::Running, "RU", None)]
+        } else if root.phase == Phase::Rests && !root.is_rest_at_end {
+            vec![(Standing::Rests, root.status_of_failure(), None)]
+        } else {
+            vec![(Standing::Rests, "UN", None)]
+        };
+        if self.found.failed.contains_key(ROOT) && may_be_undone {
+            expected.extend(undoing);
+        }
+        match expected.contains(&found) {
+            true => Ok(()),
+            false => {
+                let stands = self.found.stands.iter().filter(|stands| !self.undone(stands));
+                let left: Vec<String> = stands
+                    .map(|stands| format!("{} of {}", stands.state, stands.member))
+                    .collect();
+                Err(format!(
+                    "it stands as {found:?}, and should as one of {expected:?}; {left:?} are not undone"
+                ))
+            }
+        }
+    }
+
+    /// All of a saga that failed is undone, and nothing of it is out.
+    fn is_undone(&self) -> bool {
+        let is_out = self.found.due.iter().any(|due| due.is_out);
+        !is_out
+            && self
+                .found
+                .stands
+                .iter()
+                .all(|stands| stands.optional || self.undone(stands))
+    }
+
+    fn undone(&self, stands: &Stands) -> bool {
+        families::undone(self.facts, &self.found.stands, stands).is_some()
+    }
+
+    fn compare_context(&self) -> Result<(), String> {
+        let root = self.root()?;
+        if root.maybe || self.instance.context == root.shown {
+            return Ok(());
+        }
+        let (found, expected) = (&self.instance.context, &root.shown);
+        let keys: BTreeSet<&String> = found.keys().chain(expected.keys()).collect();
+        let differs = keys.into_iter().find(|key| found.get(*key) != expected.get(*key));
+        let key = differs.cloned().unwrap_or_default();
+        Err(format!(
+            "[{key}] is {:?}, and should be {:?}",
+            found.get(&key),
+            expected.get(&key)
+        ))
+    }
+
+    fn compare_lists(&self) -> Result<(), String> {
+        let mut lists: BTreeMap<ProcedureId, Vec<(&str, &str)>> = BTreeMap::new();
+        for state in &self.instance.states {
+            lists
+                .entry(state.member)
+                .or_default()
+                .push((&state.state, state.status.word()));
+        }
+        let mut unknown: Vec<&Member> = Vec::new();
+        for member in &self.found.members {
+            let Some(id) = member.id else {
+                unknown.push(member);
+                continue;
+            };
+            let list = lists.remove(&id).unwrap_or_default();
+            if !fits(&member.list, &list) {
+                return Err(format!(
+                    "{} has the states {list:?}, and should have {:?}",
+                    member.path, member.list
+                ));
+            }
+        }
+        for member in unknown {
+            let of = lists
+                .iter()
+                .find(|(_, list)| fits(&member.list, list))
+                .map(|(id, _)| *id);
+            let can_lack = member.list.iter().all(|line| line.optional);
+            match of {
+                Some(id) => drop(lists.remove(&id)),
+                None if can_lack => {}
+                None => return Err(format!("nobody has the states {:?} of {}", member.list, member.path)),
+            }
+        }
+        match lists.into_iter().next() {
+            Some((id, list)) => Err(format!("member {id} has the states {list:?} without a reason")),
+            None => Ok(()),
+        }
+    }
+
+    fn compare_undos(&self) -> Result<(), String> {
+        let mut seen: BTreeMap<(&str, usize), usize> = BTreeMap::new();
+        let mut last: BTreeMap<&str, (Moment, &str)> = BTreeMap::new();
+        let mut done: BTreeSet<&str> = BTreeSet::new();
+        for undo in self.facts.log.iter().filter(|called| called.undoes) {
+            let Some((_, _, came)) = undo.ended else { continue };
+            let mut alike = self
+                .found
+                .stands
+                .iter()
+                .filter(|stands| undo_of(&stands.state) == undo.state);
+            let own = alike.clone().find(|stands| stands.token.as_ref() == Some(&undo.token));
+            let may_be = |stands: &&Stands| stands.token.is_none() && stands.id.is_none_or(|id| id == undo.member);
+            let Some(stands) = own.or_else(|| alike.find(may_be)) else {
+                // A stage that a crash cut off before its call may be in doubt, too.
+                match self.facts.life > 0 {
+                    true => continue,
+                    false => return Err(format!("{} undoes what did not happen", undo.state)),
+                }
+            };
+            let failed = self.failed_scope(stands, undo.begun.0);
+            let Some((scope, failure)) = failed else {
+                return Err(format!("{} is called, and its machine has not failed", undo.state));
+            };
+            if undo.begun.1 < failure.at {
+                return Err(format!("{} began before its machine failed", undo.state));
+            }
+            if came != Came::Back("SU") {
+                continue;
+            }
+            let times = seen.entry((&undo.token, undo.life)).or_default();
+            *times += 1;
+            if *times > 1 {
+                return Err(format!("{} succeeded twice", undo.state));
+            }
+            // What was never called has no token by which it could be told from its like.
+            // A person passes over one try of several: then the one before it is undone, in its own place.
+            let mut skipped = self.facts.skipped.iter();
+            let is_passed_over = skipped.any(|skipped| skipped.state == stands.state);
+            if !done.insert(&undo.token) || stands.optional || stands.token.is_none() || is_passed_over {
+                continue;
+            }
+            if let Some((before, state)) = last.insert(scope, (stands.when, &undo.state))
+                && before < stands.when
+            {
+                return Err(format!("{} came before {}, which was done after it", state, undo.state));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the outermost machine that had failed when something was undone.
+    fn failed_scope(&self, stands: &Stands, event: usize) -> Option<(&str, Moment)> {
+        let is_around = |scope: &str| stands.member == scope || stands.member.starts_with(&format!("{scope}/"));
+        let mut failed = self.found.failed.iter();
+        let around = failed.find(|(scope, failure)| is_around(scope) && failure.event <= event);
+        around.map(|(scope, failure)| (scope.as_str(), *failure))
+    }
+
+    /// Once nothing is left, each call that nobody waits for has been made.
+    fn compare_sent(&self) -> Result<(), String> {
+        if self.instance.standing != Standing::Ended {
+            return Ok(());
+        }
+        for (at, state) in &self.found.sent {
+            let is_it = |called: &&super::outside::Called| called.at == *at && called.state == *state;
+            if !self.facts.log.iter().any(|called| is_it(&called)) {
+                return Err(format!("{state} was sent, and is not called"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What was undone is shown as such, and nothing else.
+    pub(super) fn compare_compensated(&self) -> Result<(), String> {
+        for state in &self.instance.states {
+            // A sub machine is undone by a task of the machine above it, too.
+            let has_undo = |called: &&super::outside::Called| {
+                let is_own = called.state == undo_of(&state.state) && called.member == state.member;
+                called.undoes && (is_own || called.state.starts_with("UM"))
+            };
+            if state.is_compensated && !self.facts.log.iter().any(|called| has_undo(&called)) {
+                return Err(format!("{} is shown as undone", state.state));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a list is the expected one, with or without what may be missing.
+fn fits(expected: &[Line], list: &[(&str, &str)]) -> bool {
+    match (expected.split_first(), list.split_first()) {
+        (None, None) => true,
+        (None, Some(_)) => false,
+        (Some((line, rest)), head) => {
+            let is_next = head.is_some_and(|(head, _)| *head == (line.state.as_str(), line.status));
+            (is_next && fits(rest, &list[1..])) || (line.optional && fits(rest, list))
+        }
+    }
+}
+
+/// Says what can be seen of a saga, for a comparison of before and after a restart.
+pub(super) fn shown(instance: &SagaInstance) -> String {
+    let rests: Vec<String> = instance
+        .rests
+        .iter()
+        .map(|rest| format!("{} {} {}", rest.id, rest.state, rest.question))
+        .collect();
+    let states: Vec<String> = instance.states.iter().map(|state| format!("{state:?}")).collect();
+    format!(
+        "{:?} {} {:?} {:?} {} {states:?} {rests:?} {:?}",
+        instance.standing,
+        instance.status,
+        instance.compensation,
+        instance.error,
+        Value::from(instance.context.clone()),
+        instance.at,
+    )
+}
