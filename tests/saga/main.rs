@@ -3,8 +3,8 @@
 mod bounds;
 mod calls;
 mod cases;
-mod counted;
 mod checked;
+mod counted;
 mod decisions;
 mod designed;
 mod drawn;
