@@ -86,6 +86,8 @@ mod problem;
 mod procedure;
 mod redact;
 mod routes;
+#[cfg(feature = "saga")]
+mod saga;
 mod show;
 mod state;
 mod streams;

@@ -22,7 +22,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_actors::journal::{Space, codec};
 use procession_actors::messages::{
     self, Acknowledge, Archived, AwaitOutcome, Broadcast, Drain, Explain, Export, History, Limits, List, Locks, Query,
     SendSignal, SendSignals, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree, Verdicts, WriteUserData,
@@ -34,7 +33,7 @@ use procession_actors::view::{
 use procession_actors::{
     AskError, CountedMessage, Engine, FamilyExport, Procedure, ReadError, SubmitError, Supervisor,
 };
-use procession_kernel::{HistoryEntry, Key, Labels, LimitUse, ProcedureId};
+use procession_kernel::{HistoryEntry, Labels, LimitUse, ProcedureId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -164,7 +163,13 @@ impl Executor {
         }
     }
 
-    #[cfg(any(feature = "dashboard", feature = "flow", feature = "schedule", feature = "testkit"))]
+    #[cfg(any(
+        feature = "dashboard",
+        feature = "flow",
+        feature = "saga",
+        feature = "schedule",
+        feature = "testkit"
+    ))]
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }
@@ -484,12 +489,7 @@ impl Executor {
     ///
     /// [`ReadError`] if the store cannot be read, or the value is not of this type.
     pub async fn get<T: DeserializeOwned>(&self, space: &str, key: impl AsRef<[u8]>) -> Result<Option<T>, ReadError> {
-        let bytes = self
-            .engine
-            .reader()
-            .get(Space::User(Key::from(space)), key.as_ref().to_vec())
-            .await?;
-        Ok(bytes.map(|bytes| codec::decode_user(&bytes)).transpose()?)
+        self.engine.committed().get(space, key).await
     }
 
     /// Puts a value of user data in a commit of its own, and returns once that is durable. Commits have one order: a

@@ -117,6 +117,9 @@ mod draw;
 pub(crate) mod expression;
 mod handle;
 mod machine;
+#[cfg(feature = "dashboard")]
+mod picture;
+mod reader;
 mod reading;
 mod sagas;
 mod service;
@@ -129,6 +132,9 @@ pub use definition::{Problem, Severity};
 pub use definitions::{CheckedDefinitions, DefinitionErrors, Definitions, MachineOutline};
 pub use handle::{DecideError, Decided, Saga, Settled};
 pub use machine::{Decision, Machine, SagaError, SagaOutput, SagaStage};
+#[cfg(feature = "dashboard")]
+pub use picture::Said;
+pub use reader::SagaReader;
 pub use reading::{Resting, SagaInstance, SagaOutcome, SkippedUndo, Standing, StateInstance};
 pub use sagas::{Sagas, SagasBuilder, UnknownMachine};
 #[cfg(feature = "saga-http")]

@@ -12,12 +12,13 @@ mod signals;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use procession_kernel::{AuditEntry, Blob, HistoryEntry, KeyEntry, NotNow, ProcedureId, Row};
+use procession_kernel::{AuditEntry, Blob, HistoryEntry, Key, KeyEntry, NotNow, ProcedureId, Row};
+use serde::de::DeserializeOwned;
 
 use crate::error::{AskError, ReadError};
 use crate::export::FamilyExport;
 use crate::journal::keys::{OUTPUT, PAYLOAD};
-use crate::journal::{Reader, keys};
+use crate::journal::{Reader, Space, codec, keys};
 use crate::procedure::Procedure;
 use crate::value;
 use crate::view::{
@@ -195,6 +196,17 @@ impl CommittedReader {
     /// [`ReadError`] if it cannot be read, or is not of this type or kind, or the engine has stopped.
     pub async fn value<P: Procedure>(&self, id: ProcedureId) -> Result<Option<P>, ReadError> {
         value::read(&self.reader, id).await
+    }
+
+    /// Reads a committed value of user data.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if it cannot be read, or is not of this type, or the engine has stopped.
+    pub async fn get<T: DeserializeOwned>(&self, space: &str, key: impl AsRef<[u8]>) -> Result<Option<T>, ReadError> {
+        let space = Space::User(Key::from(space));
+        let bytes = self.reader.get(space, key.as_ref().to_vec()).await?;
+        Ok(bytes.map(|bytes| codec::decode_user(&bytes)).transpose()?)
     }
 
     /// Reads the stored signals of a procedure by number, at most `limit` of them. They include waiting signals, and

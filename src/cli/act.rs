@@ -16,8 +16,8 @@ use super::named::Named;
 use super::place::Remote;
 use super::print;
 use super::site::{Problem, Site, Unanswered};
-use outcome::Outcome;
-use target::Target;
+pub(super) use outcome::Outcome;
+pub(super) use target::Target;
 
 /// How often an act is sent whose answer got lost: with its key it takes effect once.
 const SENT: u32 = 3;
@@ -53,7 +53,7 @@ pub(super) struct How {
     remote: Remote,
     /// Print the plan, and do nothing.
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Do not ask for confirmation.
     #[arg(long, short)]
     yes: bool,
@@ -62,7 +62,40 @@ pub(super) struct How {
     reason: Option<String>,
     /// Print JSON, one document a line.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
+}
+
+impl How {
+    /// Returns the dashboard that must be named.
+    pub(super) fn site(&self) -> Result<Site, Failure> {
+        self.remote.must_be_named()
+    }
+
+    /// Refuses what could not be carried out, before anything is asked. Returns the reason.
+    pub(super) fn must_make_sense(&self, needs_reason: bool) -> Result<String, Failure> {
+        let reason = self.reason.clone().unwrap_or_default();
+        if self.dry_run {
+            return Ok(reason);
+        }
+        if reason.trim().is_empty() && needs_reason {
+            let text = "say why with --reason: the audit keeps it; or look at the plan with --dry-run";
+            return Err(Failure::usage(text));
+        }
+        if !self.yes && (self.json || !ask::is_possible()) {
+            let text = "there is no terminal to ask on: look at the plan with --dry-run, and give --yes";
+            return Err(Failure::usage(text));
+        }
+        Ok(reason)
+    }
+
+    /// Asks whether it is meant, unless that was said already.
+    pub(super) fn is_meant(&self, verb: &str, target: &Target) -> Result<bool, Failure> {
+        let is_meant = self.yes || ask::is_meant(verb, target)?;
+        if !is_meant {
+            print::notice("nothing was done");
+        }
+        Ok(is_meant)
+    }
 }
 
 #[derive(Debug, Clone, Args)]
@@ -174,8 +207,10 @@ impl Act {
 
 impl Wish<Target<Named>> {
     async fn run(self) -> Result<Exit, Failure> {
-        let site = self.how.remote.must_be_named()?;
-        let reason = self.must_make_sense()?;
+        let site = self.how.site()?;
+        // An answer and a request are what the code waits for: whoever gives them needs no reason.
+        let needs_reason = !matches!(self.verb, VerbName::Decide | VerbName::Signal);
+        let reason = self.how.must_make_sense(needs_reason)?;
         let wish = Wish {
             target: self.target.resolve(&site).await?,
             how: self.how,
@@ -185,24 +220,6 @@ impl Wish<Target<Named>> {
             answer: self.answer,
         };
         wish.make(&site, &reason).await
-    }
-
-    /// Refuses what could not be carried out, before anything is asked. Returns the reason.
-    fn must_make_sense(&self) -> Result<String, Failure> {
-        let reason = self.how.reason.clone().unwrap_or_default();
-        if self.how.dry_run {
-            return Ok(reason);
-        }
-        // An answer and a request are what the code waits for: whoever gives them needs no reason.
-        if reason.trim().is_empty() && !matches!(self.verb, VerbName::Decide | VerbName::Signal) {
-            let text = "say why with --reason: the audit keeps it; or look at the plan with --dry-run";
-            return Err(Failure::usage(text));
-        }
-        if !self.how.yes && (self.how.json || !ask::is_possible()) {
-            let text = "there is no terminal to ask on: look at the plan with --dry-run, and give --yes";
-            return Err(Failure::usage(text));
-        }
-        Ok(reason)
     }
 }
 
@@ -224,8 +241,7 @@ impl Wish {
                 text: format!("it is too late to abort {}: {why}", self.target),
             });
         }
-        if !self.how.yes && !ask::is_meant(self.verb.as_str(), &self.target)? {
-            print::notice("nothing was done");
+        if !self.how.is_meant(self.verb.as_str(), &self.target)? {
             return Ok(Exit::Done);
         }
         // What moves is paused wherever it is by then: held to its revision, it would slip away. So would a schedule,
@@ -287,47 +303,59 @@ impl Wish {
         Ok(())
     }
 
-    /// Sends the act until it is answered: whether one was heard whose answer got lost is not
-    /// known, and the key makes a repeat harmless.
+    /// Sends the act with what it needs.
     async fn apply(&self, site: &Site, reason: &str, expected: Option<&str>) -> Result<Document, Failure> {
         let mut body = self.body();
         if let Some(fields) = body.as_object_mut() {
             fields.insert("reason".to_owned(), reason.into());
-            fields.insert("key".to_owned(), ask::new_key().into());
             fields.extend(expected.map(|revision| ("expected".to_owned(), revision.into())));
             if let (Target::One(id), VerbName::Bypass) = (&self.target, self.verb) {
                 fields.insert("confirm".to_owned(), id.to_string().into());
             }
         }
-        for _ in 1..SENT {
-            match site.post(&self.path(), &body, false).await {
-                Err(Unanswered::Unreached(why)) => print::notice(&format!("{why}; sending it again")),
-                told => return told.map_err(|why| self.refused(why)),
-            }
-        }
-        let told = site.post(&self.path(), &body, false).await;
-        told.map_err(|why| match why {
-            Unanswered::Unreached(why) => Failure::new(format!(
-                "{why} Whether {} was done to {} is not known: see \"procession show\"",
-                self.verb, self.target
-            )),
-            other @ (Unanswered::Problem(_) | Unanswered::Other(_)) => self.refused(other),
-        })
+        send(site, &self.path(), &body, self.verb.as_str(), &self.target).await
     }
+}
 
-    fn refused(&self, why: Unanswered) -> Failure {
-        match &why {
-            Unanswered::Problem(problem) if problem.kind == "revised" => Failure {
-                exit: Exit::Refused,
-                text: format!(
-                    "{} has changed since the plan was made{}, and nothing was done; run the command again, and look at \
-                     the new plan",
-                    self.target,
-                    stands(problem)
-                ),
-            },
-            Unanswered::Unreached(_) | Unanswered::Problem(_) | Unanswered::Other(_) => why.into(),
+/// Sends an act until it is answered: whether one was heard whose answer got lost is not known, and its key makes a repeat
+/// harmless.
+pub(super) async fn send(
+    site: &Site,
+    path: &str,
+    body: &Value,
+    verb: &str,
+    target: &Target,
+) -> Result<Document, Failure> {
+    let mut body = body.clone();
+    if let Some(fields) = body.as_object_mut() {
+        fields.insert("key".to_owned(), ask::new_key().into());
+    }
+    for _ in 1..SENT {
+        match site.post(path, &body, false).await {
+            Err(Unanswered::Unreached(why)) => print::notice(&format!("{why}; sending it again")),
+            told => return told.map_err(|why| refused(target, why)),
         }
+    }
+    let told = site.post(path, &body, false).await;
+    told.map_err(|why| match why {
+        Unanswered::Unreached(why) => Failure::new(format!(
+            "{why} Whether {verb} was done to {target} is not known: see \"procession show\""
+        )),
+        other @ (Unanswered::Problem(_) | Unanswered::Other(_)) => refused(target, other),
+    })
+}
+
+fn refused(target: &Target, why: Unanswered) -> Failure {
+    match &why {
+        Unanswered::Problem(problem) if problem.kind == "revised" => Failure {
+            exit: Exit::Refused,
+            text: format!(
+                "{target} has changed since the plan was made{}, and nothing was done; run the command again, and look at \
+                 the new plan",
+                stands(problem)
+            ),
+        },
+        Unanswered::Unreached(_) | Unanswered::Problem(_) | Unanswered::Other(_) => why.into(),
     }
 }
 

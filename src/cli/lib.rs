@@ -43,7 +43,8 @@ enum Verb {
     /// Put a family that was exported into a closed journal, paused. Exit code 5 if something
     /// there is in its way.
     Import(import::ImportArgs),
-    /// Check, draw and run definitions of sagas, in the state language of Seata.
+    /// Check, draw and run definitions of sagas, in the state language of Seata; show sagas, and decide about those that
+    /// rest.
     Saga(saga::SagaArgs),
     /// Run a tablet master on the engine: a workload that can be killed at any time, then verified.
     Demo(demo::command::DemoArgs),

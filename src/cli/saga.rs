@@ -1,11 +1,15 @@
-//! `procession saga`: definitions of sagas, checked, drawn and run.
+//! `procession saga`: definitions of sagas, checked, drawn and run; sagas of an engine, shown and decided about.
 
 pub mod cases;
+mod decide;
 mod demo;
 mod draw;
 mod follow;
+mod forward;
 mod run;
 mod services;
+mod show;
+mod skip;
 mod validate;
 
 use clap::{Args, Subcommand};
@@ -26,6 +30,12 @@ enum Verb {
     Validate(validate::ValidateArgs),
     /// Draw the machine of a definition file as Mermaid text, or for Graphviz.
     Draw(draw::DrawArgs),
+    /// Show how a saga stands, and what it has come to at each state of its machine.
+    Show(show::ShowArgs),
+    /// Let what rests of a saga go on where it stopped, with other params.
+    Forward(forward::ForwardArgs),
+    /// Count the states at which a saga rests as skipped, and let it go on behind them.
+    Skip(skip::SkipArgs),
     /// Run a saga, with services over HTTP or as commands. Exit code 0 if every step took effect, 1 if it failed or
     /// was rolled back, 3 if it waits for your decision, 5 if it is refused.
     Run(run::RunArgs),
@@ -37,6 +47,9 @@ pub(super) async fn run(args: SagaArgs) -> Result<Exit, Failure> {
     match args.verb {
         Verb::Validate(args) => validate::run(&args),
         Verb::Draw(args) => draw::run(&args),
+        Verb::Show(args) => show::run(&args).await,
+        Verb::Forward(args) => forward::run(args).await,
+        Verb::Skip(args) => skip::run(args).await,
         Verb::Run(args) => run::run(args).await,
         Verb::Demo(args) => demo::run(args).await,
     }

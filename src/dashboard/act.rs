@@ -19,7 +19,9 @@ use procession_kernel::{
 use serde_json::{Value, json};
 
 use self::verb::Caution;
-use self::wish::{Body, Request, Wish, wrong};
+
+pub(super) use self::wish::{Body, Request};
+use self::wish::{Wish, wrong};
 use super::access::Right;
 use super::params::id_of;
 use super::problem::{Answer, Problem};

@@ -149,6 +149,19 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, "revised", text, remedy).with("revision", count.to_string())
     }
 
+    #[cfg(feature = "saga")]
+    pub(super) fn superseded() -> Self {
+        let text = "Another decision came first, or another member of the saga has come to rest.";
+        let remedy = "Look at the plan again, and ask with the new revision.";
+        Self::new(StatusCode::CONFLICT, "revised", text, remedy)
+    }
+
+    #[cfg(feature = "saga")]
+    pub(super) fn not_now(text: &str) -> Self {
+        let remedy = "See how it stands, and ask again.";
+        Self::new(StatusCode::CONFLICT, "not_now", sentence(text), remedy)
+    }
+
     pub(super) fn restarted(planned: Seq, found: Seq) -> Self {
         let text = format!("The engine has epoch {found} by now, not {planned}: it was started anew.");
         let remedy = "Look at the plan again, and ask with the new revision.";

@@ -15,7 +15,10 @@ pub(super) const BODY_MAX: usize = 64 * 1024;
 
 /// Puts the API under `api/v1` of the scope that is configured, and the page everywhere else.
 pub(super) fn configure(config: &mut ServiceConfig, state: &web::Data<State>) {
-    let api = web::scope("/api/v1")
+    let api = web::scope("/api/v1");
+    #[cfg(feature = "saga")]
+    let api = super::saga::paths(api);
+    let api = api
         .app_data(state.clone())
         .app_data(web::PayloadConfig::new(BODY_MAX))
         .wrap(from_fn(gate))
@@ -64,12 +67,12 @@ fn pages(
 }
 
 /// A path that is read; any other method is refused in words.
-fn read(path: &str) -> Resource {
+pub(super) fn read(path: &str) -> Resource {
     web::resource(path).default_service(web::to(not_this_method))
 }
 
 /// A path by which something is changed.
-fn write(path: &str) -> Resource {
+pub(super) fn write(path: &str) -> Resource {
     web::resource(path).default_service(web::to(act::other_method))
 }
 

@@ -11,7 +11,7 @@ pub(super) use mermaid::mermaid;
 
 /// What a state looks like.
 #[derive(Clone, Copy)]
-enum Shape {
+pub(super) enum Shape {
     Task,
     Machine,
     Choice,
@@ -21,39 +21,51 @@ enum Shape {
     End,
 }
 
-struct Node<'a> {
-    index: StateIndex,
-    name: &'a str,
+pub(super) struct Node<'a> {
+    pub(super) index: StateIndex,
+    pub(super) name: &'a str,
     /// What it calls, or how it ends.
-    detail: Option<String>,
+    pub(super) detail: Option<String>,
     shape: Shape,
 }
 
-struct Edge {
-    from: StateIndex,
-    to: StateIndex,
-    label: Option<String>,
-    /// Whether it leads to what undoes a state.
-    is_undo: bool,
+pub(super) struct Edge {
+    pub(super) from: StateIndex,
+    pub(super) to: StateIndex,
+    pub(super) kind: EdgeKind,
+    pub(super) label: Option<String>,
+}
+
+/// What leads from one state to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum EdgeKind {
+    Next,
+    Catch,
+    Choice,
+    Default,
+    Branch,
+    /// It leads to what undoes a state.
+    Undo,
 }
 
 /// A region with the states that are drawn in it and the branches that lie in it.
 #[derive(Default)]
-struct Frame<'a> {
+pub(super) struct Frame<'a> {
     /// The Fork and the first state of the branch; none outside all branches.
-    title: Option<String>,
-    nodes: Vec<Node<'a>>,
-    inner: Vec<RegionIndex>,
+    pub(super) title: Option<String>,
+    pub(super) nodes: Vec<Node<'a>>,
+    pub(super) inner: Vec<RegionIndex>,
 }
 
-struct Picture<'a> {
+pub(super) struct Picture<'a> {
     start: StateIndex,
-    frames: Vec<Frame<'a>>,
-    edges: Vec<Edge>,
+    pub(super) frames: Vec<Frame<'a>>,
+    pub(super) edges: Vec<Edge>,
 }
 
 impl<'a> Picture<'a> {
-    fn of(definition: &'a Definition) -> Self {
+    pub(super) fn of(definition: &'a Definition) -> Self {
         let mut frames = vec![Frame::default()];
         for (region, branch) in definition.regions.all() {
             frames.push(Frame {
@@ -179,35 +191,34 @@ fn node(index: StateIndex, state: &State) -> Node<'_> {
 
 fn edges(from: StateIndex, state: &State) -> Vec<Edge> {
     let mut edges = Vec::new();
-    let mut add = |link: Option<&Link>, label: Option<String>, is_undo: bool| {
+    let mut add = |link: Option<&Link>, kind: EdgeKind, label: Option<String>| {
         let to = link.and_then(|link| link.to);
-        edges.extend(to.map(|to| Edge {
-            from,
-            to,
-            label,
-            is_undo,
-        }));
+        edges.extend(to.map(|to| Edge { from, to, kind, label }));
     };
-    add(state.next.as_ref(), None, false);
+    add(state.next.as_ref(), EdgeKind::Next, None);
     match &state.kind {
         Kind::Task(task) => {
             for entry in &task.catches {
                 let classes: Vec<&str> = entry.exceptions.iter().map(|class| last_part(class)).collect();
-                add(
-                    entry.next.as_ref(),
-                    Some(format!("catch {}", classes.join(", "))),
-                    false,
-                );
+                let label = format!("catch {}", classes.join(", "));
+                add(entry.next.as_ref(), EdgeKind::Catch, Some(label));
             }
-            add(task.compensate.as_ref(), Some("undo".to_owned()), true);
+            add(task.compensate.as_ref(), EdgeKind::Undo, Some("undo".to_owned()));
         }
         Kind::Choice { choices, default } => {
             for choice in choices {
-                add(choice.next.as_ref(), Some(choice.expression.to_string()), false);
+                add(
+                    choice.next.as_ref(),
+                    EdgeKind::Choice,
+                    Some(choice.expression.to_string()),
+                );
             }
-            add(default.as_ref(), Some("else".to_owned()), false);
+            add(default.as_ref(), EdgeKind::Default, Some("else".to_owned()));
         }
-        Kind::Fork(fork) => fork.branches.iter().for_each(|branch| add(Some(branch), None, false)),
+        Kind::Fork(fork) => {
+            let branches = fork.branches.iter();
+            branches.for_each(|branch| add(Some(branch), EdgeKind::Branch, None));
+        }
         Kind::Trigger | Kind::Join | Kind::Succeed | Kind::Fail { .. } | Kind::Unsupported => {}
     }
     edges

@@ -1,24 +1,24 @@
 //! `Saga`: how a saga stands, and what a person decides about it.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use procession_actors::view::{HistoryPage, Status};
-use procession_actors::{AskError, CodecError, ReadError};
-use procession_kernel::{Cause, HistoryEntry, Operated, OperatorRequest, ProcedureId, ProcedureState};
+use procession_actors::view::Status;
+use procession_actors::{AskError, CodecError};
+use procession_kernel::{Operated, OperatorRequest, ProcedureId, ProcedureState, Seq};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::machine::{Decision, Machine};
+use super::machine::Decision;
+use super::reader::SagaReader;
 use super::reading::{self, Ended, Resting, SagaInstance, SagaOutcome};
 use super::service::value_of;
 use crate::executor::Executor;
 
-/// Members of a saga that are read at once.
-const PAGE: usize = 1_000;
 /// Decisions that are under way at once.
 const DECISIONS: usize = 64;
+/// Members that are asked whether a decision was taken before.
+const REPEATED: usize = 1_000;
 /// How often a saga is looked at by those who wait for a rest, at first and at most.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 const LOOK_AGAIN_MAX: Duration = Duration::from_millis(500);
@@ -27,7 +27,7 @@ const LOOK_AGAIN_MAX: Duration = Duration::from_millis(500);
 ///
 /// With the id of a whole saga, readings and decisions are about all its members; with the id of a branch, a loop element or
 /// a sub machine they are about that one and what lies below it. A decision takes an [`OperatorRequest`], so it can be a
-/// dry run, and is in the audit.
+/// dry run, and is in the audit. What a request expects is [`Decided::revision`] of its dry run.
 #[derive(Clone, Debug)]
 pub struct Saga {
     executor: Executor,
@@ -56,8 +56,12 @@ pub enum Settled {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Decided {
-    /// The members that go on, with the states at which they rested.
+    /// The members that go on, with the states at which they rested. Empty for a repeat, which changes nothing.
     pub members: Vec<Resting>,
+    /// What the engine did for each of them, or would do.
+    pub operated: Vec<Operated>,
+    /// The newest revision of these members: what a request expects that was planned by this one.
+    pub revision: Seq,
 }
 
 /// Why a decision was not taken.
@@ -92,6 +96,10 @@ impl Saga {
         Self { executor, id }
     }
 
+    fn reader(&self) -> SagaReader {
+        SagaReader::live(&self.executor, self.id)
+    }
+
     /// Returns the id.
     #[must_use]
     pub const fn id(&self) -> ProcedureId {
@@ -104,21 +112,7 @@ impl Saga {
     ///
     /// [`AskError::Unknown`] if it is not known, or its result has gone.
     pub async fn instance(&self) -> Result<SagaInstance, AskError> {
-        let (status, machine) = self.read().await?;
-        let members = self.members().await?;
-        let rests = self.rests_of(&members).await?;
-        let page = self.newest(&members).await?;
-        let updates = reading::updates(&self.executor, &machine).await?;
-        let origin = self.origin(status.cause.as_ref()).await?;
-        Ok(reading::instance(
-            &status,
-            &machine,
-            origin.as_ref(),
-            &members,
-            rests,
-            &page,
-            updates,
-        ))
+        self.reader().instance().await
     }
 
     /// Waits until it has ended, or a person has to decide: some of its members rest and nothing else of it moves, or its
@@ -134,14 +128,14 @@ impl Saga {
             if status.ended.is_some() {
                 return Ok(Settled::Ended(self.outcome().await?));
             }
-            let members = self.members().await?;
+            let members = self.reader().members(usize::MAX).await?;
             if reading::stuck(&members).is_some() {
-                let page = self.newest(&members).await?;
+                let page = self.reader().newest(&members, 1).await?;
                 let (state, why) = reading::stuck_at(&page);
                 return Ok(Settled::CompensationRests { state, why });
             }
             if members.iter().all(reading::is_still) {
-                let rests = self.rests_of(&members).await?;
+                let rests = self.reader().rests_of(&members, usize::MAX).await?;
                 if !rests.is_empty() {
                     return Ok(Settled::Rests(rests));
                 }
@@ -158,11 +152,11 @@ impl Saga {
     /// [`AskError::Unknown`] if it is not known, or its result has gone.
     pub async fn outcome(&self) -> Result<SagaOutcome, AskError> {
         let outcome = self.executor.outcome(self.id).await?;
-        let machine = self.machine(self.id).await?;
-        let origin = self.origin(outcome.cause.as_ref()).await?;
-        let members = self.members().await?;
-        let mut history = self.executor.history(self.root()).await?;
-        self.retain(&members, &mut history);
+        let machine = self.reader().machine(self.id).await?;
+        let origin = self.reader().origin(outcome.cause.as_ref()).await?;
+        let members = self.reader().members(usize::MAX).await?;
+        let mut history = self.executor.history(ProcedureId::root(self.id.family)).await?;
+        self.reader().retain(&members, &mut history);
         Ok(reading::outcome(&Ended {
             outcome: &outcome,
             machine: &machine,
@@ -235,124 +229,89 @@ impl Saga {
         by: OperatorRequest,
         can: impl Fn(&Resting) -> Result<(), DecideError>,
     ) -> Result<Decided, DecideError> {
-        let (status, _) = self.read().await?;
-        let members = self.members().await?;
-        let rests = self.rests_of(&members).await?;
-        if rests.is_empty() {
-            let page = self.newest(&members).await?;
-            let doing = reading::doing(&status, &page);
-            return Err(DecideError::NotResting { doing });
+        let status = self.executor.status(self.id).await?;
+        self.reader().machine(self.id).await?;
+        let members = self.reader().members(usize::MAX).await?;
+        let mut rests = self.reader().rests_of(&members, usize::MAX).await?;
+        let revision = rests.iter().map(|rest| rest.revision).max().unwrap_or_default();
+        let planned = by.expected.unwrap_or(revision);
+        let mut before = Vec::new();
+        if rests.is_empty() || planned != revision {
+            before = self.repeated(decision, &by, &members).await?;
+            if before.is_empty() && !rests.is_empty() {
+                return Err(DecideError::Superseded);
+            }
+            if before.is_empty() {
+                let page = self.reader().newest(&members, 1).await?;
+                let doing = reading::doing(&status, &page);
+                return Err(DecideError::NotResting { doing });
+            }
+            // A crash may have come between the members that were planned.
+            rests.retain(|rest| rest.revision <= planned);
         }
         rests.iter().try_for_each(can)?;
         // They go on together: one that is done may let another one begin, which was to come behind all of them.
         let decisions = stream::iter(rests).map(async |rest| {
-            let by = by_of(&by, &rest);
-            match self.executor.decide(rest.id, decision, by).await {
-                Ok(_) => Ok(Some(rest)),
-                // It was decided about by somebody else meanwhile.
-                Err(AskError::NotNow { .. } | AskError::Revised { .. } | AskError::Finished { .. }) => Ok(None),
-                Err(error) => Err(error),
-            }
+            let by = by_of(&by, rest.id, rest.revision);
+            let operated = taken(self.executor.decide(rest.id, decision, by).await)?;
+            Ok::<_, AskError>(operated.map(|operated| (rest, operated)))
         });
-        let decided = decisions
-            .buffered(DECISIONS)
-            .try_collect::<Vec<Option<Resting>>>()
-            .await?;
-        let decided: Vec<Resting> = decided.into_iter().flatten().collect();
-        match decided.is_empty() {
+        let decided = decisions.buffered(DECISIONS).try_collect::<Vec<_>>().await?;
+        let (members, mut operated): (Vec<_>, Vec<_>) = decided.into_iter().flatten().unzip();
+        operated.extend(before);
+        match operated.is_empty() {
             true => Err(DecideError::Superseded),
-            false => Ok(Decided { members: decided }),
+            false => Ok(Decided {
+                members,
+                operated,
+                revision: planned,
+            }),
         }
     }
 
-    fn root(&self) -> ProcedureId {
-        ProcedureId::root(self.id.family)
-    }
-
-    async fn read(&self) -> Result<(Status, Machine), AskError> {
-        let status = self.executor.status(self.id).await?;
-        Ok((status, self.machine(self.id).await?))
-    }
-
-    /// Reads the member in which a failure began, if that is another one.
-    async fn origin(&self, cause: Option<&Cause>) -> Result<Option<Machine>, AskError> {
-        match cause.map(|cause| cause.origin).filter(|origin| *origin != self.id) {
-            // It may be of another kind, if the saga is a child of another procedure.
-            Some(origin) => Ok(self.executor.value::<Machine>(origin).await.unwrap_or_default()),
-            None => Ok(None),
+    /// Returns what this very decision did, if it was taken before: nothing may rest any more when it is sent again.
+    async fn repeated(
+        &self,
+        decision: &Decision,
+        by: &OperatorRequest,
+        members: &[Status],
+    ) -> Result<Vec<Operated>, AskError> {
+        if by.key.is_none() || by.dry_run {
+            return Ok(Vec::new());
         }
-    }
-
-    async fn machine(&self, id: ProcedureId) -> Result<Machine, AskError> {
-        let machine = self.executor.value::<Machine>(id).await.map_err(AskError::Read)?;
-        machine.ok_or(AskError::Unknown(id))
-    }
-
-    /// Returns the members that this handle is about: the procedure itself, and what lies below it.
-    async fn members(&self) -> Result<Vec<Status>, AskError> {
-        let (mut members, mut below) = (Vec::new(), BTreeSet::from([self.id]));
-        let mut from = 0;
-        loop {
-            let page = self.executor.members(self.root(), from, PAGE).await?;
-            for member in page.items {
-                // A parent has a smaller number than its children.
-                if member.id == self.id || member.parent.is_some_and(|parent| below.contains(&parent)) {
-                    below.insert(member.id);
-                    members.push(member);
-                }
-            }
-            match page.next {
-                Some(next) => from = next,
-                None => return Ok(members),
-            }
-        }
-    }
-
-    /// Reads the newest entries of the history that are about these members.
-    async fn newest(&self, members: &[Status]) -> Result<HistoryPage, AskError> {
-        let mut page = self.executor.history_page(self.root(), None, PAGE).await?;
-        self.retain(members, &mut page.entries);
-        Ok(page)
-    }
-
-    /// Leaves the entries out that are about other members of the family.
-    fn retain(&self, members: &[Status], entries: &mut Vec<HistoryEntry>) {
-        if self.id != self.root() {
-            let members: BTreeSet<u32> = members.iter().map(|member| member.id.member).collect();
-            entries.retain(|entry| members.contains(&entry.member));
-        }
-    }
-
-    async fn rests_of(&self, members: &[Status]) -> Result<Vec<Resting>, AskError> {
-        let mut rests = Vec::new();
-        let undone = reading::rolled_back(members);
-        let may_rest = |member: &&Status| reading::may_rest(member) && !undone.contains(&member.id);
-        for member in members.iter().filter(may_rest) {
-            let machine: Result<Option<Machine>, ReadError> = self.executor.value(member.id).await;
-            if let Some(machine) = machine.map_err(AskError::Read)? {
-                rests.extend(reading::resting(member, &machine));
-            }
-        }
-        Ok(rests)
+        let sagas = members.iter().filter(|member| reading::is_member(member));
+        let asked = stream::iter(sagas.take(REPEATED)).map(async |member| {
+            // A key that was used is answered before the revision is compared, and no row ever has this one.
+            let by = by_of(by, member.id, Seq(u64::MAX));
+            taken(self.executor.decide(member.id, decision, by).await)
+        });
+        let before = asked.buffered(DECISIONS).try_collect::<Vec<_>>().await?;
+        Ok(before.into_iter().flatten().collect())
     }
 
     /// Returns the member whose undo has failed, and waits for a person.
     async fn stuck(&self) -> Result<Option<ProcedureId>, AskError> {
-        let members = self.members().await?;
+        let members = self.reader().members(usize::MAX).await?;
         Ok(reading::stuck(&members).map(|member| member.id))
     }
 }
 
-/// Returns the request about one member: a key is good for one, and for as long as the member rests as it does.
-fn by_of(by: &OperatorRequest, rest: &Resting) -> OperatorRequest {
+/// Returns what a decision did, unless somebody else has decided about the member meanwhile.
+fn taken(operated: Result<Operated, AskError>) -> Result<Option<Operated>, AskError> {
+    match operated {
+        Ok(operated) => Ok(Some(operated)),
+        Err(AskError::NotNow { .. } | AskError::Revised { .. } | AskError::Finished { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the request about one member: a key is good for one, and for as long as the member is as it was read.
+fn by_of(by: &OperatorRequest, id: ProcedureId, revision: Seq) -> OperatorRequest {
     let by = match &by.key {
-        Some(key) => by.clone().key(format!("{key}/{}", rest.id)),
+        Some(key) => by.clone().key(format!("{key}/{id}")),
         None => by.clone(),
     };
-    match by.expected {
-        Some(_) => by,
-        None => by.expecting(rest.revision),
-    }
+    by.expecting(revision)
 }
 
 fn object<T: Serialize + ?Sized>(values: &T) -> Result<Map<String, Value>, CodecError> {

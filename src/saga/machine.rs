@@ -39,6 +39,8 @@ use turn::Turn;
 
 pub use error::SagaError;
 pub(super) use note::Note;
+#[cfg(feature = "dashboard")]
+pub(super) use note::UndoNote;
 pub use rest::Decision;
 pub use stage::SagaStage;
 

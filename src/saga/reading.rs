@@ -4,15 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use procession_actors::journal::codec;
 use procession_actors::view::{HistoryPage, Outcome, Status};
-use procession_actors::{AskError, ReadError};
+use procession_actors::{AskError, CommittedReader, ReadError};
 use procession_kernel::{CauseKind, Ending, HistoryEntry, ProcedureId, ProcedureState, Seq, Timestamp, WaitReason};
 use serde_json::{Map, Value};
 
 use super::bundle::{self, Listing, Source};
 use super::definition::Updates;
 use super::machine::{Machine, Note, SagaError};
+use super::reader::Found;
 use super::status::SagaStatus;
-use crate::executor::Executor;
+
+/// Questions that a sentence repeats.
+const QUESTIONS: usize = 3;
 
 /// How a saga stands as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +98,14 @@ pub struct SagaInstance {
     pub rests: Vec<Resting>,
     /// The states at which its members are that have not ended.
     pub at: Vec<String>,
+    /// Undos that whoever decides has passed over, as far as `states` goes.
+    pub skipped: Vec<SkippedUndo>,
+    /// Stages that took effect and were not undone.
+    pub(super) stands: usize,
+    /// It has succeeded, and waits for its end.
+    pub(super) is_kept: bool,
+    /// Who had it undone, and why.
+    pub(super) aborted: Option<String>,
 }
 
 impl SagaInstance {
@@ -103,24 +114,45 @@ impl SagaInstance {
     pub fn sentence(&self) -> String {
         let undone = self.states.iter().filter(|state| state.is_compensated).count();
         let at = self.at.join("], [");
-        let failed_at = self
-            .error
-            .as_ref()
-            .map_or_else(|| "it failed".to_owned(), ToString::to_string);
+        let failed = self.error.as_ref().map(ToString::to_string);
+        let why = self
+            .aborted
+            .clone()
+            .or(failed)
+            .unwrap_or_else(|| "it failed".to_owned());
         match (self.standing, self.status, self.compensation) {
+            (Standing::Running, ..) if self.is_kept => "every step took effect, and it can still be undone".to_owned(),
             (Standing::Running, ..) => format!("at [{at}]"),
-            (Standing::Rests, ..) => {
-                let questions: Vec<&str> = self.rests.iter().map(|rest| rest.question.as_str()).collect();
-                questions.join("; ")
+            (Standing::Rests, ..) => self.questions(),
+            (Standing::Compensating, ..) => {
+                format!("undoing, {undone} of {} undone, now [{at}]", undone + self.stands)
             }
-            (Standing::Compensating, ..) => format!("undoing, {undone} undone, now [{at}]"),
-            (Standing::CompensationRests, ..) => {
-                format!("undoing, {undone} undone; [{at}] is in doubt: retry or skip it")
-            }
+            (Standing::CompensationRests, ..) => format!(
+                "undoing, {undone} of {} undone; [{at}] is in doubt: retry or skip it",
+                undone + self.stands
+            ),
             (Standing::Ended, SagaStatus::Success, None) => "every step took effect".to_owned(),
-            (Standing::Ended, SagaStatus::Success, Some(_)) => format!("succeeded, then rolled back, {undone} undone"),
-            (Standing::Ended, _, Some(_)) => format!("rolled back, {undone} undone: {failed_at}"),
-            (Standing::Ended, _, None) => format!("{failed_at}; nothing had to be undone"),
+            (Standing::Ended, SagaStatus::Success, Some(_)) => {
+                format!("succeeded, then rolled back, {undone} undone{}: {why}", self.left_out())
+            }
+            (Standing::Ended, _, Some(_)) => format!("rolled back, {undone} undone{}: {why}", self.left_out()),
+            (Standing::Ended, _, None) => format!("{why}; nothing had to be undone"),
+        }
+    }
+
+    fn questions(&self) -> String {
+        let shown = self.rests.iter().take(QUESTIONS);
+        let mut questions: Vec<String> = shown.map(|rest| rest.question.clone()).collect();
+        let more = self.rests.len().saturating_sub(QUESTIONS);
+        questions.extend((more > 0).then(|| format!("{more} more rest")));
+        questions.join("; ")
+    }
+
+    fn left_out(&self) -> String {
+        let states: BTreeSet<&str> = self.skipped.iter().map(|undo| undo.state.as_str()).collect();
+        match states.is_empty() {
+            true => String::new(),
+            false => format!(", [{}] skipped", Vec::from_iter(states).join("], [")),
         }
     }
 }
@@ -151,14 +183,21 @@ pub struct SkippedUndo {
     pub by: String,
 }
 
-/// Returns whether a member may rest, as its row says.
-pub(super) fn may_rest(member: &Status) -> bool {
-    member.kind.as_str().starts_with("saga.") && member.question.is_some()
+/// Returns whether a member is a machine or a part of one.
+pub(crate) fn is_member(member: &Status) -> bool {
+    member.kind.as_str().starts_with("saga.")
 }
 
-/// Returns the members that are being rolled back: what rested among them still asks, and nobody is heard any more. A parent
-/// comes before its children.
-pub(super) fn rolled_back(members: &[Status]) -> BTreeSet<ProcedureId> {
+/// Returns the members that may rest, as their rows say. Those that are being rolled back still ask, and nobody is heard.
+pub(super) fn asking(members: &[Status]) -> impl Iterator<Item = &Status> {
+    let undone = rolled_back(members);
+    let may_rest =
+        move |member: &&Status| is_member(member) && member.question.is_some() && !undone.contains(&member.id);
+    members.iter().filter(may_rest)
+}
+
+/// Returns the members that are being rolled back. A parent comes before its children.
+fn rolled_back(members: &[Status]) -> BTreeSet<ProcedureId> {
     let mut undone = BTreeSet::new();
     for member in members {
         let is_below = member.parent.is_some_and(|parent| undone.contains(&parent));
@@ -233,16 +272,10 @@ fn standing(root: &Status, rests: bool) -> Standing {
 }
 
 /// Puts together how a saga stands.
-pub(super) fn instance(
-    root: &Status,
-    machine: &Machine,
-    origin: Option<&Machine>,
-    members: &[Status],
-    rests: Vec<Resting>,
-    page: &HistoryPage,
-    updates: Updates,
-) -> SagaInstance {
-    let is_stuck = stuck(members).is_some();
+pub(super) fn instance(found: &Found) -> SagaInstance {
+    let (root, machine, page) = (&found.root, &found.machine, &found.page);
+    let rests = found.rests.clone();
+    let is_stuck = stuck(&found.members).is_some();
     let mut standing = standing(root, !rests.is_empty());
     if standing == Standing::Compensating && is_stuck {
         standing = Standing::CompensationRests;
@@ -262,8 +295,8 @@ pub(super) fn instance(
             status_of(machine, root.state, compensation)
         }
     };
-    let mut entries: Vec<&HistoryEntry> = page.entries.iter().collect();
-    entries.reverse();
+    let updates = found.source.as_ref().map(|source| source.definition.updates);
+    let cause = root.cause.as_ref();
     SagaInstance {
         machine: machine.name().to_owned(),
         standing,
@@ -271,29 +304,47 @@ pub(super) fn instance(
         compensation,
         error: error(
             machine,
-            origin,
-            root.cause.as_ref().map(|cause| (cause.kind, cause.text.as_str())),
+            found.origin.as_ref(),
+            cause.map(|cause| (cause.kind, cause.text.as_str())),
         ),
         context: machine.variables(),
-        states: states(root.id, &entries, updates),
+        states: states(root.id, &page.entries, updates.unwrap_or_default()),
         rests,
-        at: at(members, page),
+        at: at(&found.members, page),
+        stands: standing_of(&page.entries).count(),
+        is_kept: !machine.has_no_status() && machine.status_so_far() == SagaStatus::Success,
+        skipped: skipped(&page.entries),
+        aborted: cause
+            .filter(|cause| cause.kind == CauseKind::Aborted)
+            .map(|cause| cause.text.clone()),
     }
 }
 
-/// Returns the state whose undo is next or under way: of what stands, and was not undone, the newest. The entries are those
-/// of a family, the newest first.
-fn undoing(entries: &[HistoryEntry]) -> Option<String> {
-    let mut undone = BTreeSet::new();
-    for entry in entries {
+/// Returns what stands and was not undone, the newest first. The entries are those of a family, the newest first.
+pub(super) fn standing_of(entries: &[HistoryEntry]) -> impl Iterator<Item = &HistoryEntry> {
+    let (mut undone, mut counted) = (BTreeSet::new(), BTreeSet::new());
+    entries.iter().filter(move |entry| {
         let place = (entry.member, entry.visit);
         if matches!(entry.ending, Ending::Undone | Ending::UndoSkipped) {
             undone.insert(place);
-        } else if entry.ending.is_stage() && entry.stands && !undone.contains(&place) {
-            return Some(codec::describe(entry.stage.as_slice()));
         }
-    }
-    None
+        entry.ending.is_stage() && entry.stands && !undone.contains(&place) && counted.insert(place)
+    })
+}
+
+fn skipped(entries: &[HistoryEntry]) -> Vec<SkippedUndo> {
+    let skipped = entries.iter().filter(|entry| entry.ending == Ending::UndoSkipped);
+    let skipped = skipped.map(|entry| SkippedUndo {
+        state: codec::describe(entry.stage.as_slice()),
+        by: entry.error.clone().unwrap_or_default(),
+    });
+    skipped.collect()
+}
+
+/// Returns the state whose undo is next or under way: of what stands, and was not undone, the newest.
+fn undoing(entries: &[HistoryEntry]) -> Option<String> {
+    let newest = standing_of(entries).next()?;
+    Some(codec::describe(newest.stage.as_slice()))
 }
 
 /// Returns the states of members that have begun, have not ended and do not wait for others. There are few names, however
@@ -338,24 +389,18 @@ pub(super) fn outcome(ended: &Ended<'_>) -> SagaOutcome {
     } = ended;
     let was_undone = matches!(outcome.state, ProcedureState::RolledBack | ProcedureState::Failed);
     let compensation = was_undone.then(|| compensated(history.iter())).flatten();
-    let skipped = history.iter().filter(|entry| entry.ending == Ending::UndoSkipped);
     let cause = outcome.cause.as_ref().map(|cause| (cause.kind, cause.text.as_str()));
     SagaOutcome {
         status: status_of(machine, outcome.state, compensation),
         compensation,
         error: error(machine, *origin, cause),
         context: machine.variables(),
-        skipped: skipped
-            .map(|entry| SkippedUndo {
-                state: codec::describe(entry.stage.as_slice()),
-                by: entry.error.clone().unwrap_or_default(),
-            })
-            .collect(),
+        skipped: skipped(history),
     }
 }
 
 /// A machine that another member has failed does not know what it came to, and a whole saga not that it succeeded.
-fn status_of(machine: &Machine, state: ProcedureState, compensation: Option<SagaStatus>) -> SagaStatus {
+pub(super) fn status_of(machine: &Machine, state: ProcedureState, compensation: Option<SagaStatus>) -> SagaStatus {
     match (machine.status_so_far(), state, compensation) {
         (_, ProcedureState::Success, _) if machine.has_no_status() => SagaStatus::Success,
         (SagaStatus::Failed, _, Some(_)) => SagaStatus::Unknown,
@@ -372,10 +417,10 @@ fn error(machine: &Machine, origin: Option<&Machine>, cause: Option<(CauseKind, 
     }
 }
 
-/// Returns the state instances that these entries tell of, the oldest first.
-fn states(root: ProcedureId, entries: &[&HistoryEntry], updates: Updates) -> Vec<StateInstance> {
+/// Returns the state instances that these entries tell of, the oldest first. The entries are the newest first.
+fn states(root: ProcedureId, entries: &[HistoryEntry], updates: Updates) -> Vec<StateInstance> {
     let mut list = StateList::default();
-    for entry in entries {
+    for entry in entries.iter().rev() {
         if entry.ending == Ending::Undone {
             list.undone(entry);
         } else if !matches!(entry.ending, Ending::UndoFailed | Ending::UndoSkipped) {
@@ -443,28 +488,20 @@ impl StateList {
     }
 }
 
-/// Returns what the saga's own definition says about its list of states.
-pub(super) async fn updates(executor: &Executor, machine: &Machine) -> Result<Updates, AskError> {
-    Ok(definition_of(executor, machine)
-        .await?
-        .map(|source| source.definition.updates)
-        .unwrap_or_default())
-}
-
 /// Reads the definition by which a saga goes; none if it has not begun.
-pub(super) async fn definition_of(executor: &Executor, machine: &Machine) -> Result<Option<Source>, AskError> {
+pub(super) async fn definition_of(committed: &CommittedReader, machine: &Machine) -> Result<Option<Source>, AskError> {
     let Some(digest) = machine.pinned() else {
         return Ok(None);
     };
     let read = async {
         let key = format!("{}{digest}", bundle::BUNDLE);
-        let Some(listing) = executor.get::<Listing>(bundle::SPACE, key).await? else {
+        let Some(listing) = committed.get::<Listing>(bundle::SPACE, key).await? else {
             return Ok(None);
         };
         let Some(file) = listing.files.get(machine.name()) else {
             return Ok(None);
         };
-        executor
+        committed
             .get::<String>(bundle::SPACE, format!("{}{file}", bundle::FILE))
             .await
     };

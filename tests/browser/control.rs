@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::audit;
 use crate::kinds::{self, Act, Job, Limited};
+use crate::sagas;
 use crate::truth;
 
 /// What is to be done.
@@ -48,6 +49,8 @@ pub(crate) enum Order {
     Reinstall { package: String },
     /// Tell the lines of the audit's report.
     Report,
+    /// Start a saga; gives its id once it rests or has ended.
+    Saga { machine: String, params: Value },
     /// Send an event to a procedure.
     Signal { id: String, event: String },
     /// Repair what stuck undos trip over.
@@ -119,6 +122,7 @@ pub(crate) async fn carry_out(run: &Run, order: Order) -> Result<Value, Trouble>
             Ok(Value::Null)
         }
         Order::Report => Ok(json!(audit::lines()?)),
+        Order::Saga { machine, params } => sagas::start(run, &machine, &params).await,
         Order::Signal { id, event } => {
             run.executor.signal(id.parse()?, &event, &"now").await?;
             run.settle().await;

@@ -21,6 +21,11 @@ pub(crate) fn repair(is_repaired: bool) {
     REPAIRED.store(is_repaired, Ordering::SeqCst);
 }
 
+/// Returns whether it was repaired.
+pub(crate) fn is_repaired() -> bool {
+    REPAIRED.load(Ordering::SeqCst)
+}
+
 /// What a procedure of the journeys does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -56,6 +56,8 @@ export const report = () => tell({ do: 'report' });
 export const album = (more = 0) => tell({ do: 'album', more });
 export const stream = (more) => tell({ do: 'stream', more });
 export const sets = () => tell({ do: 'sets' });
+/** Starts a saga; gives its id once it rests or has ended. */
+export const saga = (/** @type {string} */ machine, /** @type {object} */ params) => tell({ do: 'saga', machine, params });
 export const schedule = () => tell({ do: 'schedule' });
 export const many = (act, count) => tell({ do: 'many', act, count });
 

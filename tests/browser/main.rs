@@ -9,6 +9,7 @@
 mod audit;
 mod control;
 mod kinds;
+mod sagas;
 mod site;
 mod truth;
 

@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 use crate::audit;
 use crate::control::{Order, Ordered, carry_out};
 use crate::kinds;
+use crate::sagas;
 
 /// When the simulated time begins, in seconds since 1970: 2026-03-01 10:00:00.
 const BEGIN: u64 = 1_772_359_200;
@@ -44,7 +45,8 @@ fn worlds(listener: &TcpListener) -> Result<(), Trouble> {
     loop {
         life += 1;
         let audit = audit::registration()?;
-        let set_up = |builder| audit(kinds::register(builder));
+        let sagas = sagas::sagas()?;
+        let set_up = |builder| audit(kinds::register(builder).sagas(sagas));
         let next = world
             .run(FaultPlan::none(), set_up, async |run: &Run| {
                 live(run, listener.try_clone()?, orders.clone(), &mut ordered, life).await

@@ -16,6 +16,7 @@ mod saga_run;
 #[path = "../saga/server.rs"]
 mod server;
 mod site;
+mod standing;
 mod tail;
 
 /// Tests pass errors up; the harness prints them.

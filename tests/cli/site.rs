@@ -12,7 +12,7 @@ use actix_web::dev::ServerHandle;
 use actix_web::{App, HttpRequest, HttpServer, web};
 use procession::dashboard::{Dashboard, Grant};
 use procession::schedule::{Jobs, Schedule};
-use procession::{Executor, ProcedureId};
+use procession::{Builder, Executor, ProcedureId};
 use procession_actors::testkit::TestClock;
 use tokio::sync::mpsc as commands;
 
@@ -22,6 +22,9 @@ use crate::run::{Said, procession};
 
 /// Who may do what.
 pub(crate) type May = fn(&HttpRequest) -> Grant;
+
+/// What else an engine is given.
+pub(crate) type SetUp = fn(Builder) -> Outcome<Builder>;
 
 /// Whoever asks may do everything.
 pub(crate) fn all(_: &HttpRequest) -> Grant {
@@ -70,11 +73,16 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) fn open(journal: &Path, time: Time, may: May) -> Outcome<Self> {
+        Self::open_with(journal, time, may, Ok)
+    }
+
+    /// Opens one whose engine is set up further.
+    pub(crate) fn open_with(journal: &Path, time: Time, may: May, set_up: SetUp) -> Outcome<Self> {
         let (tell, told) = commands::channel(1);
         let (ready, begun) = mpsc::channel();
         let journal = journal.to_owned();
         let thread = std::thread::spawn(move || {
-            let served = actix_rt::System::new().block_on(serve(&journal, time, may, &ready, told));
+            let served = actix_rt::System::new().block_on(serve(&journal, (time, may, set_up), &ready, told));
             if let Err(why) = served {
                 ready.send(Err(why.to_string())).ok();
             }
@@ -104,6 +112,10 @@ impl Site {
             rest(&self.executor, handle.id()).await?;
             Ok(handle.id())
         })
+    }
+
+    pub(crate) const fn executor(&self) -> &Executor {
+        &self.executor
     }
 
     /// Sets up a schedule that is due each hour.
@@ -162,8 +174,7 @@ type Ready = mpsc::Sender<Result<(SocketAddr, Executor), String>>;
 
 async fn serve(
     journal: &Path,
-    time: Time,
-    may: May,
+    (time, may, set_up): (Time, May, SetUp),
     ready: &Ready,
     mut told: commands::Receiver<(Command, mpsc::Sender<()>)>,
 ) -> Outcome {
@@ -184,7 +195,7 @@ async fn serve(
         .processor::<Draw>(())
         .streams()
         .register::<Schedule>(jobs);
-    let executor = builder.start().await?;
+    let executor = set_up(builder)?.start().await?;
     let dashboard = Dashboard::builder(&executor).access(may).start().await?;
     dashboard.reached(executor.snapshot().await?.durable).await;
     let (address, mut server) = listen(&dashboard, ([127, 0, 0, 1], 0).into())?;

@@ -27,6 +27,7 @@ mod openapi;
 mod page;
 mod plan;
 mod questions;
+mod sagas;
 mod schedules;
 mod shapes;
 mod slow;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::act::post;
 use crate::kit::{Reply, Site, Tested, at, near, site, text};
-use crate::shapes::{ANSWERS, FLOWS, REPLIES};
+use crate::shapes::{ANSWERS, FLOWS, REPLIES, SAGA_PLANS, SAGAS};
 
 fn source(path: &str) -> Result<String, Trouble> {
     Ok(std::fs::read_to_string(
@@ -98,7 +98,10 @@ fn golden_replies_are_as_it_says() -> Tested {
     let replies = REPLIES.map(|(name, path)| (name, path, "get"));
     let flows = FLOWS.map(|(name, path)| (name, path, "get"));
     let bulk = [("bulk", "procedures/6.0/bulk", "get")];
-    for (name, path, method) in replies.into_iter().chain(flows).chain(answers).chain(bulk) {
+    let sagas = SAGAS.map(|(name, path)| (name, path, "get"));
+    let plans = SAGA_PLANS.map(|(name, path, _)| (name, path, "post"));
+    let all = replies.into_iter().chain(flows).chain(answers).chain(bulk);
+    for (name, path, method) in all.chain(sagas).chain(plans) {
         let golden = source(&format!("tests/dashboard/golden/{name}.json"))?;
         // What the machine measured is left out of the golden files.
         let golden = golden.replace(
@@ -174,7 +177,7 @@ fn every_path_of_it_is_served() -> Tested {
 fn every_path_that_is_served_is_in_it() -> Tested {
     let document = document()?;
     let known: BTreeSet<String> = paths(&document).into_iter().map(|(path, _)| path).collect();
-    let routes = source("src/dashboard/routes.rs")?.replace("{key:.+}", "{key}");
+    let routes = source("src/dashboard/routes.rs")?.replace("{key:.+}", "{key}") + &source("src/dashboard/saga.rs")?;
     let reads: Vec<&str> = between(&routes, "(read(\"", "\")").collect();
     let writes: Vec<&str> = between(&routes, "(write(\"", "\")").collect();
     assert!(

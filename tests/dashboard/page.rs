@@ -16,6 +16,9 @@ use crate::kit::{Site, Tested, near, site, site_in, text};
 const MOUNTS: [&str; 3] = ["", "/ops", "/a/b/procedures"];
 /// Most of the page that a browser loads, in bytes that are not compressed.
 const SIZE_MAX: usize = 300_000;
+/// What a browser fetches when a saga is opened, and not before.
+const LATE: [&str; 2] = ["chart.js", "machine.js"];
+const LATE_STYLES: [&str; 1] = ["css/machine.css"];
 
 struct Answer {
     status: StatusCode,
@@ -59,10 +62,10 @@ fn imports(path: &str, code: &str) -> BTreeSet<String> {
         .into_iter()
         .rev()
         .collect();
-    let quoted = ["from '", "import '", "await import('"]
+    let quoted = ["from '", "import '", "import('"]
         .iter()
         .flat_map(|before| between(code, before, '\''));
-    let doubly = ["from\"", "from \"", "import\"", "await import(\""]
+    let doubly = ["from\"", "from \"", "import\"", "import(\""]
         .iter()
         .flat_map(|before| between(code, before, '"'));
     quoted
@@ -137,9 +140,20 @@ fn every_file_that_the_page_names_is_in_the_program() -> Tested {
                 format!("<link rel=\"modulepreload\" href=\"{path}\">"),
                 format!("src=\"{path}\""),
             ];
-            assert!(named.iter().any(|named| index.contains(named)), "{path} is loaded late");
+            let is_named = named.iter().any(|named| index.contains(named));
+            let is_late = LATE.contains(&path.as_str());
+            assert_eq!(is_named, !is_late, "{path} is loaded late, or is named and may wait");
+            // What is named brings nothing else but by `import()`, when somebody needs it.
+            let code = files.get(path).map(String::as_str).unwrap_or_default();
+            let brings = LATE.iter().any(|late| code.contains(&format!("from './{late}'")));
+            assert!(!brings || is_late, "{path} brings what may wait");
         }
-        let size: usize = files.values().map(String::len).sum();
+        for style in LATE_STYLES {
+            assert!(!index.contains(style), "{style} may wait");
+            assert_eq!(get(site, &format!("/{style}")).await.status, StatusCode::OK, "{style}");
+        }
+        let early = files.iter().filter(|(path, _)| !LATE.contains(&path.as_str()));
+        let size: usize = early.map(|(_, body)| body.len()).sum();
         assert!(size < SIZE_MAX, "{size} bytes");
         Ok(())
     })

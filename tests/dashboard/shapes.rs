@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::act::post;
 use crate::flows::{album, backlog, drawing};
 use crate::kit::{Job, Site, Tested, everybody, site_in};
+use crate::sagas;
 
 /// File and path of each reply to a `GET`.
 pub(crate) const REPLIES: [(&str, &str); 19] = [
@@ -43,6 +44,24 @@ pub(crate) const FLOWS: [(&str, &str); 4] = [
     ("graph", "procedures/1.0/graph"),
     ("graph_grouped", "procedures/1.0/graph?max=3"),
     ("queue", "procedures/2.0/queue"),
+];
+
+/// File and path of each reply about sagas.
+pub(crate) const SAGAS: [(&str, &str); 2] = [("saga", "procedures/1.0/saga"), ("saga_undone", "procedures/2.0/saga")];
+
+/// File, path and body of the plans of decisions about sagas.
+pub(crate) const SAGA_PLANS: [(&str, &str, &str); 3] = [
+    (
+        "plan_forward",
+        "procedures/1.0/forward?dry_run=true",
+        r#"{ "params": { "flight": "ok" } }"#,
+    ),
+    (
+        "plan_skip",
+        "procedures/1.1/skip?dry_run=true",
+        r#"{ "results": { "flight": "by train" } }"#,
+    ),
+    ("problem_not_resting", "procedures/2.0/skip?dry_run=true", "{}"),
 ];
 
 /// File, path and body of each reply to a `POST`, in the order in which they are asked for.
@@ -166,6 +185,29 @@ fn every_reply_about_sets_and_streams_has_its_golden_shape() -> Tested {
             replies.push((name, format!("{}\n", serde_json::to_string_pretty(&body)?)));
         }
         Ok(replies)
+    })?;
+    compare(replies)
+}
+
+#[test]
+fn every_reply_about_sagas_has_its_golden_shape() -> Tested {
+    let sagas = sagas::sagas()?;
+    let replies = site_in(&World::new(), sagas::engine(sagas.clone()), everybody, async |site| {
+        site.pass(Duration::from_secs(1)).await?;
+        sagas::start(site, &sagas, "tour", "tour", sagas::resting()).await?;
+        let lost = serde_json::json!({ "reserve": "ok", "pay": "x.NoMoney" });
+        sagas::start(site, &sagas, "order", "order", lost).await?;
+        site.pass(Duration::from_secs(30)).await?;
+        let mut replies = Vec::new();
+        for (name, path) in SAGAS {
+            replies.push((name, site.get(path).await.body));
+        }
+        for (name, path, body) in SAGA_PLANS {
+            replies.push((name, post(site, path, &serde_json::from_str(body)?).await.body));
+        }
+        let replies = replies.into_iter();
+        let replies = replies.map(|(name, body)| Ok((name, format!("{}\n", serde_json::to_string_pretty(&body)?))));
+        replies.collect::<Result<Vec<_>, Trouble>>()
     })?;
     compare(replies)
 }

@@ -118,6 +118,13 @@ fn g_063_it_settles_once_nothing_moves() -> Tested {
 #[derive(Clone, Default)]
 struct Calls(Arc<Mutex<BTreeMap<ProcedureId, Vec<String>>>>);
 
+impl Calls {
+    fn of(&self, saga: ProcedureId) -> Vec<String> {
+        let calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.get(&saga).cloned().unwrap_or_default()
+    }
+}
+
 impl Service for Calls {
     fn methods(&self) -> &[&str] {
         &[]
@@ -170,8 +177,7 @@ fn g_063_one_worker_and_eight_come_to_the_same() -> Tested {
                 let outcome = saga.outcome().await?;
                 assert_eq!((outcome.status, outcome.compensation), (SagaStatus::Success, None));
                 assert_eq!(Value::from(outcome.context), json!({ "a": number }));
-                let calls = calls.0.lock().unwrap_or_else(PoisonError::into_inner);
-                let of_it = calls.get(&id).map(Vec::as_slice).unwrap_or_default();
+                let of_it = calls.of(id);
                 let place = |state: &str| of_it.iter().position(|call| call == state);
                 assert_eq!(of_it.len(), 6, "{workers} workers: {of_it:?}");
                 for [earlier, later] in [

@@ -12,10 +12,10 @@ const LINES: usize = 20;
 
 /// The plan or the outcome of an act, as the API has it.
 #[derive(Deserialize)]
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     /// What the plan was made for.
     #[serde(default)]
-    pub(super) revision: Option<String>,
+    pub(crate) revision: Option<String>,
     /// Its entry in the audit, once it is done.
     #[serde(default)]
     number: Option<String>,
@@ -47,7 +47,7 @@ struct Met {
 
 impl Outcome {
     /// Prints the plan.
-    pub(super) fn show(&self) {
+    pub(crate) fn show(&self) {
         let rows = self.changes.iter();
         let rows = rows.map(|change| [change.id.clone(), change.before.clone(), change.after.clone()]);
         print::table(["ID", "NOW", "THEN"], rows);
@@ -92,6 +92,11 @@ impl Outcome {
             | VerbName::Acknowledge
             | VerbName::Drain => verb.as_str(),
         };
+        self.told(target, done)
+    }
+
+    /// Says what the target does by now, how many procedures changed, and where that was recorded.
+    pub(crate) fn told(&self, target: &Target, done: &str) -> String {
         let changed = match self.changed {
             1 => "1 procedure changed".to_owned(),
             several => format!("{several} procedures changed"),

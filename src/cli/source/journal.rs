@@ -30,8 +30,13 @@ impl Journal {
         Self { offline }
     }
 
+    /// Returns the journal itself, for what is no document of every source.
+    pub(crate) const fn offline(&self) -> &Offline {
+        &self.offline
+    }
+
     /// Puts a body into its reply.
-    pub(super) fn reply(&self, body: impl Serialize) -> Result<Document, Failure> {
+    pub(crate) fn reply(&self, body: impl Serialize) -> Result<Document, Failure> {
         Document::of(Reply::new(SystemClock.now(), self.offline.as_of(), body))
     }
 

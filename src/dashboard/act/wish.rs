@@ -56,7 +56,7 @@ impl FromRequest for Body {
 /// The body of a request.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Wish {
+pub(in crate::dashboard) struct Wish {
     /// Why.
     pub(super) reason: String,
     /// The revision that the plan was made for.
@@ -92,6 +92,12 @@ pub(super) struct Wish {
     /// For `decide`; `null` is an answer, too.
     #[serde(deserialize_with = "that_is_there")]
     pub(super) answer: Option<Value>,
+    /// For `forward`: variables of the context.
+    #[cfg(feature = "saga")]
+    pub(in crate::dashboard) params: serde_json::Map<String, Value>,
+    /// For `skip`: the same.
+    #[cfg(feature = "saga")]
+    pub(in crate::dashboard) results: serde_json::Map<String, Value>,
     /// For `drain`: how long running stages may take.
     pub(super) deadline_ms: Option<u64>,
 }
@@ -119,14 +125,14 @@ fn that_is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Va
 }
 
 /// One request that was read and may be made.
-pub(super) struct Request {
-    pub(super) wish: Wish,
-    pub(super) by: OperatorRequest,
+pub(in crate::dashboard) struct Request {
+    pub(in crate::dashboard) wish: Wish,
+    pub(in crate::dashboard) by: OperatorRequest,
 }
 
 impl Request {
     /// Reads one that needs a reason.
-    pub(super) fn read(request: &HttpRequest, body: Body, grant: &Grant) -> Result<Self, Problem> {
+    pub(in crate::dashboard) fn read(request: &HttpRequest, body: Body, grant: &Grant) -> Result<Self, Problem> {
         Self::read_with(request, body, grant, true)
     }
 
@@ -153,7 +159,7 @@ impl Request {
         Ok(Self { wish, by })
     }
 
-    pub(super) fn must_be_planned(&self) -> Result<(), Problem> {
+    pub(in crate::dashboard) fn must_be_planned(&self) -> Result<(), Problem> {
         if self.by.dry_run || self.by.expected.is_some() {
             return Ok(());
         }

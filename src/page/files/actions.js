@@ -119,6 +119,8 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
   const look = () => attempt(async () => setPlan(await post(path, body(), true)));
   const fingerprint = JSON.stringify(values);
   useEffect(() => {
+    // What is sent is what its plan was made for.
+    setBusy(true);
     const timer = window.setTimeout(look, fields.length ? 300 : 0);
     return () => window.clearTimeout(timer);
   }, [fingerprint, row?.revision]);

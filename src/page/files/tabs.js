@@ -1,5 +1,5 @@
 /** What is kept of one procedure, beside its family: waits, history, data, signals, traces, acts. */
-import { html, useState } from './dom.js';
+import { html, useEffect, useState } from './dom.js';
 import { get, post, Problem } from './api.js';
 import { BULK, BulkTab } from './bulk.js';
 import { now } from './clock.js';
@@ -176,6 +176,13 @@ function Acts({ id }) {
       : html`<${Table} label="Acts" rows=${rows} columns=${COLUMNS} rowKey=${(/** @type {import('./types.js').Act} */ act) => act.number} />`}<//>`;
 }
 
+/** Few open a saga, so what draws it is fetched then. @param {Given} props */
+function Machine(props) {
+  const [Show, set] = useState(/** @type {any} */ (null));
+  useEffect(() => void import('./machine.js').then((script) => set(() => script.Machine)), []);
+  return Show ? html`<${Show} ...${props} />` : html`<${Empty}>Reading its machine …<//>`;
+}
+
 /** @type {{name: string, title: string, Show: (props: any) => import('./types.js').Node}[]} */
 const TABS = [
   { name: 'waits', title: 'Waits', Show: Waits },
@@ -187,11 +194,13 @@ const TABS = [
 ];
 const OF_BULK = [{ name: 'bulk', title: 'Bulk', Show: BulkTab }, ...TABS];
 const OF_STREAM = [{ name: 'queue', title: 'Queue', Show: QueueTab }, ...TABS];
+const OF_SAGA = [{ name: 'machine', title: 'Machine', Show: Machine }, ...TABS];
 const OF_GRAPH = [...TABS, { name: 'graph', title: 'Graph', Show: FamilyGraph }];
 
 /** The tabs of a procedure, the one first that it opens with. @param {import('./types.js').Row} row @param {import('./types.js').TreeRow[]} family */
 export function tabsOf(row, family) {
   if (row.kind === BULK) return OF_BULK;
   if (row.kind === STREAM) return OF_STREAM;
+  if (row.kind.startsWith('saga.')) return OF_SAGA;
   return hasGraph(family) ? OF_GRAPH : TABS;
 }

@@ -248,7 +248,7 @@ pub(in crate::saga) struct Repeat {
 }
 
 /// A node of a designer: its middle and its size.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub(in crate::saga) struct Rectangle {
     pub(in crate::saga) x: f64,
     pub(in crate::saga) y: f64,
@@ -304,6 +304,25 @@ impl State {
             }
             Kind::Fork(fork) => fork.branches.iter_mut().for_each(&mut visit),
             Kind::Trigger | Kind::Join | Kind::Succeed | Kind::Fail { .. } | Kind::Unsupported => {}
+        }
+    }
+
+    /// Returns the `Type` as files have it.
+    #[cfg(feature = "dashboard")]
+    pub(in crate::saga) const fn word(&self) -> &'static str {
+        match &self.kind {
+            Kind::Task(task) => match task.call {
+                Call::Service { .. } => "ServiceTask",
+                Call::Script { .. } => "ScriptTask",
+                Call::Machine { .. } => "SubStateMachine",
+                Call::CompensateMachine => "CompensateSubMachine",
+            },
+            Kind::Choice { .. } => "Choice",
+            Kind::Trigger => "CompensationTrigger",
+            Kind::Fork(_) => "Fork",
+            Kind::Join => "Join",
+            Kind::Succeed => "Succeed",
+            Kind::Fail { .. } | Kind::Unsupported => "Fail",
         }
     }
 

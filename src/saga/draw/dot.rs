@@ -2,7 +2,7 @@
 
 use super::super::definition::{Definition, RegionIndex};
 use super::lines::{Language, Lines, id};
-use super::{Edge, Node, Picture, Shape};
+use super::{Edge, EdgeKind, Node, Picture, Shape};
 
 const DOT: Language = Language {
     node: shape,
@@ -30,7 +30,7 @@ fn edge(edge: &Edge) -> String {
         .label
         .as_deref()
         .map(|label| format!("label=\"{}\"", escaped(label)));
-    let style = edge.is_undo.then(|| "style=dashed".to_owned());
+    let style = (edge.kind == EdgeKind::Undo).then(|| "style=dashed".to_owned());
     let attributes: Vec<String> = label.into_iter().chain(style).collect();
     let attributes = match attributes.is_empty() {
         true => String::new(),

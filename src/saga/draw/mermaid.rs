@@ -2,7 +2,7 @@
 
 use super::super::definition::{Definition, RegionIndex};
 use super::lines::{Language, Lines, id};
-use super::{Edge, Node, Picture, Shape};
+use super::{Edge, EdgeKind, Node, Picture, Shape};
 
 const MERMAID: Language = Language {
     node: shape,
@@ -23,7 +23,7 @@ pub(in crate::saga) fn mermaid(definition: &Definition) -> String {
 }
 
 fn edge(edge: &Edge) -> String {
-    let arrow = if edge.is_undo { "-.->" } else { "-->" };
+    let arrow = if edge.kind == EdgeKind::Undo { "-.->" } else { "-->" };
     let label = edge.label.as_deref().map(|label| format!("|\"{}\"|", escaped(label)));
     let label = label.unwrap_or_default();
     format!("{} {arrow}{label} {}", id(edge.from), id(edge.to))

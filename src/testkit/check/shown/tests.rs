@@ -1,0 +1,46 @@
+//! How values are shown in a difference.
+
+use std::collections::BTreeMap;
+
+use procession_kernel::Blob;
+use serde::Serialize;
+
+use super::{key, value};
+
+fn encoded<T: Serialize>(value: &T) -> Result<Blob, procession_actors::CodecError> {
+    procession_actors::journal::codec::encode_user(value)
+}
+
+#[test]
+fn a_value_is_shown_with_the_names_of_its_fields() -> Result<(), procession_actors::CodecError> {
+    #[derive(Serialize)]
+    struct Order {
+        customer: &'static str,
+        lines: Vec<u32>,
+    }
+    let order = Order {
+        customer: "kim",
+        lines: vec![1, 2],
+    };
+    assert_eq!(
+        value(encoded(&order)?.as_slice()),
+        r#"{"customer":"kim","lines":[1,2]}"#
+    );
+    Ok(())
+}
+
+#[test]
+fn a_value_that_json_cannot_hold_is_shown_as_far_as_it_is_text() -> Result<(), procession_actors::CodecError> {
+    let pairs = encoded(&BTreeMap::from([((1, 2), "kim")]))?;
+    let shown = value(pairs.as_slice());
+    assert!(shown.contains("kim"), "{shown}");
+    Ok(())
+}
+
+#[test]
+fn keys_that_are_no_text_are_told_apart() {
+    assert_eq!(key(b"orders/7"), "orders/7");
+    assert_eq!(key(&7_u32.to_be_bytes()), "0x00000007");
+    assert_ne!(key(&[0xff, 1]), key(&[0xff, 2]));
+    assert_ne!(key(&[7]), key(b"0x07"));
+}
