@@ -119,6 +119,11 @@ fn g_063_it_settles_once_nothing_moves() -> Tested {
 struct Calls(Arc<Mutex<BTreeMap<ProcedureId, Vec<String>>>>);
 
 impl Calls {
+    fn add(&self, call: &Call) {
+        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.entry(call.saga()).or_default().push(call.state().to_owned());
+    }
+
     fn of(&self, saga: ProcedureId) -> Vec<String> {
         let calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         calls.get(&saga).cloned().unwrap_or_default()
@@ -137,9 +142,7 @@ impl Service for Calls {
     fn call(&self, _: &str, _: Vec<Value>, call: Call) -> LocalBoxFuture<'_, Result<Value, Fault>> {
         Box::pin(async move {
             tokio::task::yield_now().await;
-            let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            calls.entry(call.saga()).or_default().push(call.state().to_owned());
-            drop(calls);
+            self.add(&call);
             tokio::task::yield_now().await;
             Ok(true.into())
         })
