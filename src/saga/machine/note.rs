@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::instance::is_false;
 use crate::saga::service::FaultRecord;
 use crate::saga::status::SagaStatus;
 
@@ -22,6 +23,9 @@ pub(in crate::saga) struct Note {
     /// The visit that began the instance, if it was an earlier one.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub(in crate::saga) began: Option<u32>,
+    /// The stage rested or slept, so another try of the instance may have come after it.
+    #[serde(rename = "a", default, skip_serializing_if = "is_false")]
+    pub(in crate::saga) again: bool,
     /// States through which it went on, and the end that it came to.
     #[serde(rename = "r", default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::saga) routed: Vec<String>,

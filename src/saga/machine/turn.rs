@@ -399,10 +399,11 @@ impl<'t, 'c> Turn<'t, 'c> {
     }
 
     /// Notes what the stage did, and whether it is undone if the saga is.
-    pub(super) fn close(self, step: Step<Machine>) -> Turned {
+    pub(super) fn close(mut self, step: Step<Machine>) -> Turned {
         if !self.stands {
             self.cx.nothing_to_undo();
         }
+        self.note.again = self.stands && matches!(step, Step::Sleep { .. } | Step::Ask { .. });
         if self.note != Note::default() {
             self.cx.note(&self.note)?;
         }

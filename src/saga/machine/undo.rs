@@ -1,7 +1,10 @@
 //! Undos: the engine calls them, newest first, and each calls the compensator of one state.
 
+use std::collections::BTreeSet;
+
+use procession_actors::journal::codec;
 use procession_actors::{StageContext, StageError};
-use procession_kernel::ProcedureId;
+use procession_kernel::{Ending, ProcedureId};
 use serde_json::Value;
 
 use super::Machine;
@@ -15,6 +18,9 @@ use crate::saga::definition::{Call as Calls, Definition, State, Task};
 use crate::saga::service::{Call, CallParts, CallToken};
 use crate::saga::shared::Shared;
 use crate::saga::status::SagaStatus;
+
+/// Entries of the history that are read at once.
+const ENTRIES: usize = 100;
 
 /// Undoes one stage.
 pub(super) async fn undo(
@@ -42,7 +48,7 @@ pub(super) async fn undo(
     };
     let began = note.began.unwrap_or(cx.token().visit);
     // A later try of the same instance has been undone, and with it all of them.
-    if machine.undone == Some(began) {
+    if machine.undone == Some(began) || (note.again && is_passed_over(began, cx).await?) {
         return Ok(());
     }
     if let Some(compensator) = compensator_of(&definition, state, task)? {
@@ -50,6 +56,36 @@ pub(super) async fn undo(
     }
     machine.undone = Some(began);
     Ok(())
+}
+
+/// Returns whether a person skipped the undo of a later try of the same instance, and so said that the instance is undone. No
+/// code ran for that, so the value does not remember it.
+async fn is_passed_over(began: u32, cx: &StageContext<'_, Machine>) -> Result<bool, StageError> {
+    let own = cx.token().visit;
+    let (mut skipped, mut before) = (BTreeSet::new(), None);
+    loop {
+        let entries = cx.history(before, ENTRIES).await?;
+        for entry in &entries {
+            match entry.ending {
+                Ending::UndoSkipped => drop(skipped.insert(entry.visit)),
+                ending if !ending.is_stage() => {}
+                _ if entry.visit <= own => return Ok(false),
+                // The newest attempt of a visit comes first, and its note is the one that counts.
+                _ if skipped.remove(&entry.visit) => {
+                    let note = entry.note.as_ref();
+                    let note = note
+                        .map(|note| codec::decode_user::<Note>(note.as_slice()))
+                        .transpose()?;
+                    if note.and_then(|note| note.began) == Some(began) {
+                        return Ok(true);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let Some(last) = entries.last() else { return Ok(false) };
+        before = Some(last.number);
+    }
 }
 
 /// Returns whether a task undoes this member in its place: that of a sub machine around it which has come back. Until then a

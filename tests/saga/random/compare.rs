@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::families;
 use super::member::{Line, Member, Moment, Phase, Stands};
-use super::model::{Facts, Found, ROOT, Resting};
+use super::model::{Facts, Found, ROOT, Resting, SkippedUndo};
 use super::outside::Came;
 use super::shape::undo_of;
 
@@ -261,10 +261,7 @@ impl Both<'_> {
                 return Err(format!("{} succeeded twice", undo.state));
             }
             // What was never called has no token by which it could be told from its like.
-            // A person passes over one try of several: then the one before it is undone, in its own place.
-            let mut skipped = self.facts.skipped.iter();
-            let is_passed_over = skipped.any(|skipped| skipped.state == stands.state);
-            if !done.insert(&undo.token) || stands.optional || stands.token.is_none() || is_passed_over {
+            if !done.insert(&undo.token) || stands.optional || stands.token.is_none() {
                 continue;
             }
             if let Some((before, state)) = last.insert(scope, (stands.when, &undo.state))
@@ -306,7 +303,10 @@ impl Both<'_> {
                 let is_own = called.state == undo_of(&state.state) && called.member == state.member;
                 called.undoes && (is_own || called.state.starts_with("UM"))
             };
-            if state.is_compensated && !self.facts.log.iter().any(|called| has_undo(&called)) {
+            // Who skips the undo of the last try says so of those before it. Their undos call nothing.
+            let is_passed_over = |skipped: &SkippedUndo| skipped.state == state.state && skipped.member == state.member;
+            let is_said = self.facts.skipped.iter().any(is_passed_over);
+            if state.is_compensated && !is_said && !self.facts.log.iter().any(|called| has_undo(&called)) {
                 return Err(format!("{} is shown as undone", state.state));
             }
         }

@@ -368,19 +368,17 @@ fn take_windows(member: &mut Member, child: &Member) {
     }
 }
 
-/// Returns when something was undone, or passed over by a person. A person passes over the newest first, a try at a time.
+/// Returns when something was undone, or passed over by a person. A person passes over the newest first, and with it all tries
+/// of that visit: "The undo of a try does nothing if a later try of the same state instance was undone before it".
 pub(super) fn undone(facts: &Facts, all: &[Stands], stands: &Stands) -> Option<Moment> {
     let undone = compensated(facts, all, stands);
     let is_like = |other: &&Stands| other.id == stands.id && other.state == stands.state;
     let newer = all.iter().filter(is_like).filter(|other| other.when > stands.when);
-    let newer: usize = newer
-        .filter(|other| compensated(facts, all, other).is_none())
-        .map(|other| other.tries)
-        .sum();
+    let newer = newer.filter(|other| compensated(facts, all, other).is_none()).count();
     let is_own =
         |skipped: &&SkippedUndo| skipped.state == stands.state && stands.id.is_none_or(|id| id == skipped.member);
     let mut skipped = facts.skipped.iter().filter(is_own).map(|skipped| skipped.when);
-    undone.or(skipped.nth(newer + stands.tries - 1))
+    undone.or(skipped.nth(newer))
 }
 
 /// Returns when its compensator succeeded. What was never called has no token: of its like the newest is undone first.

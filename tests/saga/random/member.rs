@@ -74,7 +74,6 @@ pub(super) struct Stands {
     pub(super) id: Option<ProcedureId>,
     pub(super) state: String,
     pub(super) token: Option<String>,
-    pub(super) tries: usize,
     /// The how many-th of all.
     pub(super) number: usize,
     pub(super) when: Moment,

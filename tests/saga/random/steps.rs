@@ -324,7 +324,6 @@ impl Model<'_> {
         let token = visit.and_then(|visit| visit.token.clone());
         let is_same = |stands: &&mut Stands| stands.member == member.path && stands.token == token && token.is_some();
         if let Some(known) = self.found.stands.iter_mut().find(is_same) {
-            known.tries += 1;
             known.when = member.now;
             known.optional &= member.maybe;
             return;
@@ -334,7 +333,6 @@ impl Model<'_> {
             id: member.id,
             state,
             token,
-            tries: 1,
             number: self.found.stands.len(),
             when: member.now,
             optional: member.maybe,
