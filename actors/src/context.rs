@@ -739,7 +739,25 @@ impl<'a> CallContext<'a> {
     ///
     /// [`ReadError`] if the store cannot be read, or an entry is damaged.
     pub async fn history(&self, before: Option<u32>, limit: usize) -> Result<Vec<HistoryEntry>, ReadError> {
-        let id = self.id();
+        self.history_of(self.id(), before, limit).await
+    }
+
+    /// Reads the history of a member of this procedure's own family, as [`history`](Self::history) reads its own. It is
+    /// empty for a procedure of another family.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read, or an entry is damaged.
+    pub async fn history_of(
+        &self,
+        id: ProcedureId,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<HistoryEntry>, ReadError> {
+        // Another family may be gone when the stage runs again, and a stage must not depend on that.
+        if id.family != self.id().family {
+            return Ok(Vec::new());
+        }
         let limit = limit.min(HISTORY_PAGE);
         let mut entries = Vec::new();
         let mut before = before;
@@ -748,8 +766,8 @@ impl<'a> CallContext<'a> {
         while entries.len() < limit {
             let (read, next) = self.host.reader.history_before(id.family, before, page).await?;
             page = page.saturating_mul(2);
-            let own = read.into_iter().filter(|entry| entry.member == id.member);
-            entries.extend(own.take(limit - entries.len()));
+            let of_member = read.into_iter().filter(|entry| entry.member == id.member);
+            entries.extend(of_member.take(limit - entries.len()));
             let Some(next) = next else { break };
             before = Some(next);
         }

@@ -48,7 +48,7 @@ pub(super) async fn undo(
     };
     let began = note.began.unwrap_or(cx.token().visit);
     // A later try of the same instance has been undone, and with it all of them.
-    if machine.undone == Some(began) || (note.again && is_passed_over(began, cx).await?) {
+    if machine.undone == Some(began) || (note.again && is_passed_over(cx.id(), began, cx).await?) {
         return Ok(());
     }
     if let Some(compensator) = compensator_of(&definition, state, task)? {
@@ -58,25 +58,24 @@ pub(super) async fn undo(
     Ok(())
 }
 
-/// Returns whether a person skipped the undo of a later try of the same instance, and so said that the instance is undone. No
-/// code ran for that, so the value does not remember it.
-async fn is_passed_over(began: u32, cx: &StageContext<'_, Machine>) -> Result<bool, StageError> {
-    let own = cx.token().visit;
+/// Returns whether a person skipped the undo of a try of this instance, and so said that the instance is undone. No code ran
+/// for that, so the value does not remember it.
+async fn is_passed_over(of: ProcedureId, began: u32, cx: &StageContext<'_, Machine>) -> Result<bool, StageError> {
     let (mut skipped, mut before) = (BTreeSet::new(), None);
     loop {
-        let entries = cx.history(before, ENTRIES).await?;
+        let entries = cx.history_of(of, before, ENTRIES).await?;
         for entry in &entries {
             match entry.ending {
                 Ending::UndoSkipped => drop(skipped.insert(entry.visit)),
                 ending if !ending.is_stage() => {}
-                _ if entry.visit <= own => return Ok(false),
+                _ if entry.visit < began => return Ok(false),
                 // The newest attempt of a visit comes first, and its note is the one that counts.
                 _ if skipped.remove(&entry.visit) => {
                     let note = entry.note.as_ref();
                     let note = note
                         .map(|note| codec::decode_user::<Note>(note.as_slice()))
                         .transpose()?;
-                    if note.and_then(|note| note.began) == Some(began) {
+                    if note.and_then(|note| note.began).unwrap_or(entry.visit) == began {
                         return Ok(true);
                     }
                 }
@@ -93,10 +92,11 @@ async fn is_passed_over(began: u32, cx: &StageContext<'_, Machine>) -> Result<bo
 /// machine, with nothing of the member above it in between.
 async fn is_taken_over(machine: &Machine, cx: &StageContext<'_, Machine>) -> Result<bool, StageError> {
     for kept in &machine.kept {
-        let parent = ProcedureId::new(cx.id().family, kept.parent);
-        let parent: Option<Machine> = cx.value_of(parent).await?;
+        let id = ProcedureId::new(cx.id().family, kept.parent);
+        let parent: Option<Machine> = cx.value_of(id).await?;
         let began = Some(kept.began);
-        if parent.is_some_and(|parent| parent.took_over == began || parent.undone == began) {
+        let is_said = parent.is_some_and(|parent| parent.took_over == began || parent.undone == began);
+        if is_said || is_passed_over(id, kept.began, cx).await? {
             return Ok(true);
         }
     }
