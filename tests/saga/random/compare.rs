@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use procession::ProcedureId;
 use procession::saga::{SagaInstance, Standing};
+use procession_actors::view::Status;
 use serde_json::Value;
 
 use super::families;
@@ -17,6 +18,7 @@ pub(super) struct Both<'a> {
     pub(super) facts: &'a Facts,
     pub(super) found: &'a Found,
     pub(super) instance: &'a SagaInstance,
+    pub(super) members: &'a [Status],
     /// A rollback rests.
     pub(super) is_stuck: bool,
 }
@@ -76,8 +78,12 @@ impl Both<'_> {
             return Ok(paths);
         }
         for rest in &self.instance.rests {
-            let is_it =
-                |expected: &&Resting| expected.state == rest.state && expected.id.is_none_or(|id| id == rest.id);
+            let member = self.members.iter().find(|member| member.id == rest.id);
+            let parent = member.and_then(|member| member.parent);
+            let is_it = |expected: &&Resting| {
+                let is_below = expected.parent.is_none() || expected.parent == parent;
+                expected.state == rest.state && expected.id.is_none_or(|id| id == rest.id) && is_below
+            };
             let Some(place) = expected.iter().position(is_it) else {
                 return Err(format!("{} rests at {}: {}", rest.id, rest.state, rest.question));
             };
@@ -238,7 +244,10 @@ impl Both<'_> {
                 .filter(|stands| undo_of(&stands.state) == undo.state);
             let own = alike.clone().find(|stands| stands.token.as_ref() == Some(&undo.token));
             let may_be = |stands: &&Stands| stands.token.is_none() && stands.id.is_none_or(|id| id == undo.member);
-            let Some(stands) = own.or_else(|| alike.find(may_be)) else {
+            // Of those that cannot be told apart it is one whose machine has failed.
+            let has_failed = |stands: &&Stands| may_be(stands) && self.failed_scope(stands, undo.begun.0).is_some();
+            let failed = own.or_else(|| alike.clone().find(has_failed));
+            let Some(stands) = failed.or_else(|| alike.find(may_be)) else {
                 // A stage that a crash cut off before its call may be in doubt, too.
                 match self.facts.life > 0 {
                     true => continue,
@@ -261,7 +270,11 @@ impl Both<'_> {
                 return Err(format!("{} succeeded twice", undo.state));
             }
             // What was never called has no token by which it could be told from its like.
-            if !done.insert(&undo.token) || stands.optional || stands.token.is_none() {
+            // A machine in it may have failed before, and begun this undo by itself.
+            let around = self.found.failed.iter().filter(|(scope, _)| is_around(stands, scope));
+            let is_own = around.filter(|(_, failure)| failure.event <= undo.begun.0).count() > 1;
+            let is_unclear = is_own && undo.begun.1 == failure.at;
+            if !done.insert(&undo.token) || stands.optional || stands.token.is_none() || is_unclear {
                 continue;
             }
             if let Some((before, state)) = last.insert(scope, (stands.when, &undo.state))
@@ -275,9 +288,8 @@ impl Both<'_> {
 
     /// Returns the outermost machine that had failed when something was undone.
     fn failed_scope(&self, stands: &Stands, event: usize) -> Option<(&str, Moment)> {
-        let is_around = |scope: &str| stands.member == scope || stands.member.starts_with(&format!("{scope}/"));
         let mut failed = self.found.failed.iter();
-        let around = failed.find(|(scope, failure)| is_around(scope) && failure.event <= event);
+        let around = failed.find(|(scope, failure)| is_around(stands, scope) && failure.event <= event);
         around.map(|(scope, failure)| (scope.as_str(), *failure))
     }
 
@@ -312,6 +324,11 @@ impl Both<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns whether something stands in a machine.
+fn is_around(stands: &Stands, scope: &str) -> bool {
+    stands.member == scope || stands.member.starts_with(&format!("{scope}/"))
 }
 
 /// Returns whether a list is the expected one, with or without what may be missing.

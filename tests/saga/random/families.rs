@@ -79,8 +79,7 @@ impl Model<'_> {
             running: Vec::new(),
         };
         let mut children = Vec::new();
-        let path = |model: &mut Self, place| model.path(member, at, place);
-        let paths: Vec<String> = places.iter().map(|place| path(self, *place)).collect();
+        let paths = self.paths(member, at, &places, limit);
         if let Some(visit) = &mut member.visit {
             visit.children.extend(paths.iter().cloned());
         }
@@ -117,12 +116,14 @@ impl Model<'_> {
             let mut child = Member::new(path, member.machine, member.scopes.clone(), part, at);
             child.windows.clone_from(&member.windows);
             child.again = true;
+            child.parent = member.id;
             return child;
         };
         let mut scopes = member.scopes.clone();
         scopes.push(path.clone());
         let start = self.drawn.graph(machine).start;
         let mut child = Member::new(path, machine, scopes, Part::Sub, start);
+        child.parent = member.id;
         child.windows.clone_from(&member.windows);
         let at = match task.each {
             Some(_) => format!("{}:{place}", member.at()),
@@ -158,8 +159,11 @@ impl Model<'_> {
             return None;
         }
         for stands in self.standing(scope) {
-            let undone = self.undone(stands)?;
-            when = when.max(undone);
+            match self.undone(stands) {
+                Some(undone) => when = when.max(undone),
+                None if self.is_undone_instead(stands) => {}
+                None => return None,
+            }
         }
         for member in self.found.members.iter().filter(|member| is_inside(&member.scopes)) {
             when = when.max(member.now);
@@ -272,6 +276,7 @@ impl Model<'_> {
                 let inside = |stands: &&mut Stands| stands.member == *child || stands.member.starts_with(&within);
                 while let Some(stands) = stands.find(inside) {
                     stands.optional = true;
+                    stands.instead = Some(child.clone());
                 }
                 continue;
             }
@@ -282,6 +287,24 @@ impl Model<'_> {
             self.found.stands = all.iter().filter(|stands| is_left(stands)).cloned().collect();
         }
         self.stands(member, at, task, "SU");
+        let newest = self.found.stands.last_mut().filter(|_| member.maybe);
+        if let (Some(newest), Some(visit)) = (newest, &member.visit) {
+            newest.key = visit.children.last().cloned();
+        }
+    }
+
+    /// Returns whether something is undone, or the task or the sub machine that has it undone in its place.
+    fn is_undone_instead(&self, stands: &Stands) -> bool {
+        let (key, instead) = (&stands.key, &stands.instead);
+        let mut all = self.found.stands.iter();
+        match (key, instead) {
+            (_, Some(_)) => all.any(|other| other.key == *instead && self.undone(other).is_some()),
+            (Some(_), None) => {
+                let inside: Vec<&Stands> = all.filter(|other| other.instead == *key).collect();
+                !inside.is_empty() && inside.into_iter().all(|other| self.undone(other).is_some())
+            }
+            (None, None) => false,
+        }
     }
 
     pub(super) fn fork(&mut self, member: &mut Member, at: usize) {
@@ -313,12 +336,14 @@ impl Model<'_> {
             limit: *parallel,
             running: Vec::new(),
         };
-        let paths: Vec<String> = (0..heads.len()).map(|place| self.path(member, at, place)).collect();
+        let places: Vec<usize> = (0..heads.len()).collect();
+        let paths = self.paths(member, at, &places, *parallel);
         let mut children = Vec::new();
         for (head, path) in heads.iter().zip(paths) {
             let Some(begins) = width.next(member.now) else { break };
             let part = Part::Branch { join: *join };
             let mut child = Member::new(path, member.machine, member.scopes.clone(), part, *head);
+            child.parent = member.id;
             child.context.clone_from(&member.context);
             child.windows.clone_from(&windows);
             child.now = begins;
@@ -393,17 +418,26 @@ fn compensated(facts: &Facts, all: &[Stands], stands: &Stands) -> Option<Moment>
     if let Some(token) = &stands.token {
         return ended.find(|(undone, _)| *undone == token).map(|(_, when)| when);
     }
-    let is_like = |other: &&Stands| other.state == stands.state && (stands.id.is_none() || other.id == stands.id);
-    let likes = all.iter().filter(is_like);
-    let is_newer = |other: &&Stands| (other.when, other.number) > (stands.when, stands.number);
+    // Each of them belongs to the newest of its like that is older than the call, and not undone before.
     let has_token = |token: &String| all.iter().any(|other| other.token.as_ref() == Some(token));
-    let newer = likes.filter(|other| other.token.is_none()).filter(is_newer).count();
+    let is_like = |other: &&Stands| {
+        other.token.is_none() && other.state == stands.state && (stands.id.is_none() || other.id == stands.id)
+    };
+    let mut likes: Vec<&Stands> = all.iter().filter(is_like).collect();
+    likes.sort_by_key(|other| (other.when, other.number));
     let mut tokens: Vec<&String> = Vec::new();
     for (token, when) in ended.filter(|(token, _)| !has_token(token)) {
-        if !tokens.contains(&token) {
-            tokens.push(token);
+        if tokens.contains(&token) {
+            continue;
         }
-        if tokens.len() > newer {
+        tokens.push(token);
+        let begun = facts.log.iter().find(|called| called.undoes && called.token == *token);
+        let begun = begun.map_or(when.event, |called| called.begun.0);
+        let Some(place) = likes.iter().rposition(|other| other.when.event < begun) else {
+            continue;
+        };
+        let undone = likes.remove(place);
+        if (&undone.member, undone.when, undone.number) == (&stands.member, stands.when, stands.number) {
             return Some(when);
         }
     }

@@ -55,6 +55,8 @@ pub(super) struct Story {
     outside: Outside,
     facts: Facts,
     asked: Option<Asked>,
+    /// When a person last asked to skip an undo.
+    skips: Option<Moment>,
     /// A person has let go on what crashes had made look like their cause.
     is_released: bool,
     /// What could be seen before a restart.
@@ -95,6 +97,7 @@ impl Story {
                 ..Facts::default()
             },
             asked: None,
+            skips: None,
             is_released: false,
             seen: None,
             looks: 0,
@@ -213,6 +216,8 @@ impl Story {
         if self.has_suspects(run, id).await? {
             return Ok((instance, Paths::new()));
         }
+        let quiet = self.moment(run);
+        self.facts.quiet.push(quiet);
         let found = replay(&self.drawn, &self.facts);
         let members = run.executor.members(id, 0, MEMBERS).await?.items;
         let both = Both {
@@ -220,6 +225,7 @@ impl Story {
             facts: &self.facts,
             found: &found,
             instance: &instance,
+            members: &members,
         };
         let paths = match both.compare() {
             Ok(paths) => paths,
@@ -267,6 +273,8 @@ impl Story {
             .filter(|member| member.wait == Some(WaitReason::Poison))
         {
             self.is_released = true;
+            // A person has changed something since.
+            self.seen = None;
             ask(run, run.executor.retry_now(member.id, by())).await??;
             run.settle().await;
         }
@@ -353,6 +361,7 @@ impl Story {
             ask(run, saga.compensate(by())).await??;
         } else {
             self.tell(format!("skip the undo of {stuck}"));
+            self.skips = Some(self.moment(run));
             ask(run, saga.skip_compensation(by())).await??;
         }
         run.settle().await;
@@ -366,13 +375,13 @@ impl Story {
             .filter(|entry| entry.ending == Ending::UndoSkipped)
             .collect();
         for entry in skipped.iter().skip(self.facts.skipped.len()) {
+            // What followed from it may have happened since.
+            let asked = self.skips.take().map(|asked| asked.event);
+            let event = asked.unwrap_or_else(|| self.outside.get().event());
             self.facts.skipped.push(SkippedUndo {
                 member: ProcedureId::new(id.family, entry.member),
                 state: codec::describe(entry.stage.as_slice()),
-                when: Moment {
-                    at: entry.ended,
-                    event: self.outside.get().event(),
-                },
+                when: Moment { at: entry.ended, event },
             });
         }
         Ok(())

@@ -79,6 +79,9 @@ pub(super) struct Stands {
     pub(super) when: Moment,
     /// It may not stand.
     pub(super) optional: bool,
+    /// A task that undoes sub machines and what they did themselves have one key, if it is not known which of them is undone.
+    pub(super) key: Option<String>,
+    pub(super) instead: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +98,8 @@ pub(super) struct Member {
     pub(super) scopes: Vec<String>,
     pub(super) part: Part,
     pub(super) id: Option<ProcedureId>,
+    /// The id of the member that opened it, if a call of that one has told it.
+    pub(super) parent: Option<ProcedureId>,
     pub(super) pc: Option<usize>,
     pub(super) context: Map<String, Value>,
     /// The context as it is committed.
@@ -129,6 +134,7 @@ impl Member {
             scopes,
             part,
             id: None,
+            parent: None,
             pc: Some(pc),
             context: Map::new(),
             shown: Map::new(),

@@ -42,6 +42,8 @@ pub(super) struct Facts {
     pub(super) log: Vec<Called>,
     pub(super) decided: Vec<Decided>,
     pub(super) skipped: Vec<SkippedUndo>,
+    /// When nothing was left to do but to wait.
+    pub(super) quiet: Vec<Moment>,
     /// When the whole saga was aborted.
     pub(super) aborted: Option<Moment>,
     pub(super) life: usize,
@@ -55,6 +57,7 @@ pub(super) struct Facts {
 pub(super) struct Resting {
     pub(super) path: String,
     pub(super) id: Option<ProcedureId>,
+    pub(super) parent: Option<ProcedureId>,
     pub(super) state: String,
     pub(super) can_skip: bool,
     pub(super) scopes: Vec<String>,
@@ -69,6 +72,15 @@ pub(super) struct Due {
     pub(super) is_out: bool,
 }
 
+/// A member has made a machine fail that it lies in.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    scope: String,
+    when: Moment,
+    /// The path of the member; `None` for an abort.
+    by: Option<String>,
+}
+
 /// What was found by a replay.
 #[derive(Debug, Default)]
 pub(super) struct Found {
@@ -78,6 +90,8 @@ pub(super) struct Found {
     pub(super) stands: Vec<Stands>,
     /// Machines that failed, by their paths.
     pub(super) failed: BTreeMap<String, Moment>,
+    /// What made them fail.
+    pub(super) failures: Vec<Failure>,
     /// Calls that belong to families of their own.
     pub(super) sent: Vec<(String, String)>,
     /// What is wrong.
@@ -93,10 +107,12 @@ pub(super) struct Model<'a> {
     tokens: HashMap<Key, Vec<String>>,
     tries: HashMap<(String, u32), usize>,
     used: HashMap<Key, usize>,
-    paths: HashMap<String, usize>,
+    /// Batches in which members have begun children, by their paths.
+    batches: HashMap<String, usize>,
     consumed: BTreeSet<usize>,
     /// Machines that failed, as the replay before found.
     pub(super) failed: BTreeMap<String, Moment>,
+    failures: Vec<Failure>,
     pub(super) found: Found,
 }
 
@@ -105,24 +121,24 @@ pub(super) const ROOT: &str = "root";
 
 /// Returns what a saga must be by now. The root is the last member.
 pub(super) fn replay(drawn: &Drawn, facts: &Facts) -> Found {
-    let mut failed: BTreeMap<String, Moment> = BTreeMap::new();
+    let mut before = Found::default();
     // A failure cuts off another one that a replay without it would find.
     for _ in 0..4 {
-        let mut model = Model::new(drawn, facts, failed.clone());
+        let mut model = Model::new(drawn, facts, &before);
         model.root();
         let found = model.finish();
-        if found.failed == failed {
+        if found.failed == before.failed {
             return found;
         }
-        failed = found.failed;
+        before = found;
     }
-    let mut model = Model::new(drawn, facts, failed);
+    let mut model = Model::new(drawn, facts, &before);
     model.root();
     model.finish()
 }
 
 impl<'a> Model<'a> {
-    fn new(drawn: &'a Drawn, facts: &'a Facts, failed: BTreeMap<String, Moment>) -> Self {
+    fn new(drawn: &'a Drawn, facts: &'a Facts, before: &Found) -> Self {
         let (mut tokens, mut tries) = (HashMap::<Key, Vec<String>>::new(), HashMap::new());
         for (place, called) in facts.log.iter().enumerate().filter(|(_, called)| !called.undoes) {
             if called.member.family != called.saga.family {
@@ -141,9 +157,10 @@ impl<'a> Model<'a> {
             tokens,
             tries,
             used: HashMap::new(),
-            paths: HashMap::new(),
+            batches: HashMap::new(),
             consumed: BTreeSet::new(),
-            failed,
+            failed: before.failed.clone(),
+            failures: before.failures.clone(),
             found: Found::default(),
         }
     }
@@ -155,7 +172,7 @@ impl<'a> Model<'a> {
         root.context = self.facts.params.clone();
         root.now.at = self.facts.started;
         if let Some(when) = self.facts.aborted {
-            self.fails(ROOT, when);
+            self.fails(ROOT, when, None);
         }
         root.commit();
         self.run(&mut root);
@@ -184,17 +201,42 @@ impl<'a> Model<'a> {
         &self.graph(member).states[state]
     }
 
-    /// Makes a path for a child, another one each time.
-    pub(super) fn path(&mut self, member: &Member, state: usize, index: usize) -> String {
-        let base = format!("{}/{}[{index}]", member.path, self.state(member, state).name);
-        let times = self.paths.entry(base.clone()).or_default();
-        *times += 1;
-        format!("{base}~{times}")
+    /// A member opens children at these places of a state, so many at a time. Makes their paths, others each time: each has
+    /// the number of the batch in which it begins. Children that run one after another are a batch each.
+    pub(super) fn paths(&mut self, member: &Member, state: usize, places: &[usize], width: usize) -> Vec<String> {
+        let name = self.state(member, state).name.clone();
+        let batch = self.batches.entry(member.path.clone()).or_default();
+        *batch += 1;
+        let mut paths = Vec::with_capacity(places.len());
+        for place in places {
+            paths.push(format!("{}/{name}[{place}]~{batch}", member.path));
+            *batch += usize::from(width == 1);
+        }
+        paths
     }
 
-    pub(super) fn fails(&mut self, scope: &str, when: Moment) {
+    pub(super) fn fails(&mut self, scope: &str, when: Moment, by: Option<&str>) {
         let known = self.found.failed.entry(scope.to_owned()).or_insert(when);
         *known = (*known).min(when);
+        self.found.failures.push(Failure {
+            scope: scope.to_owned(),
+            when,
+            by: by.map(str::to_owned),
+        });
+    }
+
+    /// Returns whether a stage of a member came before all that made its machines fail at this moment.
+    fn is_before_failures(&self, member: &Member) -> bool {
+        let now = member.now;
+        let of_scope = |failure: &&Failure| failure.when.at == now.at && member.scopes.contains(&failure.scope);
+        let mut failures = self.failures.iter().filter(of_scope);
+        failures.all(|failure| {
+            // All was quiet between the two, so nothing was left of what the first one began.
+            let is_between =
+                |quiet: &Moment| quiet.at == now.at && (now.event..failure.when.event).contains(&quiet.event);
+            let was_quiet = self.facts.quiet.iter().any(is_between);
+            was_quiet || failure.by.as_ref().is_some_and(|by| is_before(&member.path, by))
+        })
     }
 
     /// Returns when the first of the machines failed in which a member lies.
@@ -207,7 +249,7 @@ impl<'a> Model<'a> {
         match self.failure(&member.scopes) {
             Some(failure) if failure.at < member.now.at => false,
             Some(failure) if failure.at == member.now.at => {
-                member.maybe = true;
+                member.maybe |= !self.is_before_failures(member);
                 true
             }
             Some(_) | None => true,
@@ -287,5 +329,17 @@ impl<'a> Model<'a> {
                 return;
             }
         }
+    }
+}
+
+/// Returns whether a stage of one member must have come before a failure of another one. A member goes on only when all the
+/// children have ended that it opened last, so what lies in an earlier batch of the same member, or around the one that
+/// failed, had come before it. Within a batch nothing is known.
+fn is_before(member: &str, failed: &str) -> bool {
+    let batch = |part: &str| part.rsplit_once('~').and_then(|(_, batch)| batch.parse::<usize>().ok());
+    let mut parts = member.split('/').zip(failed.split('/'));
+    match parts.find(|(part, other)| part != other) {
+        Some((part, other)) => batch(part) < batch(other),
+        None => true,
     }
 }

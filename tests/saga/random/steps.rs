@@ -42,7 +42,7 @@ impl Model<'_> {
         member.commit();
         member.phase = Phase::Failed;
         if let Some(scope) = member.scopes.last().cloned() {
-            self.fails(&scope, member.now);
+            self.fails(&scope, member.now, Some(&member.path));
         }
     }
 
@@ -288,7 +288,9 @@ impl Model<'_> {
         let over = member.windows.iter().map(|window| window.until).min();
         let wake = over.map_or(wake, |over| wake.min(over));
         member.again = true;
-        if wake > self.facts.now {
+        // Nor does it wake if its machine fails before: "running calls end and are recorded, parked ones stop".
+        let is_stopped = self.failure(&member.scopes).is_some_and(|failure| failure.at < wake);
+        if wake > self.facts.now || is_stopped {
             member.phase = Phase::Out;
             return;
         }
@@ -336,6 +338,8 @@ impl Model<'_> {
             number: self.found.stands.len(),
             when: member.now,
             optional: member.maybe,
+            key: None,
+            instead: None,
         });
     }
 
@@ -348,6 +352,7 @@ impl Model<'_> {
             self.found.rests.push(Resting {
                 path: member.path.clone(),
                 id: member.id,
+                parent: member.parent,
                 state: state.name.clone(),
                 can_skip,
                 scopes: member.scopes.clone(),
