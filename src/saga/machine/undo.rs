@@ -65,21 +65,24 @@ async fn is_passed_over(of: ProcedureId, began: u32, cx: &StageContext<'_, Machi
     loop {
         let entries = cx.history_of(of, before, ENTRIES).await?;
         for entry in &entries {
-            match entry.ending {
-                Ending::UndoSkipped => drop(skipped.insert(entry.visit)),
-                ending if !ending.is_stage() => {}
-                _ if entry.visit < began => return Ok(false),
-                // The newest attempt of a visit comes first, and its note is the one that counts.
-                _ if skipped.remove(&entry.visit) => {
-                    let note = entry.note.as_ref();
-                    let note = note
-                        .map(|note| codec::decode_user::<Note>(note.as_slice()))
-                        .transpose()?;
-                    if note.and_then(|note| note.began).unwrap_or(entry.visit) == began {
-                        return Ok(true);
-                    }
+            if entry.ending == Ending::UndoSkipped {
+                skipped.insert(entry.visit);
+            }
+            if !entry.ending.is_stage() {
+                continue;
+            }
+            if entry.visit < began {
+                return Ok(false);
+            }
+            // The newest attempt of a visit comes first, and its note is the one that counts.
+            if skipped.remove(&entry.visit) {
+                let note = entry.note.as_ref();
+                let note = note
+                    .map(|note| codec::decode_user::<Note>(note.as_slice()))
+                    .transpose()?;
+                if note.and_then(|note| note.began).unwrap_or(entry.visit) == began {
+                    return Ok(true);
                 }
-                _ => {}
             }
         }
         let Some(last) = entries.last() else { return Ok(false) };
