@@ -80,11 +80,15 @@ impl Both<'_> {
         for rest in &self.instance.rests {
             let member = self.members.iter().find(|member| member.id == rest.id);
             let parent = member.and_then(|member| member.parent);
-            let is_it = |expected: &&Resting| {
+            let may_be = |expected: &&Resting| {
                 let is_below = expected.parent.is_none() || expected.parent == parent;
                 expected.state == rest.state && expected.id.is_none_or(|id| id == rest.id) && is_below
             };
-            let Some(place) = expected.iter().position(is_it) else {
+            // Another one may be known by nothing but its state, so what is known better comes first.
+            let known = |expected: &Resting| (expected.id.is_some(), expected.parent.is_some());
+            let likely = expected.iter().enumerate().filter(|(_, expected)| may_be(expected));
+            let best = likely.rev().max_by_key(|(_, expected)| known(expected));
+            let Some(place) = best.map(|(place, _)| place) else {
                 return Err(format!("{} rests at {}: {}", rest.id, rest.state, rest.question));
             };
             let expected = expected.remove(place);
