@@ -140,6 +140,7 @@ fn stages_notes_and_outputs_stay_readable() -> Tested {
         task: Some("T".to_owned()),
         status: Some(SagaStatus::Success),
         began: Some(2),
+        again: false,
         routed: vec!["C".to_owned()],
         fault: Some(("x.Boom".to_owned(), "boom".to_owned())),
         twice: vec!["x".to_owned()],
@@ -148,6 +149,12 @@ fn stages_notes_and_outputs_stay_readable() -> Tested {
         "a note",
         &note,
         "86a174a154a173a25355a16202a17291a143a16692a6782e426f6f6da4626f6f6da17691a178",
+    )?;
+    let followed = Note { again: true, ..note };
+    stays(
+        "a note of a try after which another one may come",
+        &followed,
+        "87a174a154a173a25355a16202a161c3a17291a143a16692a6782e426f6f6da4626f6f6da17691a178",
     )?;
     let undo = UndoNote {
         compensator: Some("S'".to_owned()),
