@@ -65,15 +65,15 @@ journey('a question is answered by keyboard alone', async (page, go) => {
   await shown(page, /^job v1/);
   await page.getByRole('button', { name: 'Answer…' }).waitFor();
   const reach = async (name) => {
-    for (let steps = 0; steps < 60; steps += 1) {
+    // A button is off for as long as its plan is on its way.
+    await until(async () => {
       await page.keyboard.press('Tab');
       const focused = await page.evaluate(() => {
         const element = document.activeElement;
         return element?.tagName === 'TEXTAREA' ? 'the answer' : element?.innerText?.split('\n')[0] ?? '';
       });
-      if (focused === name) return;
-    }
-    throw new Error(`Tab does not lead to ${name}`);
+      return focused === name;
+    }, `Tab leads to ${name}`);
   };
   await reach('Answer…');
   await page.keyboard.press('Enter');

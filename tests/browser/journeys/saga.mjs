@@ -97,16 +97,16 @@ journey('a saga is understood and sent forward by keyboard alone, on a narrow sc
   await page.keyboard.press('Enter');
   await becomes(() => attention(page), ['Pay']);
   const reach = async (/** @type {string} */ name) => {
-    for (let steps = 0; steps < 80; steps += 1) {
+    // A button is off for as long as its plan is on its way.
+    await until(async () => {
       await page.keyboard.press('Tab');
       const focused = await page.evaluate(() => {
         const element = document.activeElement;
         if (element?.getAttribute('role') === 'option') return 'the picture';
         return element?.tagName === 'TEXTAREA' ? 'the params' : element instanceof HTMLInputElement ? 'the reason' : element instanceof HTMLElement ? element.innerText.split('\n')[0] ?? '' : '';
       });
-      if (focused === name) return;
-    }
-    throw new Error(`Tab does not lead to ${name}`);
+      return focused === name;
+    }, `Tab leads to ${name}`);
   };
   const at = () => page.evaluate(() => document.activeElement?.querySelector('text.name')?.textContent ?? '');
   await reach('the picture');
