@@ -14,6 +14,7 @@ mod validate;
 
 use clap::{Args, Subcommand};
 use procession::saga::{Problem, Severity};
+use serde_json::{Map, Value};
 
 use super::exit::{Exit, Failure};
 use super::print;
@@ -52,6 +53,15 @@ pub(super) async fn run(args: SagaArgs) -> Result<Exit, Failure> {
         Verb::Skip(args) => skip::run(args).await,
         Verb::Run(args) => run::run(args).await,
         Verb::Demo(args) => demo::run(args).await,
+    }
+}
+
+/// Reads the variables that an argument gives.
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err("it is no JSON object; write for instance '{\"count\": 5}'".to_owned()),
+        Err(error) => Err(format!("it is no JSON: {error}; write for instance '{{\"count\": 5}}'")),
     }
 }
 

@@ -8,7 +8,7 @@ use metrics::Histogram;
 
 use super::names::{CALL_SECONDS, histogram};
 
-/// Most states of which calls are counted. Each has a series for every status.
+/// Largest number of states whose calls are counted. Each has one series for every status.
 const STATES_MAX: usize = 10_000;
 /// What a call can come to.
 const STATUSES: [&str; 3] = ["SU", "FA", "UN"];

@@ -12,18 +12,9 @@ use super::super::print;
 /// One decision, in the words of the API.
 pub(super) struct Decision {
     pub(super) verb: &'static str,
-    /// What a saga does of which it was taken.
+    /// What the saga does once the decision is taken.
     pub(super) done: &'static str,
     pub(super) body: Value,
-}
-
-/// Reads the variables of a decision.
-pub(super) fn object_of(text: &str) -> Result<Value, String> {
-    match serde_json::from_str(text) {
-        Ok(Value::Object(variables)) => Ok(Value::Object(variables)),
-        Ok(_) => Err("it is no object; write for instance '{\"count\": 5}'".to_owned()),
-        Err(error) => Err(format!("it is no JSON: {error}")),
-    }
 }
 
 /// The members that go on.

@@ -1,4 +1,4 @@
-//! What a saga does, a line for each state that it visits.
+//! Prints what a saga does: a line for each state that it visits.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -17,17 +17,17 @@ use serde_json::{Value, json};
 use super::super::exit::{Exit, Failure};
 use super::super::print;
 
-/// How often a saga is looked at.
+/// How often a saga is looked at, at most.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Members that are looked at for one that needs the person who runs the saga again.
 const MEMBERS: usize = 1_000;
 
-/// Follows one saga. Of a saga that ends more than 1,000 stages between two looks, some are not told.
+/// Follows one saga. If it ends more than 1,000 stages between two looks, some of them are not printed.
 pub(super) struct Follower<'a> {
     executor: &'a Executor,
     pub(super) saga: Saga,
     is_json: bool,
-    /// The visits that were told, and whether they were told as undone.
+    /// The visits that were printed, and whether they were printed as undone.
     told: HashMap<Visit, bool>,
 }
 
@@ -65,10 +65,11 @@ impl<'a> Follower<'a> {
     pub(super) async fn until_settled(&mut self) -> Result<Settled, Failure> {
         let saga = self.saga.clone();
         let mut settled = pin!(saga.settled());
+        let mut pause = PAUSE;
         loop {
             match select(
                 settled.as_mut(),
-                SystemClock.sleep_until(SystemClock.now().after(PAUSE)),
+                SystemClock.sleep_until(SystemClock.now().after(pause)),
             )
             .await
             {
@@ -77,8 +78,11 @@ impl<'a> Follower<'a> {
                     return Ok(settled?);
                 }
                 Either::Right(_) => {
+                    let begun = SystemClock.now();
                     self.tell().await?;
                     self.check().await?;
+                    // Reading a large saga takes long, and must not be most of what the process does.
+                    pause = PAUSE.max(SystemClock.now().since(begun) * 4);
                 }
             }
         }
@@ -96,12 +100,14 @@ impl<'a> Follower<'a> {
         }
     }
 
+    /// Prints what is new. Only the visits that the saga still lists are remembered, so their number has a bound.
     async fn tell(&mut self) -> Result<(), Failure> {
         let instance = self.saga.instance().await?;
-        let mut undone = Vec::new();
+        let (before, mut undone) = (std::mem::take(&mut self.told), Vec::new());
         for state in &instance.states {
             let visit = (state.member, state.state.clone(), state.ran.0);
-            let was_undone = self.told.insert(visit, state.is_compensated);
+            let was_undone = before.get(&visit).copied();
+            self.told.insert(visit, state.is_compensated);
             if was_undone.is_none() {
                 self.print(state, false)?;
             }
@@ -141,7 +147,7 @@ impl<'a> Follower<'a> {
         Ok(())
     }
 
-    /// Tells how it stands, in words.
+    /// Prints how the saga stands, in words, and returns it.
     pub(super) async fn conclude(&self) -> Result<SagaInstance, Failure> {
         let instance = self.saga.instance().await?;
         match self.is_json {

@@ -1,12 +1,13 @@
 //! `procession saga forward`: what rests of a saga goes on where it stopped, with other params.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::act::How;
 use super::super::exit::{Exit, Failure};
 use super::super::named::Named;
-use super::decide::{Decision, object_of};
+use super::decide::Decision;
+use super::object;
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct ForwardArgs {
@@ -16,8 +17,8 @@ pub(super) struct ForwardArgs {
     #[arg(value_name = "ID")]
     id: Named,
     /// Variables of the context that are replaced, as a JSON object.
-    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = object_of)]
-    params: Value,
+    #[arg(long, value_name = "JSON", default_value = "{}", value_parser = object)]
+    params: Map<String, Value>,
 }
 
 pub(super) async fn run(args: ForwardArgs) -> Result<Exit, Failure> {

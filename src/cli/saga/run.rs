@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use super::super::exit::{Exit, Failure};
 use super::super::print;
 use super::follow::Follower;
-use super::{services, tell};
+use super::{object, services, tell};
 
 /// How long results are kept: whoever runs a saga again is told what it came to.
 const KEPT: Duration = Duration::from_hours(24 * 366);
@@ -72,14 +72,6 @@ struct Decision {
     /// Leave the compensator out that has failed.
     #[arg(long)]
     skip_compensation: bool,
-}
-
-fn object(text: &str) -> Result<Map<String, Value>, String> {
-    match serde_json::from_str(text) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err("it is no JSON object; write for instance '{\"count\": 5}'".to_owned()),
-        Err(error) => Err(format!("it is no JSON: {error}; write for instance '{{\"count\": 5}}'")),
-    }
 }
 
 pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {

@@ -38,7 +38,7 @@ impl Turn<'_, '_> {
         self.begin_try_of(self.visit().saturating_add(1), at, task);
         match self.children(state, task) {
             Ok(children) if children.is_empty() => {
-                // Nothing comes back in the next stage: it is told from this one.
+                // No child comes back in the next stage, so this visit identifies the instance.
                 if let Some(instance) = &mut self.machine.instance {
                     instance.began = self.cx.token().visit;
                 }

@@ -92,7 +92,7 @@ impl Fault {
         }
     }
 
-    /// Gives it another class.
+    /// Replaces its class.
     #[must_use]
     pub fn of_class(mut self, class: impl Into<String>) -> Self {
         self.origin = Origin::Class(class.into());

@@ -104,7 +104,7 @@ impl Endpoint {
         self
     }
 
-    /// Gives faults of a class another one: a status a class that definitions know, as in
+    /// Replaces the class of faults, for instance of a status by one that definitions know:
     /// `fault("http.409", "com.acme.OutOfStock")`.
     pub fn fault(mut self, from: impl Into<String>, class: impl Into<String>) -> Self {
         self.faults.insert(from.into(), class.into());

@@ -53,15 +53,7 @@ impl Model<'_> {
             member.fold();
         }
         member.last = at;
-        let new = || Visit {
-            status: "RU",
-            is_for_update: task.is_for_update(),
-            partly: false,
-            tries: 0,
-            token: None,
-            children: Vec::new(),
-        };
-        member.visit.get_or_insert_with(new).tries += 1;
+        member.visit.get_or_insert_with(|| Visit::of(task)).tries += 1;
         let count = task.each.map_or(1, begun);
         member.results.resize(count, None);
         let places: Vec<usize> = (0..count).filter(|place| member.results[*place].is_none()).collect();

@@ -6,6 +6,8 @@ use procession::ProcedureId;
 use procession_kernel::Timestamp;
 use serde_json::{Map, Value};
 
+use super::shape::Task;
+
 /// When something happened: its number among all that happens outside the engine, and the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment {
@@ -48,6 +50,20 @@ pub(super) struct Visit {
     pub(super) token: Option<String>,
     /// The paths of its sub machines.
     pub(super) children: Vec<String>,
+}
+
+impl Visit {
+    /// A visit that begins, without a try.
+    pub(super) fn of(task: &Task) -> Self {
+        Self {
+            status: "RU",
+            is_for_update: task.is_for_update(),
+            partly: false,
+            tries: 0,
+            token: None,
+            children: Vec::new(),
+        }
+    }
 }
 
 /// What counts for the status of a member.

@@ -84,15 +84,7 @@ impl Model<'_> {
     fn begin_try(&mut self, member: &mut Member, at: usize, task: &Task) {
         member.last = at;
         if task.has_status() {
-            let new = || Visit {
-                status: "RU",
-                is_for_update: task.is_for_update(),
-                partly: false,
-                tries: 0,
-                token: None,
-                children: Vec::new(),
-            };
-            member.visit.get_or_insert_with(new).tries += 1;
+            member.visit.get_or_insert_with(|| Visit::of(task)).tries += 1;
         }
     }
 

@@ -18,8 +18,8 @@ const RESULT_MAX: u64 = 1 << 20;
 const FAULT_MAX: u64 = 64 << 10;
 
 /// A command that is run for each call: the arguments as a JSON list on its standard input, the result as JSON on its
-/// standard output. An exit code that is not 0 is a fault: the one that it writes to its standard error, or
-/// `command.<code>`.
+/// standard output. Another exit code than 0 is a fault, which the command may write to its standard error;
+/// else its class is `command.<code>`.
 pub(super) struct CommandService {
     words: Vec<String>,
     timeout: Duration,
@@ -37,7 +37,7 @@ impl Service for CommandService {
         &[]
     }
 
-    /// A definition says how a method is called, and must not thereby choose another program or an option of it.
+    /// A definition names methods. A name must choose neither another program nor an option.
     fn has_method(&self, method: &str) -> bool {
         let is_plain = |letter: char| letter.is_alphanumeric() || "_-.:".contains(letter);
         method.starts_with(char::is_alphanumeric) && method.chars().all(is_plain)
