@@ -58,7 +58,7 @@ pub use check::{Check, Checked, Finding};
 #[cfg(feature = "flow")]
 pub use check::{SetLeft, StreamLeft};
 pub use effects::Effects;
-pub use enumerate::{Enumeration, Final, enumerate};
+pub use enumerate::{Enumeration, Final, enumerate, second_faults};
 pub use procession_actors::journal::conformance;
 pub use procession_actors::journal::memory::{Fault, FaultPlan, MemoryDisk, MemoryStore, ReadFault};
 pub use procession_actors::testkit::TestClock;

@@ -3,9 +3,10 @@
 # tests, rustdoc, public API, examples, packages, and the demo, run once and then killed three times.
 #
 # One command, no input. Root is needed only where a C linker, valgrind, node or chromium is missing.
-# Every step says its name and how long it took; the first that fails ends the run.
-# One target directory serves all steps: clippy and rustdoc share the checked
-# dependencies, tests, examples and the demo the built ones.
+# Every step says its name and how long it took; a step that fails ends the run.
+# What is only checked runs beside what is built and tested, in a target directory of its own: clippy, rustdoc and the
+# packages share checked dependencies, and tests, examples and the demo share built ones. The journeys in the browser
+# run beside the tests too, because they wait most of the time.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -95,8 +96,71 @@ find_packages() {
     (cd tests/browser && npm ci --no-audit --no-fund && npm run --silent types)
 }
 
+# Rows of steps that run beside the others: the process of each, and where it prints.
+declare -A rows logs
+# The directory of the tests in memory, if there is one.
+memory=""
+
+# begin NAME COMMAND...: begins a row.
+begin() {
+    local name=$1
+    shift
+    logs[$name]=$(mktemp)
+    # A process group of its own, so that all of it can be ended.
+    set -m
+    "$@" >"${logs[$name]}" 2>&1 &
+    set +m
+    rows[$name]=$!
+}
+
+# end NAME: waits for a row that has not ended before, and shows what it printed.
+end() {
+    local name=$1 status=0
+    if [[ -z ${rows[$name]-} ]]; then
+        return
+    fi
+    wait "${rows[$name]}" || status=$?
+    cat "${logs[$name]}"
+    rm -f "${logs[$name]}"
+    unset "rows[$name]" "logs[$name]"
+    if ((status != 0)); then
+        exit 1
+    fi
+}
+
+# look_at NAME: ends the run now if a row has failed already.
+look_at() {
+    kill -0 "${rows[$1]-}" 2>/dev/null || end "$1"
+}
+
+end_all() {
+    local name
+    for name in "${!rows[@]}"; do
+        kill -- "-${rows[$name]}" 2>/dev/null || true
+        rm -f "${logs[$name]}"
+    done
+    if [[ -n $memory ]]; then
+        rm -rf "$memory"
+    fi
+}
+trap end_all EXIT
+
+# The journals of tests go to memory where the system has a few gigabytes for it: they sync each commit, and what a test
+# shows of a disk it shows on a file system of its own.
+work_in_memory() {
+    local room=0
+    if [[ -z ${TMPDIR-} && -w /dev/shm ]]; then
+        room=$(df --output=avail -k /dev/shm | tail -n 1)
+    fi
+    if ((room >= 4 * 1024 * 1024)); then
+        memory=$(mktemp -d /dev/shm/procession.XXXXXX)
+        export TMPDIR=$memory
+    fi
+}
+
 document() {
-    RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --all-features
+    CARGO_TARGET_DIR="$(checked_directory)" RUSTDOCFLAGS="-D warnings" \
+        cargo doc --locked --workspace --no-deps --all-features
 }
 
 # The unit tests that read and write real files, and those of what threads share, under
@@ -108,6 +172,11 @@ check_memory() {
     env "$runner=valgrind --quiet --error-exitcode=9" \
         timeout --verbose 10m cargo test --locked --workspace --all-features --lib -- \
         worker:: memory:: codec an_append a_log_shorter a_missing_table a_torn_tail_is
+}
+
+# Where the row of checks works.
+checked_directory() {
+    printf '%s/checked\n' "$(target_directory)"
 }
 
 target_directory() {
@@ -128,7 +197,7 @@ check_locks() {
 # dependencies anew. It also checks the library with no feature and with one, as users build it.
 check_packages() {
     local target place said name size
-    target=$(target_directory) || return
+    target=$(checked_directory) || return
     place="$target/package"
     rm -rf "$place"
     said=$(CARGO_TARGET_DIR="$target" cargo package --workspace --locked --allow-dirty --no-verify 2>&1) || {
@@ -171,7 +240,7 @@ check_packages() {
 # What the packages make public, against the lists in the repository: a package of its own, which says how to accept
 # a change.
 compare_api() {
-    CARGO_TARGET_DIR="$(target_directory)" cargo run --quiet --locked --manifest-path tests/api/Cargo.toml
+    CARGO_TARGET_DIR="$(checked_directory)" cargo run --quiet --locked --manifest-path tests/api/Cargo.toml
 }
 
 # What threads share, in every order: a package of its own, built on loom.
@@ -193,43 +262,43 @@ kill_demo() {
     BINARY="$(target_directory)/debug/procession" ./tests/kills.sh 3
 }
 
-# The journeys wait for a browser most of the time, and the steps behind the tests use one processor each: they run side
-# by side. A browser that is missing is a failure here, and elsewhere a reason to skip them.
-begin_journeys() {
-    journeys_log=$(mktemp)
-    PROCESSION_BROWSER=required timeout --verbose 20m \
-        cargo test --locked --workspace --all-features --test browser >"$journeys_log" 2>&1 &
-    journeys=$!
-    trap 'kill "$journeys" 2>/dev/null || true; rm -f "$journeys_log"' EXIT
+# All that needs no built test.
+check_everything() {
+    # The tests go first: this fills what they leave idle.
+    renice -n 10 -p "$BASHPID" >/dev/null
+    step "clippy, warnings as errors" env CARGO_TARGET_DIR="$(checked_directory)" \
+        cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+    step "rustdoc, warnings as errors" document
+    step "public API: as docs/internals/api lists it" compare_api
+    step "packages: packed as a release publishes them, and checked" check_packages
+    step "what threads share, in every order" explore
 }
 
-end_journeys() {
-    local status=0
-    wait "$journeys" || status=$?
-    cat "$journeys_log"
-    rm -f "$journeys_log"
-    trap - EXIT
-    return "$status"
+# A browser that is missing is a failure here, and elsewhere a reason to skip the journeys.
+make_journeys() {
+    step "the page in a browser" env PROCESSION_BROWSER=required timeout --verbose 20m \
+        cargo test --locked --workspace --all-features --test browser
 }
 
 step "cargo, rustfmt and clippy are there" find_cargo
 step "a linker, valgrind, node and a browser are there" find_tools
+work_in_memory
 step "format" cargo fmt --all --check
 step "lock files of the packages outside the workspace: up to date" check_locks
-step "clippy, warnings as errors" cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+begin checks check_everything
 step "the page's scripts: their packages, their types" find_packages
 step "tests: they compile" cargo test --locked --workspace --all-features --no-run
-# A test that hangs is a failure, not a reason to wait: a whole run takes minutes.
+look_at checks
+begin journeys make_journeys
+# A test that hangs is a failure, not a reason to wait: a whole run takes minutes. A browser that is starved fails a
+# journey, so the tests give way to it.
 step "tests: unit, integration, documentation" \
-    env PROCESSION_BROWSER=later timeout --verbose 40m cargo test --locked --workspace --all-features
-begin_journeys
-step "what threads share, in every order" explore
+    env PROCESSION_BROWSER=later nice -n 5 timeout --verbose 40m cargo test --locked --workspace --all-features
+look_at checks
 step "memory check" check_memory
 step "examples" cargo build --locked --workspace --all-features --examples
-step "rustdoc, warnings as errors" document
-step "public API: as docs/internals/api lists it" compare_api
-step "packages: packed as a release publishes them, and checked" check_packages
 step "demo: run once" run_demo
 step "demo: killed three times, then verified" kill_demo
-step "the page in a browser" end_journeys
+end checks
+end journeys
 say "everything passed in $((SECONDS - whole_begin)) s"

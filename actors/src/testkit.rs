@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod format;
 pub mod labels;
+pub mod life;
 pub mod log;
 
 pub use crate::fault_injection::seen::{Called, Injection, Interception, Leaving, StageInterceptor};

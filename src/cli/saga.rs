@@ -60,7 +60,7 @@ pub(super) async fn run(args: SagaArgs) -> Result<Exit, Failure> {
 fn object(text: &str) -> Result<Map<String, Value>, String> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err("it is no JSON object; write for instance '{\"count\": 5}'".to_owned()),
+        Ok(_) => Err("it is not a JSON object; write for instance '{\"count\": 5}'".to_owned()),
         Err(error) => Err(format!("it is no JSON: {error}; write for instance '{{\"count\": 5}}'")),
     }
 }

@@ -96,16 +96,8 @@ pub struct Enumeration {
     pub second: usize,
 }
 
-/// One scenario: how its engine is set up, what its client does, what it leaves.
-struct Script<'a, S, D, C> {
-    fresh: &'a dyn Fn() -> S,
-    set_up: &'a dyn Fn(&S, Builder) -> Builder,
-    drive: D,
-    check: C,
-}
-
-/// Crashes a scenario at every commit, before, after and torn, and once more in
-/// every recovery, and compares every final world with the crash-free one.
+/// Crashes a scenario at every commit, before, after and torn, and once more in every recovery, and compares every final
+/// world with the crash-free one. How a recovery is crashed, [`second_faults`] says.
 ///
 /// `fresh` makes what survives a crash beside disk and clock, for instance the
 /// log of effects. `drive` is the client: it is run again after each crash, so
@@ -123,104 +115,99 @@ pub fn enumerate<S>(
     spaces: &[&str],
     check: impl Fn(&S, &S, usize) -> Result<(), Trouble>,
 ) -> Result<Enumeration, Trouble> {
-    let drive = async |state: &S, run: &Run| {
-        drive(state, run).await?;
-        // The start's own commit is number 0, and not counted.
-        Ok((Final::of(run, spaces).await?, run.store.commits().saturating_sub(1)))
-    };
-    let script = Script {
-        fresh: &fresh,
-        set_up: &set_up,
-        drive,
-        check,
-    };
-    script.enumerate()
-}
-
-impl<S, D, C> Script<'_, S, D, C>
-where
-    D: AsyncFn(&S, &Run) -> Result<(Final, u64), Trouble>,
-    C: Fn(&S, &S, usize) -> Result<(), Trouble>,
-{
-    fn live(&self, world: &World, state: &S, plan: FaultPlan) -> Result<Ended<(Final, u64)>, Trouble> {
-        world.run(
-            plan,
-            |builder| (self.set_up)(state, builder),
-            async |run: &Run| (self.drive)(state, run).await,
-        )
-    }
-
-    fn enumerate(&self) -> Result<Enumeration, Trouble> {
-        let (world, plain) = (World::new(), (self.fresh)());
-        let (expected, commits) = self.live(&world, &plain, FaultPlan::none())?.done()?;
-        let mut done = Enumeration {
-            commits,
-            runs: 0,
-            second: 0,
+    let live = |world: &World, state: &S, plan: FaultPlan| {
+        let drive = async |run: &Run| {
+            drive(state, run).await?;
+            // The start's own commit is number 0, and not counted.
+            Ok((Final::of(run, spaces).await?, run.store.commits().saturating_sub(1)))
         };
-        for commit in 1..=commits {
-            let torn = world
-                .disk
-                .torn_points(commit)
-                .into_iter()
-                .map(|cut| Fault::Torn { cut });
-            for fault in [Fault::CrashBefore, Fault::CrashAfter].into_iter().chain(torn) {
-                let name = format!("commit {commit} of {commits}, {fault:?}");
-                self.crash(&[(commit, fault)], &plain, &expected)
-                    .map_err(|why| format!("{name}: {why}"))?;
-                done.runs += 1;
-            }
-            for first in [Fault::CrashBefore, Fault::CrashAfter] {
-                done.second += self.crash_again((commit, first), &plain, &expected)?;
-            }
-        }
-        Ok(done)
-    }
-
-    /// A second crash at every commit of the recovery, and of the run after it.
-    fn crash_again(&self, first: (u64, Fault), plain: &S, expected: &Final) -> Result<usize, Trouble> {
-        let mut runs = 0;
-        for commit in 0.. {
-            for second in [Fault::CrashBefore, Fault::CrashAfter] {
-                let name = format!("{first:?}, then commit {commit} of the next life, {second:?}");
-                let crashes = self
-                    .crash(&[first, (commit, second)], plain, expected)
-                    .map_err(|why| format!("{name}: {why}"))?;
-                if crashes < 2 {
-                    return Ok(runs);
-                }
-                runs += 1;
-            }
-        }
-        Ok(runs)
-    }
-
-    /// Lives one life for each fault, then one without; gives how many crashed.
-    fn crash(&self, faults: &[(u64, Fault)], plain: &S, expected: &Final) -> Result<usize, Trouble> {
-        let (world, state) = (World::new(), (self.fresh)());
-        let mut crashes = 0;
-        for (commit, fault) in faults {
-            match self.live(&world, &state, FaultPlan::at(*commit, *fault))? {
-                Ended::Crashed => {
-                    crashes += 1;
-                    index_agrees(&world.disk.dump(&Space::Procedures), &world.disk.dump(&Space::Live))?;
-                }
-                Ended::Done((found, _)) => return self.compare(&found, expected, plain, &state, crashes),
-            }
-        }
-        for _ in 0..RESTARTS_MAX {
-            if let Ended::Done((found, _)) = self.live(&world, &state, FaultPlan::none())? {
-                return self.compare(&found, expected, plain, &state, crashes);
-            }
-        }
-        Err("it does not come to an end".into())
-    }
-
-    fn compare(&self, found: &Final, expected: &Final, plain: &S, state: &S, crashes: usize) -> Result<usize, Trouble> {
+        world.run(plan, |builder| set_up(state, builder), drive)
+    };
+    let (world, plain) = (World::new(), fresh());
+    let (expected, commits) = live(&world, &plain, FaultPlan::none())?.done()?;
+    let crash = |faults: &[(u64, Fault)]| {
+        let state = fresh();
+        let (found, crashes) = live_through(faults, &|world, plan| live(world, &state, plan))?;
         if found != expected {
             return Err(format!("the final world differs.\n expected {expected:#?}\n    found {found:#?}").into());
         }
-        (self.check)(plain, state, crashes)?;
+        check(&plain, &state, crashes)?;
         Ok(crashes)
+    };
+    crash_everywhere(&world, commits, &crash)
+}
+
+/// One life: in this world, with these faults.
+type Life<'a> = &'a dyn Fn(&World, FaultPlan) -> Result<Ended<(Final, u64)>, Trouble>;
+
+/// Lives one life for each fault, then one without. Returns what they left, and how many crashed.
+fn live_through(faults: &[(u64, Fault)], life: Life<'_>) -> Result<(Final, usize), Trouble> {
+    let (world, mut crashes) = (World::new(), 0);
+    for (commit, fault) in faults {
+        match life(&world, FaultPlan::at(*commit, *fault))? {
+            Ended::Crashed => {
+                crashes += 1;
+                index_agrees(&world.disk.dump(&Space::Procedures), &world.disk.dump(&Space::Live))?;
+            }
+            Ended::Done((found, _)) => return Ok((found, crashes)),
+        }
     }
+    for _ in 0..RESTARTS_MAX {
+        if let Ended::Done((found, _)) = life(&world, FaultPlan::none())? {
+            return Ok((found, crashes));
+        }
+    }
+    Err("it does not come to an end".into())
+}
+
+/// A run through these faults, compared with the crash-free one. Returns how many of them came.
+type Crash<'a> = &'a dyn Fn(&[(u64, Fault)]) -> Result<usize, Trouble>;
+
+/// `world` is that of the crash-free run.
+fn crash_everywhere(world: &World, commits: u64, crash: Crash<'_>) -> Result<Enumeration, Trouble> {
+    let (mut runs, mut second) = (0, 0);
+    for commit in 1..=commits {
+        let torn = world.disk.torn_points(commit);
+        let torn = torn.into_iter().map(|cut| Fault::Torn { cut });
+        for fault in [Fault::CrashBefore, Fault::CrashAfter].into_iter().chain(torn) {
+            let name = format!("commit {commit} of {commits}, {fault:?}");
+            crash(&[(commit, fault)]).map_err(|why| format!("{name}: {why}"))?;
+            runs += 1;
+        }
+        for first in [Fault::CrashBefore, Fault::CrashAfter] {
+            second += crash_again((commit, first), crash)?;
+        }
+    }
+    Ok(Enumeration { commits, runs, second })
+}
+
+/// A second crash at every commit of the recovery, and of the run after it.
+fn crash_again(first: (u64, Fault), crash: Crash<'_>) -> Result<usize, Trouble> {
+    let mut runs = 0;
+    for commit in 0.. {
+        for second in second_faults(first, commit) {
+            let name = format!("{first:?}, then commit {commit} of the next life, {second:?}");
+            let crashes = crash(&[first, (commit, second)]).map_err(|why| format!("{name}: {why}"))?;
+            if crashes < 2 {
+                return Ok(runs);
+            }
+            runs += 1;
+        }
+    }
+    Ok(runs)
+}
+
+/// The environment variable that asks for all second crashes: `all`.
+const CRASHES_VARIABLE: &str = "PROCESSION_CRASHES";
+
+/// Returns how to crash a second time, at this commit of the next life: before it and after it by turns, so that each
+/// pair of commits is crashed in two of four ways. All four double the time of most enumerations;
+/// `PROCESSION_CRASHES=all` in the environment asks for them. [`enumerate`] goes by it; so may an enumeration of one's own.
+pub fn second_faults((commit, first): (u64, Fault), next: u64) -> impl Iterator<Item = Fault> {
+    let wants_all = std::env::var_os(CRASHES_VARIABLE).is_some_and(|asked| asked == "all");
+    let is_before = (commit + next).is_multiple_of(2) == matches!(first, Fault::CrashBefore);
+    [(Fault::CrashBefore, is_before), (Fault::CrashAfter, !is_before)]
+        .into_iter()
+        .filter(move |(_, is_next)| wants_all || *is_next)
+        .map(|(fault, _)| fault)
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use futures::future::{Either, select};
 use procession_actors::journal::JournalStore;
 use procession_actors::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
 use procession_actors::testkit::TestClock;
+use procession_actors::testkit::life::live;
 use procession_kernel::Timestamp;
 
 use super::moving::{self, Moving, QUIET_TURNS};
@@ -116,11 +116,7 @@ impl World {
         set_up: impl FnOnce(Builder) -> Builder,
         drive: impl AsyncFnOnce(&Run) -> Result<T, Trouble>,
     ) -> Result<Ended<T>, Trouble> {
-        let store = Arc::new(MemoryStore::open(&self.disk, plan)?);
-        let crashed = store.crashed();
-        let builder = Executor::builder(store.clone())
-            .inline()
-            .clock(Arc::new(self.clock.clone()));
+        let (store, builder) = self.prepare(plan)?;
         let builder = set_up(builder);
         let own: Arc<dyn JournalStore> = store.clone();
         if !builder.uses_store(&own) {
@@ -128,28 +124,41 @@ impl World {
                         engine without a World";
             return Err(text.into());
         }
-        let world = self.clone();
-        let living = Arc::clone(&store);
-        let life = async move {
-            let executor = builder.start().await?;
-            let run = Run {
-                executor,
-                store: living,
-                world,
+        let (world, living, mut outcome) = (self.clone(), Arc::clone(&store), None);
+        let life = async {
+            let lived = async {
+                let run = world.begin(builder, living).await?;
+                let value = drive(&run).await?;
+                run.check_wakes().await?;
+                Ok(value)
             };
-            let value = drive(&run).await?;
-            run.check_wakes().await?;
-            Ok(value)
+            outcome = Some(lived.await);
         };
-        let ended = actix_rt::System::new().block_on(async move {
-            match select(pin!(life), crashed).await {
-                Either::Left((outcome, _)) => outcome.map(Ended::Done),
-                Either::Right(((), _)) => Ok(Ended::Crashed),
-            }
-        });
+        let has_ended = live(Box::pin(life), store.crashed());
         // From here on nothing of this life may reach the disk, whoever still holds the store.
         store.crash();
-        ended
+        match outcome.filter(|_| has_ended) {
+            Some(outcome) => outcome.map(Ended::Done),
+            None => Ok(Ended::Crashed),
+        }
+    }
+
+    /// Opens the store for one life, and makes a builder on it.
+    fn prepare(&self, plan: FaultPlan) -> Result<(Arc<MemoryStore>, Builder), Trouble> {
+        let store = Arc::new(MemoryStore::open(&self.disk, plan)?);
+        let builder = Executor::builder(store.clone())
+            .inline()
+            .clock(Arc::new(self.clock.clone()));
+        Ok((store, builder))
+    }
+
+    async fn begin(self, builder: Builder, store: Arc<MemoryStore>) -> Result<Run, Trouble> {
+        let executor = builder.start().await?;
+        Ok(Run {
+            executor,
+            store,
+            world: self,
+        })
     }
 }
 

@@ -6,9 +6,6 @@
     reason = "a test names what it expects, and fails on all else"
 )]
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use std::time::Duration;
 
 use procession_kernel::{
@@ -16,7 +13,8 @@ use procession_kernel::{
     LockNeed, OperatorRequest, PauseScope, ProcedureId, ProcedureState, RETRY_AFTER_MAX, RequestId, RetryPolicy, Row,
     StageEnded, StageOutcome, StageTask, StoredTarget, Timestamp, UndoEnded, Verb, WaitReason, check_rows,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 const SECOND: u64 = 1_000_000;
 const HOUR: u64 = 3_600 * SECOND;

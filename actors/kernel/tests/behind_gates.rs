@@ -2,15 +2,13 @@
 
 #![expect(clippy::expect_used, reason = "a test names what it expects, and fails on all else")]
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use procession_kernel::{
     Answer, Birth, Blob, BypassAs, BypassScope, Effect, Epoch, Event, Gate, GraphNode, JoinPolicy, Kind,
     OperatorRequest, PLAN_NAMED, Plan, ProcedureId, RequestEffect, RequestId, StageEnded, StageOutcome, StoredTarget,
     Timestamp, Verb,
 };
-use shell::{ROOT, Shell};
+
+use crate::shell::{ROOT, Shell};
 
 const fn member(number: u32) -> ProcedureId {
     ProcedureId::new(1, number)

@@ -6,14 +6,12 @@
     reason = "a test names what it expects, and fails on all else"
 )]
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use procession_kernel::{
     Answer, Birth, Blob, Brood, Effect, Epoch, Event, Gate, GraphNode, JoinPolicy, Kind, LimitKey, ProcedureId,
     ProcedureState, Refusal, RequestEffect, RequestId, Row, StageEnded, StageOutcome, Timestamp, WaitReason, Wake,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 fn of_kind(kind: &str) -> Birth {
     Birth::new(

@@ -6,16 +6,14 @@
     reason = "a test names what it expects, and fails on all else"
 )]
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use std::time::Duration;
 
 use procession_kernel::{
     Birth, Blob, DispatchEffect, Effect, Epoch, Event, Kind, LifecycleEffect, ProcedureId, Seq, StageEnded,
     StageOutcome, Timestamp, UndoEnded, WaitReason, check_rows,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 /// A day ahead, in microseconds.
 const AHEAD: u64 = 86_400_000_000;

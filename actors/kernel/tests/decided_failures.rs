@@ -2,14 +2,12 @@
 
 #![expect(clippy::expect_used, reason = "a test names what it expects")]
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use procession_kernel::{
     Birth, Blob, CauseKind, Ending, Event, Key, Kind, LockNeed, NextStageNeeds, ProcedureId, ProcedureState, Record,
     Row, StageEnded, StageOutcome, Timestamp, UserWrite, WaitReason,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 fn birth() -> Birth {
     let (stage, payload) = (Blob::from(&b"first"[..]), Blob::from(&b"value"[..]));

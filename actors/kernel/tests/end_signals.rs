@@ -2,15 +2,13 @@
 
 #![expect(clippy::expect_used, reason = "a test names what it expects")]
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use procession_kernel::{
     Birth, Blob, END_SIGNAL_MAX, EndSignal, Event, EventName, Key, KeyAsked, Kind, OperatorRequest, ProcedureId,
     ProcedureState, Record, RequestId, Row, SentSignal, StageEnded, StageOutcome, StoredTarget, Submission, Timestamp,
     Verb, WaitReason,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 /// The family that the root submits.
 const RUN: ProcedureId = ProcedureId::new(2, 0);

@@ -1,14 +1,12 @@
 //! What a row says of failures in a row: of a stage, of the next one, of undos, and of a row that
 //! was written before this was recorded.
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use procession_kernel::{
     Birth, Blob, Epoch, Event, Kind, OperatorRequest, Record, RequestId, Seq, StageEnded, StageOutcome, StoredTarget,
     Timestamp, UndoEnded, Verb,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 fn born() -> Shell {
     Shell::new(Birth::new(Kind::from(KIND), 1, Blob::default(), Blob::default()))
@@ -27,7 +25,7 @@ const HOUR: u64 = 3_600_000_000;
 
 impl Shell {
     /// In this hour its backoff is over, and its stage ends so.
-    fn ends(&mut self, hour: u64, outcome: StageOutcome) {
+    fn ends_at(&mut self, hour: u64, outcome: StageOutcome) {
         let now = hour * HOUR;
         self.feed(now, Event::TimerDue(ROOT));
         let in_flight = self.kernel.row(ROOT).and_then(|row| row.in_flight);
@@ -55,28 +53,28 @@ impl Shell {
 #[test]
 fn it_is_counted_anew_at_another_error_and_at_the_next_stage() {
     let mut shell = born();
-    shell.ends(1, retry("timeout after 31 ms at rs-17"));
+    shell.ends_at(1, retry("timeout after 31 ms at rs-17"));
     assert_eq!(shell.streak(), Some((1, "timeout after 31 ms at rs-17")));
-    shell.ends(2, retry("timeout after 29 ms at rs-4"));
+    shell.ends_at(2, retry("timeout after 29 ms at rs-4"));
     assert_eq!(shell.streak(), Some((2, "timeout after 29 ms at rs-4")));
-    shell.ends(3, next());
+    shell.ends_at(3, next());
     assert_eq!(shell.streak(), None);
-    shell.ends(3, retry("timeout after 3 ms at rs-4"));
+    shell.ends_at(3, retry("timeout after 3 ms at rs-4"));
     assert_eq!(shell.streak().map(|(times, _)| times), Some(1));
-    shell.ends(4, StageOutcome::Panicked("boom".to_owned()));
+    shell.ends_at(4, StageOutcome::Panicked("boom".to_owned()));
     assert_eq!(shell.streak(), Some((1, "boom")));
-    shell.ends(5, StageOutcome::Done(Blob::default()));
+    shell.ends_at(5, StageOutcome::Done(Blob::default()));
     assert_eq!(shell.kernel.row(ROOT), None, "it has ended");
 }
 
 #[test]
 fn undos_are_counted_by_themselves_each_of_them_and_each_retry_of_one() {
     let mut shell = born();
-    shell.ends(1, next());
-    shell.ends(1, retry("stuck"));
-    shell.ends(2, retry("stuck"));
+    shell.ends_at(1, next());
+    shell.ends_at(1, retry("stuck"));
+    shell.ends_at(2, retry("stuck"));
     assert_eq!(shell.streak(), Some((2, "stuck")));
-    shell.ends(3, StageOutcome::Fail("stuck".to_owned()));
+    shell.ends_at(3, StageOutcome::Fail("stuck".to_owned()));
     assert_eq!(shell.streak(), None, "no undo has failed");
     let stack = shell.history.clone();
     shell.feed(3 * HOUR, Event::StackLoaded(ROOT, stack));
@@ -109,11 +107,11 @@ fn undos_are_counted_by_themselves_each_of_them_and_each_retry_of_one() {
 #[test]
 fn a_row_of_before_this_was_recorded_is_counted_from_the_next_failure_on() -> Result<(), String> {
     let mut shell = born();
-    shell.ends(1, retry("timeout"));
+    shell.ends_at(1, retry("timeout"));
     let mut older = shell.kernel.row(ROOT).cloned().ok_or("it is there")?;
     older.failure_streak = None;
     shell.kernel.evolve(&Record::Row(Box::new(older)));
-    shell.ends(2, retry("timeout"));
+    shell.ends_at(2, retry("timeout"));
     let attempts = shell.kernel.row(ROOT).map(|row| row.attempt);
     assert_eq!((shell.streak(), attempts), (Some((1, "timeout")), Some(2)));
     Ok(())

@@ -3,16 +3,14 @@
 
 #![expect(clippy::expect_used, reason = "a test names what it expects, and fails on all else")]
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use procession_kernel::{
     AdmissionEffect, Birth, Blob, BypassAs, BypassScope, CauseKind, Effect, Epoch, Event, Gate, GraphNode, JoinPolicy,
     JoinRuling, Kernel, Kind, LimitKey, OperatorRequest, ProcedureId, ProcedureState, Record, RequestId, Row,
     StageCall, StageEnded, StageOutcome, StageTask, StoredTarget, Timestamp, UndoEnded, Verb, WaitReason, WaitingFor,
     WakeSource, check_rows,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 use JoinPolicy::{AllFinished, AllSucceeded, AtLeast, Custom, Named};
 

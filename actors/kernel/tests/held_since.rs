@@ -1,13 +1,11 @@
 //! Since when a row says that its locks are held: of stages, for life, and of undos.
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use procession_kernel::{
     Admission, Birth, Blob, ClaimId, Effect, Epoch, Event, Kind, Lacking, LockNeed, LockPath, NextStageNeeds,
     OperatorRequest, RequestId, Seq, StageEnded, StageOutcome, StoredTarget, Timestamp, Verb, WaitReason,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 fn lock(path: &str) -> LockNeed {
     LockNeed::exclusive(LockPath::parse(path))

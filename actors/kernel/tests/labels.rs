@@ -2,14 +2,12 @@
 
 #![expect(clippy::expect_used, reason = "a test names what it expects, and fails on all else")]
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use procession_kernel::{
     Answer, Birth, Blob, Brood, Effect, Epoch, Event, JoinPolicy, Kernel, Kind, LABELS_MAX, Label, LabelError, Labels,
     ProcedureId, ProcedureState, Record, Refusal, RequestEffect, RequestId, StageEnded, StageOutcome, Timestamp,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 fn birth() -> Birth {
     let (stage, payload) = (Blob::from(&b"first"[..]), Blob::from(&b"value"[..]));

@@ -1,13 +1,11 @@
 //! A pause that is lifted while a family is quarantined: the start that can read the family again lets it go on.
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use procession_kernel::{
     Birth, Blob, Effect, Epoch, Event, Kernel, Kind, OperatorRequest, PauseScope, RequestId, StageEnded, StageOutcome,
     StageTask, StoredTarget, Timestamp, Verb, WaitReason,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 type Tested = Result<(), String>;
 

@@ -2,14 +2,12 @@
 
 #![expect(clippy::expect_used, reason = "a test names what it expects, and fails on all else")]
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use procession_kernel::{
     Birth, Blob, CauseKind, Epoch, Event, JoinPolicy, Kind, Members, ProcedureId, ProcedureState, Row, StageEnded,
     StageOutcome, Timestamp, WaitReason, check_rows,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 fn birth(detached: bool) -> Birth {
     let (stage, payload) = (Blob::from(&b"first"[..]), Blob::from(&b"value"[..]));

@@ -2,14 +2,12 @@
 
 #![expect(clippy::expect_used, reason = "a test names what it expects")]
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use procession_kernel::{
     Birth, Blob, ClaimId, Epoch, Event, HistoryDetail, HistoryEntry, Kernel, Kind, KindRules, LockNeed, LockPath,
     RequestId, Row, Rules, StageEnded, StageOutcome, Timestamp, UndoEnded, WaitReason,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 fn stage() -> Blob {
     Blob::from(&b"next"[..])

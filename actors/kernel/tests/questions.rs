@@ -2,9 +2,6 @@
 
 #![expect(clippy::expect_used, reason = "a test names what it expects")]
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use std::time::Duration;
 
 use procession_kernel::{
@@ -12,7 +9,8 @@ use procession_kernel::{
     OperatorRequest, ProcedureId, ProcedureState, Refusal, RequestEffect, RequestId, Row, SentSignal, StageEnded,
     StageOutcome, StageTask, StoredTarget, Timestamp, Verb, WaitReason, Wake, check_rows,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 const SECOND: u64 = 1_000_000;
 

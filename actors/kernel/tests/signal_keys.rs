@@ -7,15 +7,13 @@
     reason = "a test names what it expects, and fails on all else"
 )]
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use procession_kernel::{
     Answer, Birth, Blob, Bounds, Effect, Epoch, Event, EventName, Key, Kind, OperatorRequest, PauseScope, ProcedureId,
     Refusal, RequestEffect, RequestId, SIGNAL_KEYS, SentSignal, StageEnded, StageOutcome, StoredTarget, Timestamp,
     Verb, WaitReason,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 fn begun() -> Shell {
     let (stage, payload) = (Blob::from(&b"first"[..]), Blob::from(&b"value"[..]));

@@ -7,39 +7,22 @@
 //!
 //! A failing seed prints the command that replays it.
 
-#[path = "simulation/calm.rs"]
 mod calm;
-#[path = "simulation/check.rs"]
 mod check;
-#[path = "simulation/claims.rs"]
 mod claims;
-#[path = "simulation/desk.rs"]
 mod desk;
-#[path = "simulation/disk.rs"]
 mod disk;
-#[path = "simulation/draw.rs"]
 mod draw;
-#[path = "simulation/failure_streaks.rs"]
 mod failure_streaks;
-#[path = "simulation/graph.rs"]
 mod graph;
-#[path = "simulation/kept.rs"]
 mod kept;
-#[path = "simulation/limiter.rs"]
 mod limiter;
-#[path = "simulation/lost.rs"]
 mod lost;
-#[path = "simulation/operate.rs"]
 mod operate;
-#[path = "simulation/owed.rs"]
 mod owed;
-#[path = "simulation/play.rs"]
 mod play;
-#[path = "simulation/queues.rs"]
 mod queues;
-#[path = "simulation/reports.rs"]
 mod reports;
-#[path = "simulation/shell.rs"]
 mod shell;
 
 use std::collections::BTreeSet;
@@ -126,7 +109,7 @@ fn run(seed: u64) -> Result<BTreeSet<String>, String> {
             .get(log.len().saturating_sub(SHOWN)..)
             .unwrap_or_default()
             .join("\n  ");
-        let replay = "cargo test -p procession-kernel --test simulation";
+        let replay = "cargo test -p procession-kernel --test kernel simulation";
         format!(
             "seed {seed} after {} events:\n  {shown}\n{why}\nreplay it with: SEED={seed} {replay}",
             log.len()

@@ -2,15 +2,13 @@
 
 #![expect(clippy::expect_used, reason = "a test names what it expects")]
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use procession_kernel::{
     Admission, Birth, Blob, ClaimId, DispatchEffect, Effect, Event, JoinPolicy, Kind, LimitKey, LockNeed,
     OperatorRequest, PauseScope, ProcedureId, ProcedureState, RequestId, Row, StageEnded, StageOutcome, StoredTarget,
     Timestamp, UndoEnded, Verb, WaitReason,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 fn birth() -> Birth {
     let (stage, payload) = (Blob::from(&b"first"[..]), Blob::from(&b"value"[..]));

@@ -1,16 +1,14 @@
 //! The permits of a stage in the kernel's decisions: recorded with the grant, given back with the report, named for the
 //! undo. A begin of a rate is recorded with the grant.
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use std::time::Duration;
 
 use procession_kernel::{
     Admission, AdmissionEffect, Birth, Blob, ClaimId, Effect, Epoch, Event, JoinPolicy, Kernel, Kind, Limit, LimitKey,
     Needs, NextStageNeeds, ProcedureId, Record, RequestId, StageEnded, StageOutcome, Timestamp, WaitReason,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 type Tested = Result<(), String>;
 

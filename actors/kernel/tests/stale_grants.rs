@@ -1,14 +1,12 @@
 //! A grant that comes when its procedure waits for something else by then.
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use procession_kernel::{
     Admission, AdmissionEffect, Birth, Blob, ClaimId, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey, LockNeed,
     Needs, NextStageNeeds, OperatorRequest, RequestId, StageEnded, StageOutcome, StoredTarget, Timestamp, Verb,
     WaitReason,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 const NOW: u64 = 1_000_000;
 

@@ -3,14 +3,12 @@
 
 #![expect(clippy::expect_used, reason = "a test names what it expects, and fails on all else")]
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use procession_kernel::{
     Answer, Birth, Blob, CauseKind, Effect, Epoch, Event, Key, Kind, NotNow, ProcedureState, Refusal, RequestEffect,
     RequestId, StageEnded, StageOutcome, Timestamp, UserWrite,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 /// A root whose first stage makes this many writes, each of a key of 8 bytes and a value of this size.
 fn writes(number: u64, size: usize) -> Shell {

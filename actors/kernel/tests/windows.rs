@@ -2,14 +2,12 @@
 
 #![expect(clippy::expect_used, reason = "a test names what it expects")]
 
-#[path = "support/shell.rs"]
-mod shell;
-
 use procession_kernel::{
     Birth, Blob, Epoch, Event, EventName, HistoryDetail, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, Record,
     RequestId, RetryPolicy, Row, Rules, StageEnded, StageOutcome, Timestamp, settle_standing,
 };
-use shell::{KIND, ROOT, Shell};
+
+use crate::shell::{KIND, ROOT, Shell};
 
 fn stage() -> Blob {
     Blob::from(&b"turn"[..])

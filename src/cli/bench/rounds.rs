@@ -15,6 +15,10 @@ const RAW_TIME: Duration = Duration::from_millis(1_500);
 const RAW_BATCHES: u32 = 10_000;
 /// Single-put commits measured for their median.
 const SINGLE_COMMITS: u32 = 2_000;
+/// Batches and commits measured of the store alone for each that a round made: more tell nothing about a short round.
+const FOR_EACH: u64 = 16;
+/// Fewest batches of one raw measurement.
+const FEWEST: u32 = 256;
 
 /// Rounds that were run, each with the rate of the store right behind it.
 pub(super) struct Rounds<T> {
@@ -46,6 +50,7 @@ impl<T> Rounds<T> {
         let place = self.directory.join("raw");
         let load = RawLoad {
             side_by_side: self.side_by_side,
+            batches: at_most(RAW_BATCHES, taken.batches),
             ..raw_load(taken.mean_batch(), taken.bytes_per_write())
         };
         self.raw.push(raw_store_rate(&place, load).await?);
@@ -69,7 +74,7 @@ impl<T> Rounds<T> {
             return Err(BenchError::NoRound);
         }
         let (taken, more) = self.rounds.swap_remove(number / 2);
-        let single = single_commits(&self.directory, taken.bytes_per_write()).await?;
+        let single = single_commits(&self.directory, &taken).await?;
         Ok(Summary {
             taken,
             more,
@@ -82,12 +87,18 @@ impl<T> Rounds<T> {
     }
 }
 
-/// Measures the store with one write of this size in each commit, one commit after another.
-pub(super) async fn single_commits(directory: &Path, bytes_per_write: usize) -> Result<RawRate, BenchError> {
+/// Returns how many batches are measured beside a round of so many.
+fn at_most(most: u32, batches: u64) -> u32 {
+    let enough = u32::try_from(batches.saturating_mul(FOR_EACH)).unwrap_or(most);
+    enough.clamp(FEWEST, most)
+}
+
+/// Measures the store with one write in each commit, of the size of this round's, one commit after another.
+pub(super) async fn single_commits(directory: &Path, taken: &Taken) -> Result<RawRate, BenchError> {
     let place = directory.join("single");
     let load = RawLoad {
-        batches: SINGLE_COMMITS,
-        ..raw_load(1, bytes_per_write)
+        batches: at_most(SINGLE_COMMITS, taken.batches),
+        ..raw_load(1, taken.bytes_per_write())
     };
     let rate = raw_store_rate(&place, load).await?;
     remove(&place)?;

@@ -4,7 +4,7 @@
 use procession::Procedure;
 use procession::errors::AskError;
 use procession::status::ProcedureState;
-use procession::testkit::{Ended, Enumeration, Fault, FaultPlan, Run, World, enumerate};
+use procession::testkit::{Ended, Enumeration, Fault, FaultPlan, Run, World, enumerate, second_faults};
 
 use crate::support::{
     Act, Lab, Patient, Plan, Planned, Tested, UndoAct, chain, end, failing, kinds, live_in, plan, spawn,
@@ -21,10 +21,11 @@ pub(crate) struct Expected {
 
 pub(crate) fn check(done: Enumeration, expected: &Expected) {
     let commits = usize::try_from(expected.commits).unwrap_or(usize::MAX);
-    // The second crash, before and after, at each commit of the next life: after
-    // a first one before commit i there are the start's own and n - i + 1, after
-    // one behind it a commit less. Over all i that is 2 n (n + 2).
-    let second = 2 * commits * (commits + 2);
+    // The second crash at each commit of the next life: after a first one before
+    // commit i there are the start's own and n - i + 1, after one behind it a
+    // commit less. Over all i that is n (n + 2), and twice as many in both ways.
+    let ways = second_faults((1, Fault::CrashBefore), 0).count();
+    let second = ways * commits * (commits + 2);
     let wanted = Enumeration {
         commits: expected.commits,
         runs: 2 * commits + expected.torn,

@@ -3,7 +3,7 @@
 //! where the crash comes, so that each run is judged by itself.
 
 use procession::Builder;
-use procession::testkit::{Ended, Enumeration, Fault, FaultPlan, Final, Run, Trouble, World};
+use procession::testkit::{Ended, Enumeration, Fault, FaultPlan, Final, Run, Trouble, World, second_faults};
 
 /// Lives that a scenario may take to its end, however it is crashed.
 const LIVES: usize = 4;
@@ -118,7 +118,7 @@ pub(crate) fn at_every_commit(
             named(&[(commit, first)])?;
             runs += 1;
             'lives: for next in (0..).take_while(|_| twice) {
-                for fault in [Fault::CrashBefore, Fault::CrashAfter] {
+                for fault in second_faults((commit, first), next) {
                     if named(&[(commit, first), (next, fault)])?.crashes < 2 {
                         break 'lives;
                     }

@@ -52,7 +52,7 @@ pub(super) async fn measure(rounds: u32, sizes: &Sizes, directory: &Path) -> Res
 /// Seata makes 2 n + 2 transactions of its database, one after another, for a saga of n tasks: the machine's begin and
 /// end, and those of each state. A loop makes as many commits of the store, of one write each.
 async fn against_single_commits(taken: &Taken, sizes: &Sizes, directory: &Path) -> Result<f64, BenchError> {
-    let loops = single_commits(directory, taken.bytes_per_write()).await?;
+    let loops = single_commits(directory, taken).await?;
     let commits = 2.0 * f64::from(sizes.tasks) + 2.0;
     let sagas = taken.rate() / f64::from(sizes.tasks);
     Ok(sagas * commits / loops.batches_per_second.max(f64::EPSILON))
