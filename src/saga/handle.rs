@@ -152,7 +152,7 @@ impl Saga {
     /// [`AskError::Unknown`] if it is not known, or its result has gone.
     pub async fn outcome(&self) -> Result<SagaOutcome, AskError> {
         let outcome = self.executor.outcome(self.id).await?;
-        let machine = self.reader().machine(self.id).await?;
+        let machine = self.reader().machine_at(outcome.state).await?;
         let origin = self.reader().origin(outcome.cause.as_ref()).await?;
         let members = self.reader().members(usize::MAX).await?;
         let mut history = self.executor.history(ProcedureId::root(self.id.family)).await?;

@@ -38,9 +38,7 @@ use tally::Tally;
 use turn::Turn;
 
 pub use error::SagaError;
-pub(super) use note::Note;
-#[cfg(feature = "dashboard")]
-pub(super) use note::UndoNote;
+pub(super) use note::{Note, UndoNote};
 pub use rest::Decision;
 pub use stage::SagaStage;
 
@@ -280,6 +278,16 @@ impl Machine {
     /// It has not come to an end by itself that it could tell.
     pub(super) const fn has_no_status(&self) -> bool {
         self.status.is_none()
+    }
+
+    /// Returns whether it has noted that it succeeded.
+    pub(super) fn has_succeeded(&self) -> bool {
+        self.status == Some(SagaStatus::Success)
+    }
+
+    /// Takes back that it succeeded.
+    pub(super) const fn forget_success(&mut self) {
+        self.status = None;
     }
 
     /// It is a saga, and no part of one.

@@ -159,8 +159,14 @@ fn stages_notes_and_outputs_stay_readable() -> Tested {
     let undo = UndoNote {
         compensator: Some("S'".to_owned()),
         fault: None,
+        passed_over: false,
     };
     stays("a note of an undo", &undo, "81a163a25327")?;
+    stays(
+        "a note of an undo that is passed over",
+        &UndoNote::passed_over(),
+        "81a170c3",
+    )?;
     let left = Left {
         tally: tally(),
         next: Some(3),

@@ -30,9 +30,13 @@ pub(super) async fn undo(
 ) -> Result<(), StageError> {
     // Nobody waits for a call of its own family, and nothing undoes it. A member whose first stage failed in the engine has not
     // fixed its definition yet: its call is in doubt all the same, and the newest definition says what undoes it.
-    let is_call = matches!(machine.part, Some(Part::Call { .. }));
-    if is_call || is_taken_over(machine, cx).await? {
+    if matches!(machine.part, Some(Part::Call { .. })) {
         return Ok(());
+    }
+    match taken_over(machine, cx).await? {
+        Some(Instead::Undone) => return Ok(()),
+        Some(Instead::Skipped) => return pass_over(cx),
+        None => {}
     }
     let note: Note = cx.noted()?.unwrap_or_default();
     // These call nothing themselves. A person may have skipped what rested there.
@@ -48,8 +52,11 @@ pub(super) async fn undo(
     };
     let began = note.began.unwrap_or(cx.token().visit);
     // A later try of the same instance has been undone, and with it all of them.
-    if machine.undone == Some(began) || (note.again && is_passed_over(cx.id(), began, cx).await?) {
+    if machine.undone == Some(began) {
         return Ok(());
+    }
+    if note.again && is_passed_over(cx.id(), began, cx).await? {
+        return pass_over(cx);
     }
     if let Some(compensator) = compensator_of(&definition, state, task)? {
         compensate(machine, shared, task, compensator, began, cx).await?;
@@ -90,20 +97,38 @@ async fn is_passed_over(of: ProcedureId, began: u32, cx: &StageContext<'_, Machi
     }
 }
 
-/// Returns whether a task undoes this member in its place: that of a sub machine around it which has come back. Until then a
-/// sub machine undoes itself, because that task is not called for it. The undo of the task comes before those of the sub
-/// machine, with nothing of the member above it in between.
-async fn is_taken_over(machine: &Machine, cx: &StageContext<'_, Machine>) -> Result<bool, StageError> {
+/// Notes that an undo calls nothing because a person has skipped what it is a part of. Lists would show the state as undone.
+fn pass_over(cx: &mut StageContext<'_, Machine>) -> Result<(), StageError> {
+    Ok(cx.note(&UndoNote::passed_over())?)
+}
+
+/// What became of the undo that stands for the undos of a sub machine.
+enum Instead {
+    /// A task has undone the sub machine, or will.
+    Undone,
+    /// A person has skipped that task.
+    Skipped,
+}
+
+/// Returns what becomes of this member if a task undoes it in its place: that of a sub machine around it which has come back.
+/// Until then a sub machine undoes itself, because that task is not called for it. The undo of the task comes before those of
+/// the sub machine, with nothing of the member above it in between.
+async fn taken_over(machine: &Machine, cx: &StageContext<'_, Machine>) -> Result<Option<Instead>, StageError> {
     for kept in &machine.kept {
         let id = ProcedureId::new(cx.id().family, kept.parent);
         let parent: Option<Machine> = cx.value_of(id).await?;
         let began = Some(kept.began);
-        let is_said = parent.is_some_and(|parent| parent.took_over == began || parent.undone == began);
-        if is_said || is_passed_over(id, kept.began, cx).await? {
-            return Ok(true);
+        if parent.as_ref().is_some_and(|parent| parent.undone == began) {
+            return Ok(Some(Instead::Undone));
+        }
+        if is_passed_over(id, kept.began, cx).await? {
+            return Ok(Some(Instead::Skipped));
+        }
+        if parent.is_some_and(|parent| parent.took_over == began) {
+            return Ok(Some(Instead::Undone));
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// Returns the task that undoes a state. A sub machine undoes itself unless a task does it in its place.
