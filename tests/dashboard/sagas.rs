@@ -343,7 +343,7 @@ fn what_rests_goes_forward_with_its_plan_and_once_for_a_key() -> Tested {
 
         let unplanned = post(site, &path, &json!({ "params": params, "reason": "a new price" })).await;
         assert_eq!(unplanned.status, StatusCode::BAD_REQUEST);
-        // A decision about one of them makes the plan an old one, if another comes to rest.
+        // A decision about one of them makes the plan an old one.
         let skip = post(site, "procedures/1.5/skip?dry_run=true", &json!({ "results": {} }))
             .await
             .body;
@@ -352,6 +352,18 @@ fn what_rests_goes_forward_with_its_plan_and_once_for_a_key() -> Tested {
         assert_eq!(post(site, "procedures/1.5/skip", &skipped).await.status, StatusCode::OK);
         let act = json!({ "params": params, "reason": "a new price", "expected": plan["revision"], "key": "once" });
         told(site, id).await?;
+        let old = post(site, &path, &act).await;
+        assert_eq!(
+            (old.status, text(&old.body["kind"])),
+            (StatusCode::CONFLICT, "revised".to_owned())
+        );
+        let plan = post(site, &format!("{path}?dry_run=true"), &json!({ "params": params }))
+            .await
+            .body;
+        let members = [("1.1", "Flight"), ("1.7", "Pay")];
+        let members = members.map(|(id, state)| json!({ "id": id, "state": state }));
+        assert_eq!(plan["members"], json!(members));
+        let act = json!({ "params": params, "reason": "a new price", "expected": plan["revision"], "key": "once" });
         let done = post(site, &path, &act).await;
         assert_eq!(done.status, StatusCode::OK, "{}", done.body);
         assert_eq!(done.body["changed"], 2);
