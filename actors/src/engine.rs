@@ -454,6 +454,8 @@ fn place(
         clock: Arc::clone(&settings.clock),
         reader,
         max_payload: loaded.kernel.rules().bounds.payload,
+        max_depth: loaded.kernel.rules().bounds.depth,
+        max_children: loaded.kernel.rules().bounds.children,
         signal_rules: registry.signal_rules(),
         kinds: registry.kinds().cloned().collect(),
         #[cfg(feature = "testkit")]

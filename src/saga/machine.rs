@@ -108,6 +108,9 @@ pub struct Machine {
     /// The state instance that was undone last, by the visit that began it.
     #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
     undone: Option<u32>,
+    /// Levels of its family above it.
+    #[serde(rename = "h", default, skip_serializing_if = "is_zero")]
+    above: u32,
     /// What its birth needs, and its row does not.
     #[serde(skip)]
     birth: Birth,
@@ -161,6 +164,7 @@ impl Machine {
             error: None,
             status: None,
             undone: None,
+            above: 0,
             birth,
         }
     }
@@ -177,6 +181,10 @@ impl Machine {
             saga: Some(self.saga(own)),
             windows: self.windows.clone(),
             kept: self.kept.clone(),
+            above: match part {
+                Part::Call { .. } => 0,
+                Part::Sub | Part::Branch { .. } | Part::Element { .. } => self.above.saturating_add(1),
+            },
             part: Some(part),
             ..Self::new(&self.name, birth)
         }

@@ -15,6 +15,7 @@ use super::part::{Element, Part};
 use super::stage::{Mode, SagaStage};
 use super::task::{self, Said};
 use crate::saga::definition::{Call as Calls, Definition, State, Task};
+use crate::saga::expression::Steps;
 use crate::saga::service::{Call, CallParts, CallToken};
 use crate::saga::shared::Shared;
 use crate::saga::status::SagaStatus;
@@ -173,7 +174,8 @@ async fn compensate(
     let mut token = cx.token();
     token.visit = began;
     let said = Said::making_ids(shared.classes(), CallToken::new(token, true));
-    let arguments = task::evaluated(task, context.root(), &said).map_err(wrong)?;
+    let mut steps = Steps::new();
+    let arguments = task::evaluated(task, context.root(), &said, &mut steps).map_err(wrong)?;
     let call = Call::new(CallParts {
         saga: machine.saga(cx.id()),
         member: cx.id(),
@@ -202,14 +204,16 @@ async fn compensate(
     let took = cx.now().since(begun);
     cx.note(&UndoNote::new(&state.name, fault.as_ref()))?;
     let said = Said::of(fault.as_ref(), shared.classes());
-    let status = status(task, &value, &said).map_err(wrong)?;
+    let status = status(task, &value, &said, &mut steps).map_err(wrong)?;
     let came_to = status.unwrap_or(match &fault {
         Some(_) => SagaStatus::Unknown,
         None => SagaStatus::Success,
     });
     shared.called(machine.name(), &state.name, came_to, took);
     match (status, &fault) {
-        (Some(SagaStatus::Success), _) | (None, None) => put_out(machine, task, &value, &said).map_err(wrong),
+        (Some(SagaStatus::Success), _) | (None, None) => {
+            put_out(machine, task, &value, &said, &mut steps).map_err(wrong)
+        }
         (_, Some(fault)) => {
             let text = format!("state [{}] failed with {}: {}", state.name, fault.class, fault.message);
             Err(StageError::retry(text))
@@ -222,10 +226,10 @@ async fn compensate(
 }
 
 /// Returns what the `Status` of a compensator says; none if it has none. No true key is a failure.
-fn status(task: &Task, value: &Value, said: &Said<'_>) -> Result<Option<SagaStatus>, String> {
+fn status(task: &Task, value: &Value, said: &Said<'_>, steps: &mut Steps) -> Result<Option<SagaStatus>, String> {
     for (key, status) in &task.status {
         let holds = key
-            .test(value, said)
+            .test(value, said, steps.again())
             .map_err(|failed| format!("Status of \"{key}\": {failed}"))?;
         if holds {
             return Ok(Some((*status).into()));
@@ -235,11 +239,17 @@ fn status(task: &Task, value: &Value, said: &Said<'_>) -> Result<Option<SagaStat
 }
 
 /// Puts values of the result into the context, for the compensators after it.
-fn put_out(machine: &mut Machine, task: &Task, value: &Value, said: &Said<'_>) -> Result<(), String> {
+fn put_out(
+    machine: &mut Machine,
+    task: &Task,
+    value: &Value,
+    said: &Said<'_>,
+    steps: &mut Steps,
+) -> Result<(), String> {
     if value.is_null() {
         return Ok(());
     }
-    for output in task.outputs(value, said) {
+    for output in task.outputs(value, said, steps) {
         let (name, output) = output.map_err(|failed| format!("Output: {failed}"))?;
         machine.context.set(name, output);
     }
