@@ -135,6 +135,8 @@ pub use machine::{Decision, Machine, SagaError, SagaOutput, SagaStage};
 #[cfg(feature = "dashboard")]
 pub use picture::Said;
 pub use reader::SagaReader;
+#[cfg(feature = "dashboard")]
+pub(crate) use reading::is_member;
 pub use reading::{Resting, SagaInstance, SagaOutcome, SkippedUndo, Standing, StateInstance};
 pub use sagas::{Sagas, SagasBuilder, UnknownMachine};
 #[cfg(feature = "saga-http")]
