@@ -142,5 +142,7 @@ pub use sagas::{Sagas, SagasBuilder, UnknownMachine};
 #[cfg(feature = "saga-http")]
 pub use service::Endpoint;
 pub use service::{Arguments, Call, CallToken, Fault, Network, Service};
+#[cfg(feature = "dashboard")]
+pub(crate) use setup::versions;
 pub use shared::{MachineSettings, OnRest, SagaEnv};
 pub use status::SagaStatus;

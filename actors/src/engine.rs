@@ -375,6 +375,12 @@ impl Engine {
         self.registry.kinds()
     }
 
+    /// Returns the environment with which a kind is registered; none if the kind is not, or has another environment.
+    #[must_use]
+    pub fn env<P: Procedure>(&self, kind: &Kind) -> Option<&P::Env> {
+        self.registry.env::<P>(kind)
+    }
+
     /// Returns a reader of committed state that does not ask the engine. It does not know which families are
     /// quarantined.
     #[must_use]

@@ -156,6 +156,12 @@ journey('a state that cannot be undone is marked, and what a designer drew stand
   assert.equal(await picture(page).locator('.way.back.taken').count(), 1);
 });
 
+journey('the kind of a machine has the versions of its definition', async (page, go) => {
+  await saga('order', { reserve: 'ok', pay: 'ok' });
+  await go('kinds');
+  await becomes(async () => (await rows(page, 'Kinds')).filter(({ 'Kind, and what comes next': kind }) => kind?.startsWith('saga.order')).map(({ Versions }) => Versions), ['2']);
+});
+
 journey('whoever may only look sees a saga, and decides nothing', async (page, go) => {
   const id = await saga('order', { reserve: 'ok', pay: 'x.Boom' });
   await go(`procedures/${id}`);
