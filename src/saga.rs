@@ -135,10 +135,14 @@ pub use machine::{Decision, Machine, SagaError, SagaOutput, SagaStage};
 #[cfg(feature = "dashboard")]
 pub use picture::Said;
 pub use reader::SagaReader;
+#[cfg(feature = "dashboard")]
+pub(crate) use reading::is_member;
 pub use reading::{Resting, SagaInstance, SagaOutcome, SkippedUndo, Standing, StateInstance};
 pub use sagas::{Sagas, SagasBuilder, UnknownMachine};
 #[cfg(feature = "saga-http")]
 pub use service::Endpoint;
 pub use service::{Arguments, Call, CallToken, Fault, Network, Service};
+#[cfg(feature = "dashboard")]
+pub(crate) use setup::versions;
 pub use shared::{MachineSettings, OnRest, SagaEnv};
 pub use status::SagaStatus;

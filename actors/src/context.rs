@@ -158,6 +158,10 @@ pub(crate) struct Host {
     pub(crate) reader: Reader,
     /// The engine's bound of values and outputs, in bytes.
     pub(crate) max_payload: usize,
+    /// The engine's bound of levels of a family.
+    pub(crate) max_depth: usize,
+    /// The engine's bound of children of one stage.
+    pub(crate) max_children: usize,
     pub(crate) signal_rules: SignalRules,
     /// The kinds that are registered.
     pub(crate) kinds: BTreeSet<Kind>,
@@ -341,6 +345,20 @@ impl<'a> CallContext<'a> {
     #[must_use]
     pub fn max_payload(&self) -> usize {
         self.host.max_payload
+    }
+
+    /// Returns the most levels that a family may have, the root included: the builder's `max_depth`. A stage that spawns
+    /// children below the last of them fails for good.
+    #[must_use]
+    pub fn max_depth(&self) -> usize {
+        self.host.max_depth
+    }
+
+    /// Returns the most children that one stage may spawn: the builder's `max_children`. A stage that spawns more fails
+    /// for good.
+    #[must_use]
+    pub fn max_children(&self) -> usize {
+        self.host.max_children
     }
 
     /// Awaits a future for at most this long by the engine's clock, which is the simulated one in tests. When the time

@@ -375,6 +375,12 @@ impl Engine {
         self.registry.kinds()
     }
 
+    /// Returns the environment with which a kind is registered; none if the kind is not, or has another environment.
+    #[must_use]
+    pub fn env<P: Procedure>(&self, kind: &Kind) -> Option<&P::Env> {
+        self.registry.env::<P>(kind)
+    }
+
     /// Returns a reader of committed state that does not ask the engine. It does not know which families are
     /// quarantined.
     #[must_use]
@@ -454,6 +460,8 @@ fn place(
         clock: Arc::clone(&settings.clock),
         reader,
         max_payload: loaded.kernel.rules().bounds.payload,
+        max_depth: loaded.kernel.rules().bounds.depth,
+        max_children: loaded.kernel.rules().bounds.children,
         signal_rules: registry.signal_rules(),
         kinds: registry.kinds().cloned().collect(),
         #[cfg(feature = "testkit")]

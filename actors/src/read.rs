@@ -198,6 +198,18 @@ impl CommittedReader {
         value::read(&self.reader, id).await
     }
 
+    /// Reads the stage that a procedure runs or would run next, as it is committed. One that is rolled back or has ended
+    /// keeps the stage at which it was then. Returns `None` if the journal does not know the procedure.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if it cannot be read, or is none of this type, or the engine has stopped.
+    pub async fn stage<P: Procedure>(&self, id: ProcedureId) -> Result<Option<P::Stage>, AskError> {
+        let row = self.row(id).await?;
+        let stage = row.map(|row| codec::decode_user(row.stage.as_slice())).transpose();
+        stage.map_err(|error| AskError::Read(error.into()))
+    }
+
     /// Reads a committed value of user data.
     ///
     /// # Errors

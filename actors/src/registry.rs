@@ -243,6 +243,12 @@ impl Registry {
         registered.map_or(Ok(()), |registered| (registered.check_output)(output.as_slice()))
     }
 
+    /// Returns the environment of a kind, if this type runs it.
+    pub(crate) fn env<P: Procedure>(&self, kind: &Kind) -> Option<&P::Env> {
+        let registered = self.kinds.get(kind)?;
+        registered.env.downcast_ref()
+    }
+
     /// Asks a value whether it can run here. Unregistered kinds are refused elsewhere.
     pub(crate) fn check<P: Procedure>(&self, procedure: &P) -> Result<(), String> {
         let kind = guarded("kind", || procedure.kind())?;

@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 
 use self::verb::Caution;
 
-pub(super) use self::wish::{Body, Request};
-use self::wish::{Wish, wrong};
+use self::wish::wrong;
+pub(super) use self::wish::{Body, Request, Wish};
 use super::access::Right;
 use super::params::id_of;
 use super::problem::{Answer, Problem};
@@ -55,6 +55,8 @@ pub(super) async fn procedure(request: HttpRequest, body: Body, state: web::Data
     if verb == VerbName::Export {
         return reveal::export(&state, id, asked).await;
     }
+    #[cfg(feature = "saga")]
+    super::saga::must_be_no_answer(&state, id, verb, &asked.wish).await?;
     // Read before the request is decided: a request that expects it is refused if anything happened in between.
     let revision = revision(&state, verb, id).await?;
     let is_dry = asked.by.dry_run;

@@ -162,6 +162,14 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, "not_now", sentence(text), remedy)
     }
 
+    #[cfg(feature = "saga")]
+    pub(super) fn saga_rests(id: ProcedureId) -> Self {
+        let text = format!("Saga {id} rests, and takes no answer.");
+        let remedy = "Send it on with `forward` and new params, or with `skip` and the results of the state where it rests; \
+                      `abort` undoes it.";
+        Self::new(StatusCode::CONFLICT, "not_now", text, remedy)
+    }
+
     pub(super) fn restarted(planned: Seq, found: Seq) -> Self {
         let text = format!("The engine has epoch {found} by now, not {planned}: it was started anew.");
         let remedy = "Look at the plan again, and ask with the new revision.";

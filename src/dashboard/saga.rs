@@ -3,11 +3,11 @@
 use actix_web::web::{self, Data};
 use actix_web::{HttpRequest, Scope};
 use procession_actors::view::Status;
-use procession_kernel::OperatorRequest;
+use procession_kernel::{OperatorRequest, ProcedureId, VerbName, WaitReason};
 use serde_json::{Map, Value, json};
 
 use super::access::Right;
-use super::act::{Body, Request};
+use super::act::{Body, Request, Wish};
 use super::params::id_of;
 use super::problem::{Answer, Problem};
 use super::procedure::Asked;
@@ -16,7 +16,7 @@ use super::routes::{read, write};
 use super::show::words;
 use super::state::{State, caller};
 use super::whole::changed;
-use crate::saga::{DecideError, Decided, Saga, SagaReader, Said};
+use crate::saga::{DecideError, Decided, Saga, SagaReader, Said, is_member};
 
 /// Changes, and members, that one answer lists.
 const LISTED: usize = 100;
@@ -50,9 +50,29 @@ async fn saga(request: HttpRequest, state: Data<State>) -> Answer {
 }
 
 fn must_be_saga(row: &Status) -> Result<(), Problem> {
-    match row.kind.as_str().starts_with("saga.") {
+    match is_member(row) {
         true => Ok(()),
         false => Err(Problem::unknown(&format!("saga {}", row.id))),
+    }
+}
+
+/// Refuses what would answer a saga that rests by other ways than a decision: an answer may say what needs another right, and
+/// an end by hand leaves out what its states have done.
+pub(super) async fn must_be_no_answer(
+    state: &State,
+    id: ProcedureId,
+    verb: VerbName,
+    wish: &Wish,
+) -> Result<(), Problem> {
+    let is_end = verb == VerbName::OverrideResult || (verb == VerbName::Bypass && wish.fails());
+    if verb != VerbName::Decide && !is_end {
+        return Ok(());
+    }
+    let row = state.engine().committed().status(id).await?;
+    let rests = |row: &Status| is_member(row) && matches!(row.wait, Some(WaitReason::Decision(_)));
+    match row.is_some_and(|row| rests(&row)) {
+        true => Err(Problem::saga_rests(id)),
+        false => Ok(()),
     }
 }
 

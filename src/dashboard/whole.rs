@@ -123,6 +123,7 @@ pub(super) async fn kinds(request: HttpRequest, state: web::Data<State>) -> Answ
             "version": known.map(|known| known.version),
             "oldest": known.map(|known| known.oldest),
             "versions": state.shared.read().tally().versions(kind),
+            "machine_versions": machine_versions(&state, kind),
             "since_start": known.map(since_start),
             "last_minute": last_minute(state.shared.read().rate(kind, state.now())),
             "paused": snapshot.paused.contains(&PauseScope::Kind((*kind).clone())),
@@ -130,6 +131,23 @@ pub(super) async fn kinds(request: HttpRequest, state: web::Data<State>) -> Answ
     });
     let all = snapshot.paused.contains(&PauseScope::All);
     state.reply(moment, json!({ "items": shown.collect::<Vec<_>>(), "all_paused": all }))
+}
+
+/// Shows the versions of a saga's machine; null for any other kind.
+#[cfg(feature = "saga")]
+fn machine_versions(state: &State, kind: &Kind) -> Value {
+    let versions = crate::saga::versions(&state.executor, kind);
+    json!(versions.map(|versions| {
+        let shown = versions
+            .into_iter()
+            .map(|one| json!({ "version": one.version, "starts": one.is_started }));
+        shown.collect::<Vec<_>>()
+    }))
+}
+
+#[cfg(not(feature = "saga"))]
+const fn machine_versions(_: &State, _: &Kind) -> Value {
+    Value::Null
 }
 
 fn last_minute(rate: Rate) -> Value {

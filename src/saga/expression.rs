@@ -57,6 +57,10 @@ pub(crate) const DEPTH: usize = 64;
 /// compared or copied, so an evaluation takes some ten milliseconds and some ten MiB at worst.
 pub(crate) const STEPS: usize = 1_000_000;
 
+/// Steps of all evaluations of one stage at most. The Inputs of a Loop may have 16 MiB, which take two million steps to copy;
+/// as many are left for what its elements compute. A stage cannot hold up its worker for more than some 40 milliseconds.
+pub(crate) const STEPS_OF_STAGE: usize = 4 * STEPS;
+
 /// What an evaluation cannot do: where, as an offset in bytes, and what.
 type Mistake = (usize, String);
 
@@ -178,9 +182,9 @@ impl Expression {
     ///
     /// # Errors
     ///
-    /// As [`Expression::evaluate`], with [`STEPS`] steps, and if the value is neither true nor false.
-    pub(crate) fn test(&self, root: &Value) -> Result<bool, Failed> {
-        let item = Evaluation::new(root, &mut Steps::new()).run(&self.node);
+    /// As [`Expression::evaluate`], and if the value is neither true nor false.
+    pub(crate) fn test(&self, root: &Value, steps: &mut Steps) -> Result<bool, Failed> {
+        let item = Evaluation::new(root, steps).run(&self.node);
         let holds = item.and_then(|item| item.boolean(&"a condition", self.begin));
         holds.map_err(|mistake| self.failed(mistake))
     }

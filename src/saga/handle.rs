@@ -19,6 +19,8 @@ use crate::executor::Executor;
 const DECISIONS: usize = 64;
 /// Members that are asked whether a decision was taken before.
 const REPEATED: usize = 1_000;
+/// The bits of a plan's revision that are the newest revision of its members; those above count the other members.
+const REVISION_BITS: u32 = 48;
 /// How often a saga is looked at by those who wait for a rest, at first and at most.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 const LOOK_AGAIN_MAX: Duration = Duration::from_millis(500);
@@ -60,7 +62,7 @@ pub struct Decided {
     pub members: Vec<Resting>,
     /// What the engine did for each of them, or would do.
     pub operated: Vec<Operated>,
-    /// The newest revision of these members: what a request expects that was planned by this one.
+    /// What a request expects that was planned by this one: it is refused unless the same members rest as before.
     pub revision: Seq,
 }
 
@@ -152,7 +154,7 @@ impl Saga {
     /// [`AskError::Unknown`] if it is not known, or its result has gone.
     pub async fn outcome(&self) -> Result<SagaOutcome, AskError> {
         let outcome = self.executor.outcome(self.id).await?;
-        let machine = self.reader().machine(self.id).await?;
+        let machine = self.reader().machine_at(outcome.state).await?;
         let origin = self.reader().origin(outcome.cause.as_ref()).await?;
         let members = self.reader().members(usize::MAX).await?;
         let mut history = self.executor.history(ProcedureId::root(self.id.family)).await?;
@@ -233,7 +235,7 @@ impl Saga {
         self.reader().machine(self.id).await?;
         let members = self.reader().members(usize::MAX).await?;
         let mut rests = self.reader().rests_of(&members, usize::MAX).await?;
-        let revision = rests.iter().map(|rest| rest.revision).max().unwrap_or_default();
+        let revision = revision_of(&rests);
         let planned = by.expected.unwrap_or(revision);
         let mut before = Vec::new();
         if rests.is_empty() || planned != revision {
@@ -247,7 +249,7 @@ impl Saga {
                 return Err(DecideError::NotResting { doing });
             }
             // A crash may have come between the members that were planned.
-            rests.retain(|rest| rest.revision <= planned);
+            rests.retain(|rest| rest.revision <= newest_of(planned));
         }
         rests.iter().try_for_each(can)?;
         // They go on together: one that is done may let another one begin, which was to come behind all of them.
@@ -259,12 +261,17 @@ impl Saga {
         let decided = decisions.buffered(DECISIONS).try_collect::<Vec<_>>().await?;
         let (members, mut operated): (Vec<_>, Vec<_>) = decided.into_iter().flatten().unzip();
         operated.extend(before);
+        // A member may have gone on while this was planned: the plan is for those that it lists.
+        let revision = match by.dry_run {
+            true => revision_of(&members),
+            false => planned,
+        };
         match operated.is_empty() {
             true => Err(DecideError::Superseded),
             false => Ok(Decided {
                 members,
                 operated,
-                revision: planned,
+                revision,
             }),
         }
     }
@@ -294,6 +301,19 @@ impl Saga {
         let members = self.reader().members(usize::MAX).await?;
         Ok(reading::stuck(&members).map(|member| member.id))
     }
+}
+
+/// Returns the revision of a plan for these members: the newest of theirs, with how many others there are. Who comes to rest
+/// later has a newer revision than all of them, so as long as the newest one stays, members can only have gone.
+fn revision_of(rests: &[Resting]) -> Seq {
+    let newest = rests.iter().map(|rest| rest.revision.0).max().unwrap_or_default();
+    let others = u64::try_from(rests.len().saturating_sub(1)).unwrap_or(u64::MAX);
+    Seq(newest | others.min(u64::MAX >> REVISION_BITS) << REVISION_BITS)
+}
+
+/// Returns the newest revision of the members of a plan.
+const fn newest_of(planned: Seq) -> Seq {
+    Seq(planned.0 & !(u64::MAX << REVISION_BITS))
 }
 
 /// Returns what a decision did, unless somebody else has decided about the member meanwhile.

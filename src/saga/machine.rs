@@ -38,9 +38,7 @@ use tally::Tally;
 use turn::Turn;
 
 pub use error::SagaError;
-pub(super) use note::Note;
-#[cfg(feature = "dashboard")]
-pub(super) use note::UndoNote;
+pub(super) use note::{Note, UndoNote};
 pub use rest::Decision;
 pub use stage::SagaStage;
 
@@ -110,6 +108,9 @@ pub struct Machine {
     /// The state instance that was undone last, by the visit that began it.
     #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
     undone: Option<u32>,
+    /// Levels of its family above it.
+    #[serde(rename = "h", default, skip_serializing_if = "is_zero")]
+    above: u32,
     /// What its birth needs, and its row does not.
     #[serde(skip)]
     birth: Birth,
@@ -163,6 +164,7 @@ impl Machine {
             error: None,
             status: None,
             undone: None,
+            above: 0,
             birth,
         }
     }
@@ -179,6 +181,10 @@ impl Machine {
             saga: Some(self.saga(own)),
             windows: self.windows.clone(),
             kept: self.kept.clone(),
+            above: match part {
+                Part::Call { .. } => 0,
+                Part::Sub | Part::Branch { .. } | Part::Element { .. } => self.above.saturating_add(1),
+            },
             part: Some(part),
             ..Self::new(&self.name, birth)
         }
@@ -280,6 +286,16 @@ impl Machine {
     /// It has not come to an end by itself that it could tell.
     pub(super) const fn has_no_status(&self) -> bool {
         self.status.is_none()
+    }
+
+    /// Returns whether it has noted that it succeeded.
+    pub(super) fn has_succeeded(&self) -> bool {
+        self.status == Some(SagaStatus::Success)
+    }
+
+    /// Takes back that it succeeded.
+    pub(super) const fn forget_success(&mut self) {
+        self.status = None;
     }
 
     /// It is a saga, and no part of one.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use procession_actors::offline::Offline;
 use procession_actors::view::{HistoryPage, Status};
 use procession_actors::{AskError, CommittedReader};
-use procession_kernel::{Cause, HistoryEntry, ProcedureId};
+use procession_kernel::{Cause, HistoryEntry, ProcedureId, ProcedureState};
 
 use super::bundle::Source;
 use super::machine::Machine;
@@ -82,7 +82,7 @@ impl SagaReader {
 
     pub(super) async fn read(&self, most: Most) -> Result<Found, AskError> {
         let root = self.row(self.id).await?;
-        let machine = self.machine(self.id).await?;
+        let machine = self.machine_at(root.state).await?;
         let members = self.members(most.members).await?;
         let rests = self.rests_of(&members, most.rests).await?;
         let page = self.newest(&members, most.entries).await?;
@@ -106,6 +106,21 @@ impl SagaReader {
     pub(super) async fn machine(&self, id: ProcedureId) -> Result<Machine, AskError> {
         let machine = self.committed.value::<Machine>(id).await.map_err(AskError::Read)?;
         machine.ok_or(AskError::Unknown(id))
+    }
+
+    /// Reads the machine, whose row is in this state. A saga that is kept for a while once it has succeeded notes its success
+    /// in the stage of its last call. If it failed while that call was out, the note is wrong, and it never came to be kept.
+    pub(super) async fn machine_at(&self, state: ProcedureState) -> Result<Machine, AskError> {
+        let mut machine = self.machine(self.id).await?;
+        let is_undone = matches!(state, ProcedureState::Failed | ProcedureState::RolledBack);
+        // Any other member may have ended well before it is undone with those around it.
+        if is_undone && self.id.member == 0 && machine.has_succeeded() {
+            let stage = self.committed.stage::<Machine>(self.id).await?;
+            if !stage.is_some_and(|stage| stage.is_kept()) {
+                machine.forget_success();
+            }
+        }
+        Ok(machine)
     }
 
     /// Reads the member in which a failure began, if that is another one.

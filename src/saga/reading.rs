@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::bundle::{self, Listing, Source};
 use super::definition::Updates;
-use super::machine::{Machine, Note, SagaError};
+use super::machine::{Machine, Note, SagaError, UndoNote};
 use super::reader::Found;
 use super::status::SagaStatus;
 
@@ -440,6 +440,11 @@ struct StateList {
 
 impl StateList {
     fn undone(&mut self, entry: &HistoryEntry) {
+        let note = entry.note.as_ref();
+        let note = note.and_then(|note| codec::decode_user::<UndoNote>(note.as_slice()).ok());
+        if note.is_some_and(|note| note.passed_over) {
+            return;
+        }
         for place in self.places.get(&(entry.member, entry.visit)).into_iter().flatten() {
             if let Some(state) = self.states.get_mut(*place) {
                 state.is_compensated = true;

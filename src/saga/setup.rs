@@ -4,12 +4,16 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use procession_actors::journal::store::JournalStore;
 use procession_actors::{KindSettings, Registry, StoreError};
+#[cfg(feature = "dashboard")]
+use procession_kernel::Kind;
 use procession_kernel::{ProcedureId, RetryPolicy};
 use std::sync::Arc;
 
 use super::handle::Saga;
 use super::machine::{Machine, kind_of};
 use super::sagas::Sagas;
+#[cfg(feature = "dashboard")]
+use super::shared::MachineVersion;
 use super::shared::{SagaEnv, Shared};
 use super::store;
 use crate::executor::{AtStart, Builder, EngineLink, Executor};
@@ -39,6 +43,14 @@ impl Executor {
     pub fn saga(&self, id: ProcedureId) -> Saga {
         Saga::new(self.clone(), id)
     }
+}
+
+/// Returns the versions of the machine of a kind; none if it is the kind of no machine.
+#[cfg(feature = "dashboard")]
+pub(crate) fn versions(executor: &Executor, kind: &Kind) -> Option<Vec<MachineVersion>> {
+    let env = executor.engine().env::<Machine>(kind)?;
+    let name = kind.as_str().strip_prefix("saga.")?;
+    Some(env.shared().versions(name))
 }
 
 /// What a builder knows of sagas.

@@ -120,6 +120,15 @@ pub(super) struct Registered {
     pub(super) machines: BTreeMap<Named, Arc<Source>>,
 }
 
+/// One version of a machine.
+#[cfg(feature = "dashboard")]
+pub(crate) struct MachineVersion {
+    /// The `Version` of its file, if that has one.
+    pub(crate) version: Option<String>,
+    /// New sagas go by it, unless another one is asked for.
+    pub(crate) is_started: bool,
+}
+
 /// A bundle, with what it calls that is not registered.
 struct Entry {
     bundle: Arc<Bundle>,
@@ -180,6 +189,23 @@ impl Shared {
     pub(super) fn machines(&self) -> BTreeSet<String> {
         let definitions = self.bundles.values().flat_map(|entry| entry.bundle.definitions());
         definitions.map(|definition| definition.name.clone()).collect()
+    }
+
+    /// Returns the versions of a machine that this engine knows, by name: those of its files, and those of earlier ones that
+    /// the store has kept.
+    #[cfg(feature = "dashboard")]
+    pub(super) fn versions(&self, name: &str) -> Vec<MachineVersion> {
+        let started = self.registered.machines.get(&(name.to_owned(), None));
+        let started = started.map(|source| &source.definition.version);
+        let is_it = |bundle: &&Arc<Bundle>| bundle.listing().machine == name;
+        let bundles = self.bundles.values().map(|entry| &entry.bundle).filter(is_it);
+        let found = bundles.filter_map(|bundle| bundle.definition(name).ok());
+        let versions: BTreeSet<Option<String>> = found.map(|definition| definition.version.clone()).collect();
+        let said = versions.into_iter().map(|version| MachineVersion {
+            is_started: started == Some(&version),
+            version,
+        });
+        said.collect()
     }
 
     /// Returns the bundles that the store does not have.

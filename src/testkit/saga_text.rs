@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::Trouble;
-use crate::saga::expression::{Place, Text, Visit};
+use crate::saga::expression::{Place, Steps, Text, Visit};
 
 /// A text of a definition, without its definition.
 pub struct SagaText(Text);
@@ -34,7 +34,7 @@ impl SagaText {
     ///
     /// If there is none.
     pub fn evaluate(&self, root: &Value, fault: Option<&str>) -> Result<Value, Trouble> {
-        Ok(self.0.evaluate(root, &Faulted(fault))?)
+        Ok(self.0.evaluate(root, &Faulted(fault), &mut Steps::new())?)
     }
 
     /// Returns whether the condition holds.
@@ -43,7 +43,7 @@ impl SagaText {
     ///
     /// If it is neither true nor false.
     pub fn test(&self, root: &Value, fault: Option<&str>) -> Result<bool, Trouble> {
-        Ok(self.0.test(root, &Faulted(fault))?)
+        Ok(self.0.test(root, &Faulted(fault), &mut Steps::new())?)
     }
 }
 

@@ -343,7 +343,7 @@ fn what_rests_goes_forward_with_its_plan_and_once_for_a_key() -> Tested {
 
         let unplanned = post(site, &path, &json!({ "params": params, "reason": "a new price" })).await;
         assert_eq!(unplanned.status, StatusCode::BAD_REQUEST);
-        // A decision about one of them makes the plan an old one, if another comes to rest.
+        // A decision about one of them makes the plan an old one.
         let skip = post(site, "procedures/1.5/skip?dry_run=true", &json!({ "results": {} }))
             .await
             .body;
@@ -352,6 +352,18 @@ fn what_rests_goes_forward_with_its_plan_and_once_for_a_key() -> Tested {
         assert_eq!(post(site, "procedures/1.5/skip", &skipped).await.status, StatusCode::OK);
         let act = json!({ "params": params, "reason": "a new price", "expected": plan["revision"], "key": "once" });
         told(site, id).await?;
+        let old = post(site, &path, &act).await;
+        assert_eq!(
+            (old.status, text(&old.body["kind"])),
+            (StatusCode::CONFLICT, "revised".to_owned())
+        );
+        let plan = post(site, &format!("{path}?dry_run=true"), &json!({ "params": params }))
+            .await
+            .body;
+        let members = [("1.1", "Flight"), ("1.7", "Pay")];
+        let members = members.map(|(id, state)| json!({ "id": id, "state": state }));
+        assert_eq!(plan["members"], json!(members));
+        let act = json!({ "params": params, "reason": "a new price", "expected": plan["revision"], "key": "once" });
         let done = post(site, &path, &act).await;
         assert_eq!(done.status, StatusCode::OK, "{}", done.body);
         assert_eq!(done.body["changed"], 2);
@@ -431,6 +443,96 @@ fn refusals_say_what_the_saga_does_and_what_to_do() -> Tested {
         );
         let method = site.get(&format!("procedures/{rests}/forward")).await;
         assert_eq!(method.status, StatusCode::METHOD_NOT_ALLOWED);
+        Ok(())
+    })
+}
+
+#[test]
+fn kinds_of_machines_have_the_versions_of_their_definitions() -> Tested {
+    let (old, new) = (sagas()?, newer()?);
+    let world = World::new();
+    let versions = async |site: &Site<'_>| {
+        let kinds = site.body("kinds").await?;
+        let of = |name: &str| {
+            let mut kinds = list(&kinds, "/items").into_iter();
+            let kind = kinds.find(|kind| at(kind, "/kind") == name).unwrap_or_default();
+            at(&kind, "/machine_versions")
+        };
+        Ok::<_, Trouble>(["saga.order", "saga.picky", "procession.bulk"].map(of))
+    };
+    let known = |version: Value, starts: bool| json!({ "version": version, "starts": starts });
+    site_in(&world, engine(old), everybody, async |site| {
+        let [order, picky, bulk] = versions(site).await?;
+        assert_eq!(order, json!([known("2".into(), true)]));
+        assert_eq!(picky, json!([known(Value::Null, true)]));
+        assert_eq!(bulk, Value::Null, "it is no machine");
+        Ok(())
+    })?;
+    // Sagas that began with the old version go on by it.
+    site_in(&world, engine(new), everybody, async |site| {
+        let [order, picky, _] = versions(site).await?;
+        assert_eq!(order, json!([known("2".into(), false), known("3".into(), true)]));
+        assert_eq!(picky, json!([known(Value::Null, false)]));
+        Ok(())
+    })
+}
+
+/// The order in another version alone.
+fn newer() -> Result<Sagas, Trouble> {
+    let order = include_str!("machines/order.json").replace("\"Version\": \"2\"", "\"Version\": \"3\"");
+    let mut sagas = Sagas::builder().json("order.json", order);
+    for method in ["reserve", "release", "pay", "refund", "wrap"] {
+        sagas = sagas.method("shop", method, async |_: Call, _: Vec<Value>| Ok(()));
+    }
+    Ok(sagas.build()?)
+}
+
+#[test]
+fn what_rests_takes_decisions_and_no_answers() -> Tested {
+    let sagas = sagas()?;
+    site_in(&World::new(), engine(sagas.clone()), everybody, async |site| {
+        let order = start(site, &sagas, "order", "order", json!({ "pay": "x.Boom" })).await?;
+        let tour = start(site, &sagas, "tour", "tour", resting()).await?;
+        let branch = ProcedureId::new(tour.family, 1);
+        for id in [order, branch] {
+            let revision = site.run.executor.status(id).await?.revision;
+            let refused = [
+                ("decide", json!({ "answer": { "skip": {} } })),
+                ("decide", json!({ "answer": true })),
+                ("override-result", json!({ "output": { "s": "SU", "c": {} } })),
+                ("bypass", json!({ "as": "failed" })),
+            ];
+            for (verb, mut body) in refused {
+                body["reason"] = "by hand".into();
+                let path = format!("procedures/{id}/{verb}");
+                let plan = post(site, &format!("{path}?dry_run=true"), &body).await;
+                body["expected"] = revision.to_string().into();
+                body["confirm"] = id.to_string().into();
+                for reply in [plan, post(site, &path, &body).await] {
+                    let found = (reply.status, text(&reply.body["kind"]));
+                    assert_eq!(
+                        found,
+                        (StatusCode::CONFLICT, "not_now".to_owned()),
+                        "{path}: {}",
+                        reply.body
+                    );
+                    assert_eq!(
+                        text(&reply.body["detail"]),
+                        format!("Saga {id} rests, and takes no answer.")
+                    );
+                    let remedy = text(&reply.body["remedy"]);
+                    assert!(remedy.contains("`forward`") && remedy.contains("`skip`"), "{remedy}");
+                }
+            }
+            assert_eq!(
+                site.run.executor.status(id).await?.revision,
+                revision,
+                "nothing has changed"
+            );
+        }
+        // What gives up a saga as it stands is the last resort for it too.
+        let bypass = post(site, &format!("procedures/{order}/bypass?dry_run=true"), &json!({})).await;
+        assert_eq!(bypass.status, StatusCode::OK, "{}", bypass.body);
         Ok(())
     })
 }

@@ -5,8 +5,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use procession::operate::OperatorRequest;
-use procession::saga::{Call, Fault, Saga, SagaInstance, SagaStatus, Sagas, Standing};
+use procession::saga::{Call, Fault, Machine, Saga, SagaInstance, SagaStatus, Sagas, Standing};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
+use procession::{Builder, Children, Procedure, ProcedureId, StageContext, StageError, Step};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::Tested;
@@ -23,9 +25,19 @@ fn called(log: &Log) -> Vec<String> {
 
 /// Runs a machine of these states with these params until it stays where it is.
 fn run(states: &Value, params: &Value, drive: impl AsyncFnOnce(&Run, &Saga, &Log) -> Result<(), Trouble>) -> Tested {
+    run_on(|builder| builder, states, params, drive)
+}
+
+/// As `run`, on an engine with bounds of its own.
+fn run_on(
+    bounds: impl FnOnce(Builder) -> Builder,
+    states: &Value,
+    params: &Value,
+    drive: impl AsyncFnOnce(&Run, &Saga, &Log) -> Result<(), Trouble>,
+) -> Tested {
     let log = Log::default();
     let calls = Arc::clone(&log);
-    let inner = json!({ "Name": "inner", "StartState": "I", "States": { "I": task("I", "") } });
+    let inner = json!({ "Name": "inner", "StartState": "I", "States": { "I": task("I", ""), "I'": undo() } });
     let outer = json!({ "Name": "outer", "StartState": "S", "States": states });
     let sagas = Sagas::builder()
         .json("inner.json", inner.to_string())
@@ -39,7 +51,7 @@ fn run(states: &Value, params: &Value, drive: impl AsyncFnOnce(&Run, &Saga, &Log
             }
         })
         .build()?;
-    let set_up = |builder: procession::Builder| builder.max_payload(PAYLOAD).sagas(sagas.clone());
+    let set_up = |builder: Builder| bounds(builder.max_payload(PAYLOAD).sagas(sagas.clone()));
     World::new()
         .run(FaultPlan::none(), set_up, async |run| {
             let machine = sagas.machine("outer")?.params(params)?;
@@ -149,4 +161,201 @@ fn what_a_decision_brings_is_bounded() -> Tested {
         assert_eq!(status(saga).await?, (SagaStatus::Success, None));
         Ok(())
     })
+}
+
+/// A machine whose task leads to a state that is done by children.
+fn with_children(state: &str, attributes: Value) -> Value {
+    let mut states = json!({ "S": task("S", state), "S'": undo(), state: attributes, "L'": undo() });
+    if state == "F" {
+        for branch in ["A", "B"] {
+            states[branch] = task(branch, "J");
+            states[format!("{branch}'")] = undo();
+        }
+        states["J"] = json!({ "Type": "Join" });
+    }
+    states
+}
+
+fn of_each_type() -> [(&'static str, Value); 3] {
+    let mut looped = task("L", "");
+    looped["Loop"] = json!({ "Collection": "$.[list]" });
+    [
+        ("F", json!({ "Type": "Fork", "Branches": ["A", "B"] })),
+        ("L", looped),
+        (
+            "M",
+            json!({ "Type": "SubStateMachine", "StateMachineName": "inner", "Input": [{}] }),
+        ),
+    ]
+}
+
+#[test]
+fn a_family_that_would_be_nested_too_deep_rests() -> Tested {
+    for (state, attributes) in of_each_type() {
+        let states = with_children(state, attributes);
+        let params = json!({ "list": [1, 2] });
+        run_on(
+            |builder| builder.max_depth(1),
+            &states,
+            &params,
+            async |run, saga, log| {
+                let instance = saga.instance().await?;
+                rests_at(&instance, state);
+                let question = &instance.rests[0].question;
+                let why = "what it runs would be on level 2 of the family, and 1 are the limit";
+                assert!(question.contains(why), "{question}");
+                assert_eq!(called(log), ["S"]);
+                ask(run, saga.forward(&json!({}), by())).await??;
+                run.settle().await;
+                rests_at(&saga.instance().await?, state);
+                ask(run, saga.compensate(by())).await??;
+                run.settle().await;
+                assert_eq!(
+                    called(log),
+                    ["S'"],
+                    "what was done is undone, and nothing has failed before"
+                );
+                assert_eq!(status(saga).await?, (SagaStatus::Unknown, Some(SagaStatus::Success)));
+                Ok(())
+            },
+        )?;
+        run_on(
+            |builder| builder.max_depth(2),
+            &states,
+            &params,
+            async |_, saga, _| {
+                assert_eq!(status(saga).await?, (SagaStatus::Success, None), "{state}");
+                Ok(())
+            },
+        )?;
+    }
+    Ok(())
+}
+
+#[test]
+fn more_children_than_the_engine_allows_rest() -> Tested {
+    for (state, attributes) in of_each_type().into_iter().take(2) {
+        let states = with_children(state, attributes);
+        let params = json!({ "list": [1, 2] });
+        run_on(
+            |builder| builder.max_children(1),
+            &states,
+            &params,
+            async |_, saga, _| {
+                let instance = saga.instance().await?;
+                rests_at(&instance, state);
+                let question = &instance.rests[0].question;
+                assert!(
+                    question.contains("it would run 2 children at once, and 1 are the limit"),
+                    "{question}"
+                );
+                Ok(())
+            },
+        )?;
+    }
+    Ok(())
+}
+
+/// A procedure that runs a saga below another procedure.
+#[derive(Serialize, Deserialize)]
+struct Above {
+    saga: Machine,
+    is_root: bool,
+}
+
+impl Procedure for Above {
+    const KIND: &'static str = "above";
+    type Stage = bool;
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> bool {
+        false
+    }
+
+    async fn execute(&mut self, is_back: bool, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        let saga = self.saga.clone();
+        let children = match (is_back, self.is_root) {
+            (true, _) => return Ok(Step::Done(())),
+            (false, true) => Children::new().and_compensated(&Self { saga, is_root: false })?,
+            (false, false) => Children::new().and_compensated(&saga)?,
+        };
+        Ok(Step::Spawn { children, then: true })
+    }
+}
+
+#[test]
+fn levels_above_a_saga_count() -> Tested {
+    let inner = json!({ "Name": "inner", "StartState": "F", "States": {
+        "F": { "Type": "Fork", "Branches": ["A", "B"] }, "A": task("A", "J"), "A'": undo(), "B": task("B", "J"),
+        "B'": undo(), "J": { "Type": "Join" },
+    } });
+    let outer = json!({ "Name": "outer", "StartState": "M", "States": {
+        "M": { "Type": "SubStateMachine", "StateMachineName": "inner", "Input": [{}] },
+    } });
+    let sagas = Sagas::builder()
+        .json("inner.json", inner.to_string())
+        .json("outer.json", outer.to_string())
+        .method("svc", "call", async |_: Call, _: Vec<Value>| Ok(()))
+        .build()?;
+    // Two procedures, the saga, its sub machine, the branches of that.
+    for (depth, rests) in [(4, true), (5, false)] {
+        let set_up = |builder: Builder| builder.max_depth(depth).sagas(sagas.clone()).register::<Above>(());
+        World::new()
+            .run(FaultPlan::none(), set_up, async |run| {
+                let saga = sagas.machine("outer")?;
+                let host = run.wait(run.executor.submit(Above { saga, is_root: true })).await??;
+                run.settle().await;
+                let saga = run.executor.saga(ProcedureId::new(host.id().family, 2));
+                let instance = saga.instance().await?;
+                let rest = instance
+                    .rests
+                    .first()
+                    .map(|rest| rest.question.as_str())
+                    .unwrap_or_default();
+                assert_eq!(
+                    rest.contains("level 5 of the family, and 4 are the limit"),
+                    rests,
+                    "{instance:?}"
+                );
+                assert_eq!(instance.standing == Standing::Ended, !rests, "{instance:?}");
+                Ok(())
+            })?
+            .done()?;
+    }
+    Ok(())
+}
+
+/// A Loop evaluates its condition, and the Inputs of its elements, in one stage.
+#[test]
+fn the_expressions_of_a_loop_are_bounded_together() -> Tested {
+    // Some 8,000 steps for each of 800 elements.
+    let long = "[list].?[#this < 0 or #this < -1 or #this < -2 or #this < -3]";
+    let input = json!([{ "fails": "$.[fails]" }, format!("$.{long}")]);
+    let condition = format!("{long}.size() > 0");
+    for (input, condition) in [(Some(input), None), (None, Some(condition))] {
+        let mut looped = task("L", "");
+        looped["Loop"] = json!({ "Collection": "$.[list]" });
+        if let Some(input) = input {
+            looped["Input"] = input;
+        }
+        if let Some(condition) = condition {
+            looped["Loop"]["CompletionCondition"] = condition.into();
+        }
+        let states = with_children("L", looped);
+        let params = |elements: usize| json!({ "list": Vec::from_iter(0..elements) });
+        run(&states, &params(800), async |_, saga, log| {
+            let instance = saga.instance().await?;
+            assert_eq!(instance.standing, Standing::Rests, "{instance:?}");
+            let question = &instance.rests[0].question;
+            assert!(question.contains("take more than 4000000 steps together"), "{question}");
+            assert_eq!(called(log), ["S"]);
+            Ok(())
+        })?;
+        run(&states, &params(100), async |_, saga, _| {
+            assert_eq!(status(saga).await?, (SagaStatus::Success, None));
+            Ok(())
+        })?;
+    }
+    Ok(())
 }

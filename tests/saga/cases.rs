@@ -50,6 +50,7 @@ scenarios! {
     g_012_forward
     g_013_a_compensator_that_fails
     g_014_skip_really_skips
+    g_015_decisions_refused
     g_016_success_then_rolled_back
     g_017_compensate_while_it_runs
     g_018_sub_machine

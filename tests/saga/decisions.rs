@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use procession::errors::SubmitError;
 use procession::saga::{DecideError, Saga, SagaStatus, Standing};
-use procession::testkit::{FaultPlan, Run};
+use procession::testkit::{FaultPlan, Run, enumerate};
 use serde_json::json;
 
 use crate::Tested;
-use crate::kit::{Ground, RECOVERY, RECOVERY_MACHINE, ask, by, status};
+use crate::kit::{Ground, KEPT, RECOVERY, RECOVERY_MACHINE, ask, by, release, status};
 
 fn ground() -> Result<Ground, procession::testkit::Trouble> {
     Ground::new(&[RECOVERY], RECOVERY_MACHINE)
@@ -197,6 +197,113 @@ fn g_015_an_answer_that_is_no_decision_leaves_it_at_rest() -> Tested {
         assert_eq!(status(&saga).await?, (SagaStatus::Success, None));
         Ok(())
     })
+}
+
+/// As the scenario, each time with a crash. A decision that is sent again has the same key.
+#[test]
+fn g_015_of_two_forwards_one_acts_however_the_engine_crashes() -> Tested {
+    let ground = ground()?;
+    let done = enumerate(
+        || ground.double.begin_anew(ground.world.clock.clone()),
+        |(), builder| builder.sagas(ground.sagas.clone()).retention(KEPT, KEPT),
+        async |(), run| {
+            let params = json!({ "a": 1, "fooThrowException": "true" });
+            let saga = ground.start(run, "the saga", params).await?;
+            release(run, &saga).await?;
+            let forward = async |number: u32| {
+                let by = by().key(format!("forward {number}"));
+                saga.forward(&json!({ "by": number, "fooThrowException": null }), by)
+                    .await
+            };
+            let (first, second) = ask(run, async { futures::join!(forward(1), forward(2)) }).await?;
+            let other = match (first, second) {
+                (Ok(_), Err(other)) => other,
+                both => return Err(format!("{both:?}").into()),
+            };
+            let is_said = matches!(other, DecideError::Superseded | DecideError::NotResting { .. });
+            assert!(is_said, "{other:?}");
+            run.settle().await;
+            release(run, &saga).await?;
+            let instance = saga.instance().await?;
+            assert_eq!(instance.standing, Standing::Ended);
+            assert_eq!(instance.context.get("by"), Some(&json!(1)));
+            Ok(())
+        },
+        &["saga.definitions"],
+        |(), (), _| Ok(()),
+    )?;
+    assert!(done.commits > 5, "{done:?}");
+    Ok(())
+}
+
+#[test]
+fn g_015_a_stray_answer_and_a_retry_however_the_engine_crashes() -> Tested {
+    let ground = ground()?;
+    let done = enumerate(
+        || ground.double.begin_anew(ground.world.clock.clone()),
+        |(), builder| builder.sagas(ground.sagas.clone()).retention(KEPT, KEPT),
+        async |(), run| {
+            let params = json!({ "a": 1, "fooThrowException": "true" });
+            let saga = ground.start(run, "the saga", params).await?;
+            release(run, &saga).await?;
+            ask(run, run.executor.decide(saga.id(), &"yes", by().key("stray"))).await??;
+            run.settle().await;
+            release(run, &saga).await?;
+            // The rule outlasts the engine, so it is there for a call that a crash cuts off.
+            ground.rules(json!([{ "state": "FirstState", "answer": { "n": 1 } }]))?;
+            ask(run, run.executor.retry_now(saga.id(), by().key("retry"))).await??;
+            run.settle().await;
+            release(run, &saga).await?;
+            assert_eq!(status(&saga).await?, (SagaStatus::Success, None));
+            Ok(())
+        },
+        &["saga.definitions"],
+        |(), (), _| Ok(()),
+    )?;
+    assert!(done.commits > 5, "{done:?}");
+    Ok(())
+}
+
+/// A plan is for the members that it lists: of those that have gone, or come, the act is refused.
+#[test]
+fn g_015_a_plan_is_for_the_members_that_it_lists() -> Tested {
+    let ground = Ground::new(&["fork.json"], "fork")?;
+    ground.live(async |run| {
+        ground.rules(json!([
+            { "state": "A1", "fault": { "class": "x.Boom" } },
+            { "state": "B1", "fault": { "class": "x.Boom" } },
+        ]))?;
+        let saga = ground.start(run, "the saga", json!({})).await?;
+        let plan = ask(run, saga.forward(&json!({}), by().dry_run())).await??;
+        assert_eq!(plan.members.len(), 2);
+        ground.rules(json!([]))?;
+        // Whichever of them goes on, the plan was for both.
+        let first = plan
+            .members
+            .iter()
+            .min_by_key(|member| member.since)
+            .ok_or("it rests")?;
+        let branch = run.executor.saga(first.id);
+        let alone = ask(run, branch.forward(&json!({}), by().dry_run())).await??;
+        ask(run, branch.forward(&json!({}), by().expecting(alone.revision))).await??;
+        run.settle().await;
+        let commits = run.store.commits();
+        for decided in [
+            ask(run, saga.forward(&json!({}), by().expecting(plan.revision))).await?,
+            ask(run, saga.skip(&json!({}), by().expecting(plan.revision))).await?,
+            ask(run, saga.forward(&json!({}), by().expecting(plan.revision).dry_run())).await?,
+        ] {
+            assert!(matches!(decided, Err(DecideError::Superseded)), "{decided:?}");
+        }
+        assert_eq!(run.store.commits(), commits);
+        let again = ask(run, saga.forward(&json!({}), by().dry_run())).await??;
+        assert_eq!(again.members.len(), 1);
+        ask(run, saga.forward(&json!({}), by().expecting(again.revision))).await??;
+        run.settle().await;
+        assert_eq!(status(&saga).await?, (SagaStatus::Success, None));
+        Ok(())
+    })?;
+    Ok(())
 }
 
 #[test]

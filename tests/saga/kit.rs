@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use procession::operate::OperatorRequest;
 use procession::saga::{Saga, SagaStatus, Sagas};
-use procession::testkit::{FaultPlan, Run, Trouble, World};
+use procession::status::WaitReason;
+use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
 use serde_json::{Value, json};
 
 use crate::runner::{self, Case, Double};
@@ -14,7 +15,7 @@ pub(crate) const RECOVERY: &str = "simple_statelang_with_compensation_for_recove
 pub(crate) const RECOVERY_MACHINE: &str = "simpleCompensationStateMachineForRecovery";
 
 /// How long ends are kept: longer than any test.
-const KEPT: Duration = Duration::from_hours(24 * 30);
+pub(crate) const KEPT: Duration = Duration::from_hours(24 * 30);
 
 /// Machines, services, and what survives an engine.
 pub(crate) struct Ground {
@@ -84,6 +85,59 @@ impl Ground {
 pub(crate) async fn status(saga: &Saga) -> Result<(SagaStatus, Option<SagaStatus>), Trouble> {
     let instance = saga.instance().await?;
     Ok((instance.status, instance.compensation))
+}
+
+/// A process that died twice or more while one saga ran suspects it, and leaves the rest to a person, who lets it go on.
+pub(crate) async fn release(run: &Run, saga: &Saga) -> Result<(), Trouble> {
+    let members = run.executor.members(saga.id(), 0, 1_000).await?;
+    for member in members.items {
+        if member.wait == Some(WaitReason::Poison) {
+            ask(run, run.executor.retry_now(member.id, by())).await??;
+            run.settle().await;
+        }
+    }
+    Ok(())
+}
+
+/// One life of an engine: what happens in it, with these faults.
+pub(crate) type Life<'a, T> = &'a dyn Fn(&T, FaultPlan) -> Result<Ended<()>, Trouble>;
+
+/// Lives some lives one after the other: plainly, and once for each commit of each of them and each way to crash there. A life
+/// that crashed is lived again. Returns how many crashes there were.
+pub(crate) fn crash_in_each_life<T>(
+    fresh: impl Fn() -> T,
+    lives: &[Life<'_, T>],
+    check: impl Fn(&T) -> Result<(), Trouble>,
+) -> Result<usize, Trouble> {
+    let through = |crashed: usize, plan: &FaultPlan| -> Result<bool, Trouble> {
+        let (world, mut has_crashed) = (fresh(), false);
+        for (number, life) in lives.iter().enumerate() {
+            let is_it = number == crashed;
+            let ended = life(&world, if is_it { plan.clone() } else { FaultPlan::none() })?;
+            if matches!(ended, Ended::Crashed) {
+                has_crashed = true;
+                life(&world, FaultPlan::none())?.done()?;
+            }
+        }
+        check(&world)?;
+        Ok(has_crashed)
+    };
+    let mut crashes = 0;
+    through(lives.len(), &FaultPlan::none())?;
+    for life in 0..lives.len() {
+        for commit in 0.. {
+            let mut has_crashed = false;
+            for fault in [Fault::CrashBefore, Fault::CrashAfter] {
+                let crashed = through(life, &FaultPlan::at(commit, fault));
+                has_crashed |= crashed.map_err(|why| format!("life {life}, commit {commit}, {fault:?}: {why}"))?;
+            }
+            if !has_crashed {
+                break;
+            }
+            crashes += 2;
+        }
+    }
+    Ok(crashes)
 }
 
 /// Awaits an answer of the engine without time passing.

@@ -1,15 +1,17 @@
 //! Definitions that change, and services that go, while sagas are on their way.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use procession::operate::PauseScope;
 use procession::procedure::Kind;
 use procession::saga::{Saga, SagaStatus, Sagas, Standing};
-use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble};
+use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
+use procession::{Builder, ProcedureId};
 use serde_json::json;
 
 use crate::Tested;
-use crate::kit::{Ground, ask, by, status};
+use crate::kit::{Ground, KEPT, ask, by, crash_in_each_life, status};
 use crate::runner::Double;
 
 /// Two machines that can reach each other, in a version whose last states have this number.
@@ -104,37 +106,61 @@ fn g_033_a_service_that_is_gone() -> Tested {
     let ground = Ground::new(&[], "two")?;
     let both = registered(&ground.double, &[file("two", two), file("one", one)])?;
     let without = registered(&ground.double, &[file("one", one)])?;
-    let id = ground.live_with(&both, FaultPlan::none(), async |run| {
+    let fresh = || {
+        let world = World::new();
+        ground.double.begin_anew(world.clock.clone());
+        (world, Cell::new(None))
+    };
+    type Left = (World, Cell<Option<ProcedureId>>);
+    let begins = |(world, id): &Left, plan: FaultPlan| {
         ground.rules(json!([{ "state": "Second", "fault": { "class": "x.Boom" } }]))?;
-        let saga = ground.start_of(&both, run, "the saga", json!({})).await?;
-        assert_eq!(ground.calls(), ["First", "Second"]);
-        Ok(saga.id())
-    })?;
-    ground.rules(json!([]))?;
-    ground.live_with(&without, FaultPlan::none(), async |run| {
-        let other = without.machine("one")?;
-        let other = run.wait(run.executor.submit(other).key("other")).await??;
-        run.pass(Duration::from_hours(24)).await;
-        assert_eq!(ground.calls(), ["First"], "the other one alone runs");
-        assert!(run.executor.status(other.id()).await?.ended.is_some());
-        let row = run.executor.status(id).await?;
-        assert!(row.set_aside, "{row:?}");
-        let why = format!("{:?}", run.executor.explain(id).await?);
-        assert!(
-            why.contains("state [Second]: service [demoService] has no method [bar]"),
-            "{why}"
-        );
+        world.run(plan, given(&both), async |run| {
+            let saga = ground.start_of(&both, run, "the saga", json!({})).await?;
+            id.set(Some(saga.id()));
+            Ok(())
+        })
+    };
+    let lacks_it = |(world, id): &Left, plan: FaultPlan| {
+        ground.rules(json!([]))?;
+        world.run(plan, given(&without), async |run| {
+            let other = without.machine("one")?;
+            let other = run.wait(run.executor.submit(other).key("other")).await??;
+            run.pass(Duration::from_hours(24)).await;
+            assert!(run.executor.status(other.id()).await?.ended.is_some());
+            let id = id.get().ok_or("it was submitted")?;
+            let row = run.executor.status(id).await?;
+            assert!(row.set_aside, "{row:?}");
+            let why = format!("{:?}", run.executor.explain(id).await?);
+            assert!(
+                why.contains("state [Second]: service [demoService] has no method [bar]"),
+                "{why}"
+            );
+            Ok(())
+        })
+    };
+    let has_it_again = |(world, id): &Left, plan: FaultPlan| {
+        world.run(plan, given(&both), async |run| {
+            let saga = run.executor.saga(id.get().ok_or("it was submitted")?);
+            let outcome = run.wait(saga.outcome()).await??;
+            assert_eq!(outcome.status, SagaStatus::Success);
+            Ok(())
+        })
+    };
+    let crashes = crash_in_each_life(fresh, &[&begins, &lacks_it, &has_it_again], |_| {
+        // A call is made again that a crash cut off. While the service is gone the other saga alone runs.
+        let mut calls = ground.calls();
+        calls.dedup();
+        assert_eq!(calls, ["First", "Second", "First", "Second"]);
         Ok(())
     })?;
-    ground.live_with(&both, FaultPlan::none(), async |run| {
-        run.settle().await;
-        let saga = run.executor.saga(id);
-        let outcome = run.wait(saga.outcome()).await??;
-        assert_eq!(outcome.status, SagaStatus::Success);
-        assert_eq!(ground.calls(), ["Second"]);
-        Ok(())
-    })?;
+    assert!(crashes > 10, "{crashes}");
     Ok(())
+}
+
+/// Lets an engine run these sagas.
+fn given(sagas: &Sagas) -> impl FnOnce(Builder) -> Builder {
+    let sagas = sagas.clone();
+    move |builder| builder.sagas(sagas).retention(KEPT, KEPT)
 }
 
 #[test]

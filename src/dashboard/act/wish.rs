@@ -222,6 +222,12 @@ impl Wish {
         Ok(by)
     }
 
+    /// Returns whether a bypass is to leave a failure.
+    #[cfg(feature = "saga")]
+    pub(in crate::dashboard) const fn fails(&self) -> bool {
+        matches!(self.ends_as, EndsAs::Failed)
+    }
+
     /// Returns the priority that is sent.
     pub(super) fn priority(&self) -> Result<i16, Problem> {
         self.priority.ok_or_else(|| wrong("`priority` is missing."))

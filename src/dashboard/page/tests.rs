@@ -4,8 +4,9 @@ use super::{base_of, escaped, without_comments};
 
 #[test]
 fn scripts_are_sent_without_comments() {
-    let script = "/** One.\n * @param {string} a */\nconst f = (/** @type {any} */ a) => a / 2; // kept\n";
-    assert_eq!(without_comments(script), "\n\nconst f = ( a) => a / 2; // kept\n");
+    let script =
+        "/** One.\n * @param {string} a */\n  // Halves it.\nconst f = (/** @type {any} */ a) => a / 2; // kept\n";
+    assert_eq!(without_comments(script), "\n\n\nconst f = ( a) => a / 2; // kept\n");
     for path in procession_page::paths().filter(|path| path.ends_with(".js")) {
         let file = procession_page::file(&path).expect("it is listed");
         let sent = without_comments(std::str::from_utf8(file.content()).expect("it is a text"));

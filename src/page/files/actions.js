@@ -1,8 +1,7 @@
 /** Buttons of verbs, and the way of each: a dry run, its plan, a reason, and then the act. */
 import { html, useEffect, useRef, useState } from './dom.js';
-import { freshKey, post, Problem } from './api.js';
+import { freshKey, get, post, Problem } from './api.js';
 import { Dialog } from './dialog.js';
-import { get } from './api.js';
 import { useRights } from './me.js';
 import { Trouble } from './parts.js';
 import { OF_MANY, VERBS, verbOf } from './verbs.js';
@@ -25,7 +24,7 @@ export function Verbs({ target, only, rest = false }) {
   const { row } = target;
   const known = (/** @type {string} */ name) => verbOf(name, row?.kind ?? target.kind);
   const names = only ?? Object.keys(VERBS).filter((name) => row && known(name)?.from(row));
-  const allowed = names.filter((name) => may(/** @type {any} */ (known(name)).right));
+  const allowed = names.filter((name) => may(/** @type {any} */ (known(name))?.right));
   const asked = open ? known(open) : undefined;
   const first = rest ? allowed.slice(0, 3) : allowed;
   const hidden = allowed.slice(first.length);

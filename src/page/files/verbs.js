@@ -79,8 +79,8 @@ function need(name) {
   return /** @type {Verb} */ (VERBS[name]);
 }
 
-/** A verb as it is for one procedure. @param {string} name @param {string} [kind] */
-export const verbOf = (name, kind) => (kind === STREAM ? OF_STREAM[name] : undefined) ?? VERBS[name];
+/** A verb as it is for one procedure. Of a saga none answers: its tab has what may be decided. @param {string} name @param {string} [kind] */
+export const verbOf = (name, kind) => (!OF_STREAM[name] ? VERBS[name] : kind === STREAM ? OF_STREAM[name] : kind?.startsWith('saga.') ? undefined : VERBS[name]);
 
 /** Verbs that can be asked of all that a filter admits. */
 export const OF_MANY = ['pause', 'resume', 'retry', 'abort', 'retry-undo', 'skip-undo', 'priority', 'acknowledge'];

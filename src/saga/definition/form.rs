@@ -156,13 +156,18 @@ pub(in crate::saga) struct Task {
 }
 
 impl Task {
-    /// Returns the list of arguments, for a context. Its expressions have the steps of one evaluation together, so that
-    /// memory is bounded.
-    pub(in crate::saga) fn arguments(&self, context: &Value, visit: &dyn Visit) -> Result<Vec<Value>, Failed> {
-        let mut steps = Steps::new();
+    /// Returns the list of arguments, for a context. Its expressions share the steps of one evaluation, so that memory is
+    /// bounded.
+    pub(in crate::saga) fn arguments(
+        &self,
+        context: &Value,
+        visit: &dyn Visit,
+        steps: &mut Steps,
+    ) -> Result<Vec<Value>, Failed> {
+        let steps = steps.again();
         let arguments = self.input.iter();
         arguments
-            .map(|argument| argument.evaluate_within(context, visit, &mut steps))
+            .map(|argument| argument.evaluate(context, visit, steps))
             .collect()
     }
 
@@ -171,10 +176,11 @@ impl Task {
         &'a self,
         returned: &'a Value,
         visit: &'a dyn Visit,
+        steps: &mut Steps,
     ) -> impl Iterator<Item = Result<(&'a str, Value), Failed>> {
-        let mut steps = Steps::new();
+        let steps = steps.again();
         self.output.iter().map(move |(variable, template)| {
-            let value = template.evaluate_within(returned, visit, &mut steps)?;
+            let value = template.evaluate(returned, visit, steps)?;
             Ok((variable.as_str(), value))
         })
     }

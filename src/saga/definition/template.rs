@@ -25,29 +25,28 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// If an expression in it has no value. All of them together have the steps of one evaluation: a file may name one
-    /// large value many times. The text of the error ends with the expression.
-    pub(in crate::saga) fn evaluate(&self, root: &Value, visit: &dyn Visit) -> Result<Value, Failed> {
-        self.evaluate_within(root, visit, &mut Steps::new())
-    }
-
-    /// As `evaluate`, with the steps that are left to several templates.
-    pub(super) fn evaluate_within(&self, root: &Value, visit: &dyn Visit, steps: &mut Steps) -> Result<Value, Failed> {
+    /// If an expression in it has no value. All of them share these steps: a file may name one large value many times. The text of the error ends with the expression.
+    pub(in crate::saga) fn evaluate(
+        &self,
+        root: &Value,
+        visit: &dyn Visit,
+        steps: &mut Steps,
+    ) -> Result<Value, Failed> {
         Ok(match self {
             Self::Null => Value::Null,
             Self::Bool(value) => Value::Bool(*value),
             Self::Number(number) => Value::Number(number.clone()),
             Self::Text(text) => text
-                .evaluate_within(root, visit, steps)
+                .evaluate(root, visit, steps)
                 .map_err(|failed| in_expression(failed, text))?,
             Self::List(items) => {
-                let values = items.iter().map(|item| item.evaluate_within(root, visit, steps));
+                let values = items.iter().map(|item| item.evaluate(root, visit, steps));
                 Value::Array(values.collect::<Result<_, _>>()?)
             }
             Self::Object(members) => {
                 let mut map = Map::new();
                 for (key, member) in members {
-                    let value = member.evaluate_within(root, visit, steps)?;
+                    let value = member.evaluate(root, visit, steps)?;
                     if !value.is_null() {
                         map.insert(key.clone(), value);
                     }

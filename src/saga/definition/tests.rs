@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::expression::Visit;
+use super::super::expression::{Steps, Visit};
 use super::files::Files;
 use super::form::{Definition, Kind, StateIndex, Status, Task};
 
@@ -65,25 +65,34 @@ fn texts_of_a_state_are_compiled() {
     let definition = definition(ALL);
     let task = task(&definition);
     let context = json!({"a": 1, "list": [7], "nrOfInstances": 2.0});
-    assert_eq!(task.arguments(&context, &Visited), Ok(vec![json!(1), json!([2])]));
-    let outputs: Result<Vec<_>, _> = task.outputs(&Value::Null, &Visited).collect();
+    assert_eq!(
+        task.arguments(&context, &Visited, &mut Steps::new()),
+        Ok(vec![json!(1), json!([2])])
+    );
+    let outputs: Result<Vec<_>, _> = task.outputs(&Value::Null, &Visited, &mut Steps::new()).collect();
     assert_eq!(outputs, Ok(vec![("b", Value::Null), ("c", json!({"@type": "kept"}))]));
     let statuses = task.status.iter();
     let statuses: Vec<_> = statuses
-        .map(|(text, status)| (text.test(&json!(1), &Visited), *status))
+        .map(|(text, status)| (text.test(&json!(1), &Visited, &mut Steps::new()), *status))
         .collect();
     assert_eq!(statuses, [(Ok(true), Status::Success), (Ok(true), Status::Failed)]);
     let repeat = task.repeat.as_ref().expect("it is a loop");
     let collection = repeat.collection.as_ref().expect("it has a collection");
-    assert_eq!(collection.evaluate(&context, &Visited), Ok(json!([7])));
-    let is_whole = repeat.completion.as_ref().map(|text| text.test(&context, &Visited));
+    assert_eq!(
+        collection.evaluate(&context, &Visited, &mut Steps::new()),
+        Ok(json!([7]))
+    );
+    let is_whole = repeat
+        .completion
+        .as_ref()
+        .map(|text| text.test(&context, &Visited, &mut Steps::new()));
     assert_eq!(is_whole, Some(Ok(true)));
     let Some(Kind::Choice { choices, .. }) = definition.state(StateIndex(1)).map(|state| &state.kind) else {
         panic!("C is a Choice");
     };
     let taken: Vec<_> = choices
         .iter()
-        .map(|choice| choice.expression.test(&context, &Visited))
+        .map(|choice| choice.expression.test(&context, &Visited, &mut Steps::new()))
         .collect();
     assert_eq!(taken, [Ok(true)]);
 }
@@ -105,8 +114,16 @@ fn expressions_of_a_state_share_their_steps() {
     };
     let root = Value::String("x".repeat(80_000));
     let (some, many) = (of(100), of(101));
-    assert!(task(&some).arguments(&root, &Visited).is_ok());
-    assert!(task(&many).arguments(&root, &Visited).is_err());
-    assert!(task(&some).outputs(&root, &Visited).all(|output| output.is_ok()));
-    assert!(!task(&many).outputs(&root, &Visited).all(|output| output.is_ok()));
+    assert!(task(&some).arguments(&root, &Visited, &mut Steps::new()).is_ok());
+    assert!(task(&many).arguments(&root, &Visited, &mut Steps::new()).is_err());
+    assert!(
+        task(&some)
+            .outputs(&root, &Visited, &mut Steps::new())
+            .all(|output| output.is_ok())
+    );
+    assert!(
+        !task(&many)
+            .outputs(&root, &Visited, &mut Steps::new())
+            .all(|output| output.is_ok())
+    );
 }

@@ -5,7 +5,7 @@ mod drawn;
 
 use serde_json::{Value, json};
 
-use super::{Place, Text, Visit};
+use super::{Place, Steps, Text, Visit};
 
 /// A visit whose call ended with a fault of this class, if there is one.
 struct Faulted(Option<&'static str>);
@@ -43,7 +43,7 @@ fn outcome(text: &str, place: Place, root: &Value) -> String {
         Ok(text) => text,
         Err(wrong) => return format!("refused: {wrong}"),
     };
-    match text.evaluate(root, &Faulted(Some("x.Boom"))) {
+    match text.evaluate(root, &Faulted(Some("x.Boom")), &mut Steps::new()) {
         Ok(value) => value.to_string(),
         Err(failed) => failed.to_string(),
     }
@@ -537,7 +537,8 @@ fn g_035_what_is_refused() {
 fn g_035_conditions_are_tested_without_a_copy() {
     let tested = |text: &str, class: Option<&'static str>| {
         let text = Text::parse(text, Place::Condition).expect("it is one");
-        text.test(&root(), &Faulted(class)).map_err(|failed| failed.to_string())
+        text.test(&root(), &Faulted(class), &mut Steps::new())
+            .map_err(|failed| failed.to_string())
     };
     assert_eq!(tested("$.[a] == 2", None), Ok(true));
     assert_eq!(tested("$Exception{x.Boom}", Some("x.Boom")), Ok(true));

@@ -64,25 +64,12 @@ impl Text {
         }
     }
 
-    /// Returns the value for this root.
+    /// Returns the value for this root. Several texts may share their steps.
     ///
     /// # Errors
     ///
     /// As [`Expression::evaluate`].
-    #[cfg_attr(
-        not(any(test, feature = "testkit")),
-        expect(dead_code, reason = "the fuzz target and the benchmark evaluate texts alone")
-    )]
-    pub(crate) fn evaluate(&self, root: &Value, visit: &dyn Visit) -> Result<Value, Failed> {
-        self.evaluate_within(root, visit, &mut Steps::new())
-    }
-
-    /// As [`Text::evaluate`], with the steps that are left to several texts.
-    ///
-    /// # Errors
-    ///
-    /// As [`Text::evaluate`].
-    pub(crate) fn evaluate_within(&self, root: &Value, visit: &dyn Visit, steps: &mut Steps) -> Result<Value, Failed> {
+    pub(crate) fn evaluate(&self, root: &Value, visit: &dyn Visit, steps: &mut Steps) -> Result<Value, Failed> {
         match self {
             Self::Literal(text) => Ok(Value::String(text.as_ref().to_owned())),
             Self::Expression(expression) => expression.evaluate(root, steps),
@@ -96,9 +83,9 @@ impl Text {
     /// # Errors
     ///
     /// As [`Expression::test`]. A literal and an id never are conditions: [`Text::parse`] refuses them there.
-    pub(crate) fn test(&self, root: &Value, visit: &dyn Visit) -> Result<bool, Failed> {
+    pub(crate) fn test(&self, root: &Value, visit: &dyn Visit, steps: &mut Steps) -> Result<bool, Failed> {
         match self {
-            Self::Expression(expression) => expression.test(root),
+            Self::Expression(expression) => expression.test(root, steps),
             Self::Exception(class) => Ok(visit.has_fault_of(class)),
             Self::Literal(_) | Self::Sequence { .. } => Err(Failed {
                 column: 1,

@@ -70,6 +70,7 @@ impl Turn<'_, '_> {
 
     fn children(&mut self, state: &State, task: &Task) -> Opened<Children> {
         let Some(repeat) = &task.repeat else {
+            self.can_spawn(state, 1)?;
             let arguments = self.arguments(state, task)?;
             self.fits_a_child(state, &arguments)?;
             let child = self.sub_machine(task, arguments);
@@ -93,6 +94,9 @@ impl Turn<'_, '_> {
             .filter(|(_, result)| result.is_none())
             .map(|(index, _)| index)
             .collect();
+        if !missing.is_empty() {
+            self.can_spawn(state, missing.len())?;
+        }
         let mut children = Vec::with_capacity(missing.len());
         let mut carried = 0_usize;
         let mut context = self.machine.context.clone();
@@ -123,6 +127,22 @@ impl Turn<'_, '_> {
             });
         }
         Self::listed(state, task, &children, repeat.parallel)
+    }
+
+    /// Checks that the engine lets this member have so many children more. It would fail for good with too many, or with
+    /// some that are nested too deep.
+    fn can_spawn(&self, state: &State, children: usize) -> Opened<()> {
+        let above = usize::try_from(self.machine.above).unwrap_or(usize::MAX);
+        let (level, deepest) = (above.saturating_add(2), self.cx.max_depth());
+        let most = self.cx.max_children();
+        let text = if level > deepest {
+            format!("what it runs would be on level {level} of the family, and {deepest} are the limit")
+        } else if children > most {
+            format!("it would run {children} children at once, and {most} are the limit")
+        } else {
+            return Ok(());
+        };
+        Err(SagaError::new(code::BOUND, text, &state.name))
     }
 
     fn listed(state: &State, task: &Task, machines: &[Machine], parallel: u64) -> Opened<Children> {
@@ -171,7 +191,7 @@ impl Turn<'_, '_> {
         let collection = repeat
             .collection
             .as_ref()
-            .map(|collection| collection.evaluate(root, &said));
+            .map(|collection| collection.evaluate(root, &said, self.steps.borrow_mut().again()));
         let collection = match collection {
             Some(value) => value.map_err(|failed| wrong(format!("Collection: {failed}")))?,
             None => Value::Null,
@@ -194,7 +214,7 @@ impl Turn<'_, '_> {
             let all = elements.len();
             for begun in 0..all {
                 count(&mut context, all, begun, repeat.parallel);
-                let holds = condition.test(context.root(), &said);
+                let holds = condition.test(context.root(), &said, self.steps.borrow_mut().again());
                 if holds.map_err(|failed| wrong(format!("CompletionCondition: {failed}")))? {
                     elements.truncate(begun);
                     break;
@@ -395,6 +415,9 @@ impl Turn<'_, '_> {
         if carried > CARRIED {
             let text = format!("copies of its context have {carried} bytes together, and {CARRIED} are the limit");
             return self.stop(at, SagaError::new(code::BOUND, text, &state.name));
+        }
+        if let Err(error) = self.can_spawn(state, branches.len()) {
+            return self.stop(at, error);
         }
         let windows = self.windows_of(state, fork);
         let machines: Vec<Machine> = branches

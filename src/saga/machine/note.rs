@@ -49,13 +49,16 @@ impl Note {
     }
 }
 
-/// What an undo leaves: the compensator that it called.
+/// What an undo leaves: the compensator that it called, or why it called none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::saga) struct UndoNote {
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub(in crate::saga) compensator: Option<String>,
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub(in crate::saga) fault: Option<(String, String)>,
+    /// A person has skipped the undo of which this one is a part, so nothing is undone.
+    #[serde(rename = "p", default, skip_serializing_if = "is_false")]
+    pub(in crate::saga) passed_over: bool,
 }
 
 impl UndoNote {
@@ -63,6 +66,14 @@ impl UndoNote {
         Self {
             compensator: Some(compensator.to_owned()),
             fault: fault.map(short),
+            passed_over: false,
+        }
+    }
+
+    pub(super) fn passed_over() -> Self {
+        Self {
+            passed_over: true,
+            ..Self::default()
         }
     }
 }

@@ -84,7 +84,7 @@ impl Turn<'_, '_> {
         for (number, choice) in choices.iter().enumerate() {
             let holds = choice
                 .expression
-                .test(self.machine.context.root(), &said)
+                .test(self.machine.context.root(), &said, self.steps.borrow_mut().again())
                 .map_err(|failed| SagaError::new(code::ASSIGN, format!("Choices[{number}]: {failed}"), &state.name))?;
             if holds && let Some(next) = &choice.next {
                 return Ok(next);

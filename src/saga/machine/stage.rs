@@ -46,6 +46,11 @@ impl SagaStage {
         &self.state
     }
 
+    /// Returns whether a saga that has succeeded waits here for its end.
+    pub(in crate::saga) const fn is_kept(&self) -> bool {
+        matches!(self.mode, Mode::Keep)
+    }
+
     pub(super) const fn mode(&self) -> Mode {
         self.mode
     }

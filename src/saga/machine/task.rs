@@ -15,7 +15,7 @@ use super::part::{Element, Part};
 use super::rest::{Rest, Woken};
 use super::turn::{Turn, Turned};
 use crate::saga::definition::{self, Call as Calls, Definition, State, StateIndex, Task};
-use crate::saga::expression::Visit;
+use crate::saga::expression::{Steps, Visit};
 use crate::saga::service::{Call, CallParts, CallToken, Classes, FaultRecord, Network};
 use crate::saga::status::SagaStatus;
 
@@ -191,7 +191,7 @@ impl Turn<'_, '_> {
     /// Evaluates Input. The first id that it makes is the state's business key.
     pub(super) fn arguments(&mut self, state: &State, task: &Task) -> Result<Vec<Value>, SagaError> {
         let said = Said::making_ids(self.shared.classes(), CallToken::new(self.token(), false));
-        let arguments = evaluated(task, self.machine.context.root(), &said);
+        let arguments = evaluated(task, self.machine.context.root(), &said, &mut self.steps.borrow_mut());
         let arguments = arguments.map_err(|text| SagaError::new(code::ASSIGN, text, &state.name))?;
         if let Some(key) = said.first.into_inner() {
             self.machine
@@ -203,7 +203,7 @@ impl Turn<'_, '_> {
     /// Evaluates Input on another context than the member's own, for a child that keeps it.
     pub(super) fn arguments_on(&self, state: &State, task: &Task, context: &Context) -> Result<Vec<Value>, SagaError> {
         let said = Said::making_ids(self.shared.classes(), CallToken::new(self.token(), false));
-        let arguments = evaluated(task, context.root(), &said);
+        let arguments = evaluated(task, context.root(), &said, &mut self.steps.borrow_mut());
         let arguments = arguments.map_err(|text| SagaError::new(code::ASSIGN, text, &state.name))?;
         self.fits_a_child(state, &arguments)?;
         Ok(arguments)
@@ -335,7 +335,7 @@ impl Turn<'_, '_> {
         };
         let said = Said::of(fault, self.shared.classes());
         for (key, status) in &task.status {
-            match key.test(value, &said) {
+            match key.test(value, &said, self.steps.borrow_mut().again()) {
                 Ok(true) => return ((*status).into(), None),
                 Ok(false) => {}
                 Err(failed) => {
@@ -404,7 +404,8 @@ impl Turn<'_, '_> {
             return Ok(Map::new());
         }
         let said = Said::nothing(self.shared.classes());
-        let outputs = task.outputs(value, &said);
+        let mut steps = self.steps.borrow_mut();
+        let outputs = task.outputs(value, &said, &mut steps);
         let outputs = outputs.map(|output| output.map(|(name, value)| (name.to_owned(), value)));
         let outputs: Result<Map<String, Value>, _> = outputs.collect();
         outputs.map_err(|failed| SagaError::new(code::ASSIGN, format!("Output: {failed}"), &state.name))
@@ -486,8 +487,9 @@ pub(super) fn is_async(task: &Task) -> bool {
 }
 
 /// Evaluates the Input of a task.
-pub(super) fn evaluated(task: &Task, root: &Value, said: &Said<'_>) -> Result<Vec<Value>, String> {
-    task.arguments(root, said).map_err(|failed| format!("Input: {failed}"))
+pub(super) fn evaluated(task: &Task, root: &Value, said: &Said<'_>, steps: &mut Steps) -> Result<Vec<Value>, String> {
+    task.arguments(root, said, steps)
+        .map_err(|failed| format!("Input: {failed}"))
 }
 
 /// Returns the variables of a script: the keys of the first Input, those without a value included.

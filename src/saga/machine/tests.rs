@@ -88,6 +88,7 @@ fn machine() -> Machine {
         error: Some(error()),
         status: Some(SagaStatus::Unknown),
         undone: Some(3),
+        above: 2,
         ..Machine::new("order", Birth::default())
     }
 }
@@ -103,7 +104,7 @@ fn values_stay_readable() -> Tested {
     stays(
         "a machine",
         &machine(),
-        "de0013a16da56f72646572a176a5302e302e31a164c4201e6ed65d77d6364eeaed5a745ba5c4985ae2b700dd85d7cf7f027bdf294a33fca16382a16101a16293a178cb4004000000000000c3a16782a16607a16d01a17081a16282a16604a17791a161a16986a16203a173a2554ea175c3a174c3a170c3a16e02a17482a16619a16e01a16c02a16e920001a17284a16585a163a145a16da16da16ba6782e426f6f6da166a4626f6f6da173a153a16ec3a173c3a16601a16f9183a166a146a16ccd07d0a17505a16a04a16192c080a16601a17706a16585a163a145a16da16da16ba6782e426f6f6da166a4626f6f6da173a153a173a2554ea17503",
+        "de0014a16da56f72646572a176a5302e302e31a164c4201e6ed65d77d6364eeaed5a745ba5c4985ae2b700dd85d7cf7f027bdf294a33fca16382a16101a16293a178cb4004000000000000c3a16782a16607a16d01a17081a16282a16604a17791a161a16986a16203a173a2554ea175c3a174c3a170c3a16e02a17482a16619a16e01a16c02a16e920001a17284a16585a163a145a16da16da16ba6782e426f6f6da166a4626f6f6da173a153a16ec3a173c3a16601a16f9183a166a146a16ccd07d0a17505a16a04a16192c080a16601a17706a16585a163a145a16da16da16ba6782e426f6f6da166a4626f6f6da173a153a173a2554ea17503a16802",
     )?;
     let element = Element {
         index: 3,
@@ -159,8 +160,14 @@ fn stages_notes_and_outputs_stay_readable() -> Tested {
     let undo = UndoNote {
         compensator: Some("S'".to_owned()),
         fault: None,
+        passed_over: false,
     };
     stays("a note of an undo", &undo, "81a163a25327")?;
+    stays(
+        "a note of an undo that is passed over",
+        &UndoNote::passed_over(),
+        "81a170c3",
+    )?;
     let left = Left {
         tally: tally(),
         next: Some(3),

@@ -1,5 +1,6 @@
 //! One stage of a member: what it works with, and how it closes.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use super::retries::Retries;
 use super::stage::{Mode, SagaStage};
 use crate::saga::bundle::Bundle;
 use crate::saga::definition::{Definition, Kind, State, StateIndex, Task};
+use crate::saga::expression::Steps;
 use crate::saga::shared::{OnRest, Shared};
 use crate::saga::status::SagaStatus;
 
@@ -37,6 +39,8 @@ pub(super) struct Turn<'t, 'c> {
     pub(super) stands: bool,
     /// How long the call took, if one was made.
     pub(super) took: Option<Duration>,
+    /// What is left to the expressions of this stage.
+    pub(super) steps: RefCell<Steps>,
 }
 
 impl<'t, 'c> Turn<'t, 'c> {
@@ -58,6 +62,7 @@ impl<'t, 'c> Turn<'t, 'c> {
             note: Note::default(),
             stands: false,
             took: None,
+            steps: RefCell::new(Steps::new()),
         })
     }
 
@@ -80,6 +85,7 @@ impl<'t, 'c> Turn<'t, 'c> {
         }
         match stage.mode() {
             Mode::Start => {
+                self.count_levels().await?;
                 let start = self.start(stage)?;
                 match self.direct(start) {
                     true => self.task(start).await,
@@ -100,6 +106,20 @@ impl<'t, 'c> Turn<'t, 'c> {
             }
             Mode::Keep => self.done(SagaStatus::Success),
         }
+    }
+
+    /// Counts the levels above a saga that another procedure runs. Parts of it are told when they are born.
+    async fn count_levels(&mut self) -> Result<(), StageError> {
+        let mut id = self.cx.id();
+        if !self.machine.is_whole_saga() || id.member == 0 {
+            return Ok(());
+        }
+        self.machine.above = 0;
+        while let Some(parent) = self.cx.status(id).await?.and_then(|row| row.parent) {
+            self.machine.above += 1;
+            id = parent;
+        }
+        Ok(())
     }
 
     /// Returns the state at which the member begins.

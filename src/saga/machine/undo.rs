@@ -15,6 +15,7 @@ use super::part::{Element, Part};
 use super::stage::{Mode, SagaStage};
 use super::task::{self, Said};
 use crate::saga::definition::{Call as Calls, Definition, State, Task};
+use crate::saga::expression::Steps;
 use crate::saga::service::{Call, CallParts, CallToken};
 use crate::saga::shared::Shared;
 use crate::saga::status::SagaStatus;
@@ -30,9 +31,13 @@ pub(super) async fn undo(
 ) -> Result<(), StageError> {
     // Nobody waits for a call of its own family, and nothing undoes it. A member whose first stage failed in the engine has not
     // fixed its definition yet: its call is in doubt all the same, and the newest definition says what undoes it.
-    let is_call = matches!(machine.part, Some(Part::Call { .. }));
-    if is_call || is_taken_over(machine, cx).await? {
+    if matches!(machine.part, Some(Part::Call { .. })) {
         return Ok(());
+    }
+    match taken_over(machine, cx).await? {
+        Some(Instead::Undone) => return Ok(()),
+        Some(Instead::Skipped) => return pass_over(cx),
+        None => {}
     }
     let note: Note = cx.noted()?.unwrap_or_default();
     // These call nothing themselves. A person may have skipped what rested there.
@@ -48,8 +53,11 @@ pub(super) async fn undo(
     };
     let began = note.began.unwrap_or(cx.token().visit);
     // A later try of the same instance has been undone, and with it all of them.
-    if machine.undone == Some(began) || (note.again && is_passed_over(cx.id(), began, cx).await?) {
+    if machine.undone == Some(began) {
         return Ok(());
+    }
+    if note.again && is_passed_over(cx.id(), began, cx).await? {
+        return pass_over(cx);
     }
     if let Some(compensator) = compensator_of(&definition, state, task)? {
         compensate(machine, shared, task, compensator, began, cx).await?;
@@ -90,20 +98,38 @@ async fn is_passed_over(of: ProcedureId, began: u32, cx: &StageContext<'_, Machi
     }
 }
 
-/// Returns whether a task undoes this member in its place: that of a sub machine around it which has come back. Until then a
-/// sub machine undoes itself, because that task is not called for it. The undo of the task comes before those of the sub
-/// machine, with nothing of the member above it in between.
-async fn is_taken_over(machine: &Machine, cx: &StageContext<'_, Machine>) -> Result<bool, StageError> {
+/// Notes that an undo calls nothing because a person has skipped what it is a part of. Lists would show the state as undone.
+fn pass_over(cx: &mut StageContext<'_, Machine>) -> Result<(), StageError> {
+    Ok(cx.note(&UndoNote::passed_over())?)
+}
+
+/// What became of the undo that stands for the undos of a sub machine.
+enum Instead {
+    /// A task has undone the sub machine, or will.
+    Undone,
+    /// A person has skipped that task.
+    Skipped,
+}
+
+/// Returns what becomes of this member if a task undoes it in its place: that of a sub machine around it which has come back.
+/// Until then a sub machine undoes itself, because that task is not called for it. The undo of the task comes before those of
+/// the sub machine, with nothing of the member above it in between.
+async fn taken_over(machine: &Machine, cx: &StageContext<'_, Machine>) -> Result<Option<Instead>, StageError> {
     for kept in &machine.kept {
         let id = ProcedureId::new(cx.id().family, kept.parent);
         let parent: Option<Machine> = cx.value_of(id).await?;
         let began = Some(kept.began);
-        let is_said = parent.is_some_and(|parent| parent.took_over == began || parent.undone == began);
-        if is_said || is_passed_over(id, kept.began, cx).await? {
-            return Ok(true);
+        if parent.as_ref().is_some_and(|parent| parent.undone == began) {
+            return Ok(Some(Instead::Undone));
+        }
+        if is_passed_over(id, kept.began, cx).await? {
+            return Ok(Some(Instead::Skipped));
+        }
+        if parent.is_some_and(|parent| parent.took_over == began) {
+            return Ok(Some(Instead::Undone));
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// Returns the task that undoes a state. A sub machine undoes itself unless a task does it in its place.
@@ -148,7 +174,8 @@ async fn compensate(
     let mut token = cx.token();
     token.visit = began;
     let said = Said::making_ids(shared.classes(), CallToken::new(token, true));
-    let arguments = task::evaluated(task, context.root(), &said).map_err(wrong)?;
+    let mut steps = Steps::new();
+    let arguments = task::evaluated(task, context.root(), &said, &mut steps).map_err(wrong)?;
     let call = Call::new(CallParts {
         saga: machine.saga(cx.id()),
         member: cx.id(),
@@ -177,14 +204,16 @@ async fn compensate(
     let took = cx.now().since(begun);
     cx.note(&UndoNote::new(&state.name, fault.as_ref()))?;
     let said = Said::of(fault.as_ref(), shared.classes());
-    let status = status(task, &value, &said).map_err(wrong)?;
+    let status = status(task, &value, &said, &mut steps).map_err(wrong)?;
     let came_to = status.unwrap_or(match &fault {
         Some(_) => SagaStatus::Unknown,
         None => SagaStatus::Success,
     });
     shared.called(machine.name(), &state.name, came_to, took);
     match (status, &fault) {
-        (Some(SagaStatus::Success), _) | (None, None) => put_out(machine, task, &value, &said).map_err(wrong),
+        (Some(SagaStatus::Success), _) | (None, None) => {
+            put_out(machine, task, &value, &said, &mut steps).map_err(wrong)
+        }
         (_, Some(fault)) => {
             let text = format!("state [{}] failed with {}: {}", state.name, fault.class, fault.message);
             Err(StageError::retry(text))
@@ -197,10 +226,10 @@ async fn compensate(
 }
 
 /// Returns what the `Status` of a compensator says; none if it has none. No true key is a failure.
-fn status(task: &Task, value: &Value, said: &Said<'_>) -> Result<Option<SagaStatus>, String> {
+fn status(task: &Task, value: &Value, said: &Said<'_>, steps: &mut Steps) -> Result<Option<SagaStatus>, String> {
     for (key, status) in &task.status {
         let holds = key
-            .test(value, said)
+            .test(value, said, steps.again())
             .map_err(|failed| format!("Status of \"{key}\": {failed}"))?;
         if holds {
             return Ok(Some((*status).into()));
@@ -210,11 +239,17 @@ fn status(task: &Task, value: &Value, said: &Said<'_>) -> Result<Option<SagaStat
 }
 
 /// Puts values of the result into the context, for the compensators after it.
-fn put_out(machine: &mut Machine, task: &Task, value: &Value, said: &Said<'_>) -> Result<(), String> {
+fn put_out(
+    machine: &mut Machine,
+    task: &Task,
+    value: &Value,
+    said: &Said<'_>,
+    steps: &mut Steps,
+) -> Result<(), String> {
     if value.is_null() {
         return Ok(());
     }
-    for output in task.outputs(value, said) {
+    for output in task.outputs(value, said, steps) {
         let (name, output) = output.map_err(|failed| format!("Output: {failed}"))?;
         machine.context.set(name, output);
     }

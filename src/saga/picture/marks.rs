@@ -134,12 +134,12 @@ impl<'a> Marks<'a> {
     }
 
     fn undo(&mut self, at: StateIndex, entry: &HistoryEntry) {
+        let note = note::<UndoNote>(entry).unwrap_or_default();
         let is_undone = entry.ending == Ending::Undone;
-        if is_undone {
+        if is_undone && !note.passed_over {
             self.undone.insert(at);
         }
-        let compensator = note::<UndoNote>(entry).and_then(|note| note.compensator);
-        let compensator = compensator.and_then(|name| self.definition.index_of(&name));
+        let compensator = note.compensator.and_then(|name| self.definition.index_of(&name));
         if let Some(facts) = self.facts(compensator) {
             let status = match is_undone {
                 true => SagaStatus::Success,

@@ -19,6 +19,9 @@ const attention = (/** @type {Page} */ page) => picture(page).locator('.spot.res
 /** How many arrows were taken. */
 const taken = (/** @type {Page} */ page) => picture(page).locator('.way.taken').count();
 
+/** Buttons that answer a question of any other procedure. */
+const answers = (/** @type {Page} */ page) => page.getByRole('button', { name: /^(Answer|Succeed|Fail)…/ });
+
 /** What the table says. */
 const table = async (/** @type {Page} */ page) => Object.fromEntries((await rows(page, 'States')).map((row) => [row.State, [row.Status, row.Tries, row.Here, row.Children]]));
 
@@ -33,6 +36,8 @@ journey('a saga that rests is found under Attention, understood from its picture
   await shown(page, 'Attention');
   const verdict = page.getByRole('main').getByRole('listitem').filter({ hasText: 'the shop said no' });
   assert.deepEqual(fetched.filter((path) => /machine|chart/.test(path)), [], 'a saga alone needs it');
+  await verdict.getByRole('button', { name: 'Retry now…' }).waitFor();
+  assert.equal(await answers(page).count(), 0);
   await verdict.getByRole('link', { name: `Go to ${id}` }).click();
 
   await shown(page, /^saga\.order/);
@@ -43,6 +48,10 @@ journey('a saga that rests is found under Attention, understood from its picture
   assert.deepEqual((await table(page)).Reserve, ['SU', '1', '–', '–']);
   assert.equal(await taken(page), 1);
   await page.getByText('x.Boom: the shop said no').first().waitFor();
+  await page.getByRole('button', { name: 'More actions' }).click();
+  await page.getByRole('menu').getByRole('button', { name: 'Bypass…' }).waitFor();
+  assert.equal(await answers(page).count(), 0, 'it is decided about on its tab');
+  await page.getByRole('button', { name: 'More actions' }).click();
 
   await page.getByRole('tabpanel').getByRole('button', { name: 'Forward…' }).click();
   const forward = dialog(page, /^Forward/);
@@ -145,6 +154,12 @@ journey('a state that cannot be undone is marked, and what a designer drew stand
   assert.ok(spots.Weigh && spots.Fits && spots.Refuse && spots.Unweigh);
   assert.ok(spots.Fits.y > spots.Weigh.y && spots.Refuse.x > spots.Fits.x && spots.Unweigh.x < spots.Weigh.x, JSON.stringify(spots));
   assert.equal(await picture(page).locator('.way.back.taken').count(), 1);
+});
+
+journey('the kind of a machine has the versions of its definition', async (page, go) => {
+  await saga('order', { reserve: 'ok', pay: 'ok' });
+  await go('kinds');
+  await becomes(async () => (await rows(page, 'Kinds')).filter(({ 'Kind, and what comes next': kind }) => kind?.startsWith('saga.order')).map(({ Versions }) => Versions), ['2']);
 });
 
 journey('whoever may only look sees a saga, and decides nothing', async (page, go) => {

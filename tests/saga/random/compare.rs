@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::families;
 use super::member::{Line, Member, Moment, Phase, Stands};
-use super::model::{Facts, Found, ROOT, Resting, SkippedUndo};
+use super::model::{Facts, Found, ROOT, Resting};
 use super::outside::Came;
 use super::shape::undo_of;
 
@@ -311,19 +311,17 @@ impl Both<'_> {
         Ok(())
     }
 
-    /// What was undone is shown as such, and nothing else.
+    /// What is shown as undone was undone: its compensator has succeeded.
     pub(super) fn compare_compensated(&self) -> Result<(), String> {
         for state in &self.instance.states {
             // A sub machine is undone by a task of the machine above it, too.
-            let has_undo = |called: &&super::outside::Called| {
+            let is_undo = |called: &&super::outside::Called| {
                 let is_own = called.state == undo_of(&state.state) && called.member == state.member;
-                called.undoes && (is_own || called.state.starts_with("UM"))
+                let has_succeeded = matches!(called.ended, Some((_, _, Came::Back("SU"))));
+                called.undoes && has_succeeded && (is_own || called.state.starts_with("UM"))
             };
-            // Who skips the undo of the last try says so of those before it. Their undos call nothing.
-            let is_passed_over = |skipped: &SkippedUndo| skipped.state == state.state && skipped.member == state.member;
-            let is_said = self.facts.skipped.iter().any(is_passed_over);
-            if state.is_compensated && !is_said && !self.facts.log.iter().any(|called| has_undo(&called)) {
-                return Err(format!("{} is shown as undone", state.state));
+            if state.is_compensated && !self.facts.log.iter().any(|called| is_undo(&called)) {
+                return Err(format!("{} of {} is shown as undone", state.state, state.member));
             }
         }
         Ok(())

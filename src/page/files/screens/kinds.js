@@ -36,7 +36,7 @@ export function Kinds() {
         <span class="two" title=${next(row)}><span><a class="mono" href=${listOf(`kind:${row.kind}`)}>${row.kind}</a>${!row.registered && html` <span class="tag bad">not registered</span>`}${row.paused && html` <span class="tag">paused</span>`}</span>
           <span class="next">${next(row)}</span></span>`,
     },
-    { name: 'Versions', width: 'minmax(52px, 0.4fr)', help: 'Live procedures by the version of their payload', show: (row) => versions(row) },
+    { name: 'Versions', width: 'minmax(52px, 0.4fr)', help: 'Live procedures by the version of their payload; of a saga, the versions of its machine', show: (row) => versions(row) },
     { name: 'Initial', width: '44px', align: 'right', help: 'Initializing: the first stage has not run', show: (row) => link(row.states.Initializing ?? 0, `kind:${row.kind} state:initializing`) },
     { name: 'Runnable', width: '58px', align: 'right', show: (row) => link(row.states.Runnable ?? 0, `kind:${row.kind} state:runnable`) },
     { name: 'Waiting', width: '48px', align: 'right', show: (row) => link(sum(row, ['Waiting', 'WaitingTimeout']), `kind:${row.kind} state:waiting,waitingtimeout`) },
@@ -87,8 +87,9 @@ function times(row) {
     <span class="next">${several(known.submitted, 'submitted', 'submitted')}${known.retries > 0 && `, ${several(known.retries, 'retry', 'retries')}`}${known.panics > 0 && html`, <span class="bad">${several(known.panics, 'panic')}</span>`}</span></span>`;
 }
 
-/** @param {KindUse} row */
+/** Of a saga they are those of its machine: values have one. @param {KindUse} row */
 function versions(row) {
+  if (row.machine_versions?.length) return row.machine_versions.map(({ version, starts }) => html`<span class=${starts ? 'version' : 'version dim'} key=${version} title=${starts ? 'New sagas go by it' : 'Sagas that began with it go by it'}>${version ?? '–'} </span>`);
   const found = Object.entries(row.versions ?? {});
   if (found.length === 0) return html`<span class="none" title="None of them is live">none</span>`;
   return found.map(([version, number]) => html`<span class="version" key=${version}>v${version} <span class="dim">${count(number)}</span></span>`);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::super::expression::Visit;
+use super::super::super::expression::{Steps, Visit};
 use super::super::json;
 use super::super::path::Path;
 use super::super::problem::Problems;
@@ -34,7 +34,9 @@ fn value(text: &str, types: Types) -> Result<Value, String> {
     let (template, lines) = compiled(text, types);
     assert_eq!(lines, [""; 0]);
     let root = json!({ "a": 2, "list": [1, null], "o": { "n": null }, "people": { "name": "lilei", "age": 18 } });
-    template.evaluate(&root, &Visited).map_err(|failed| failed.to_string())
+    template
+        .evaluate(&root, &Visited, &mut Steps::new())
+        .map_err(|failed| failed.to_string())
 }
 
 #[test]
@@ -105,7 +107,9 @@ fn expressions_of_one_value_share_their_steps() {
     let root = Value::String("x".repeat(80_000));
     let many = |count: usize| {
         let list = format!("[{}]", vec!["\"$.#root\""; count].join(","));
-        compiled(&list, Types::None).0.evaluate(&root, &Visited)
+        compiled(&list, Types::None)
+            .0
+            .evaluate(&root, &Visited, &mut Steps::new())
     };
     assert!(many(100).is_ok());
     let failed = many(101).map_err(|failed| failed.text);

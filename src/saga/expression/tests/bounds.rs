@@ -4,7 +4,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use super::super::{DEPTH, Expression, LENGTH, STEPS, Steps};
+use super::super::{DEPTH, Expression, LENGTH, STEPS, STEPS_OF_STAGE, Steps};
 
 fn refusal(text: &str) -> String {
     Expression::parse(text).map_or_else(|wrong| wrong.to_string(), |_| "read".to_owned())
@@ -102,13 +102,36 @@ fn an_evaluation_has_a_bound() {
     assert_eq!(failure("#root.text.length() + [list].![#this].size()", &root), "526288");
 }
 
+#[test]
+fn the_evaluations_of_a_stage_have_a_bound_together() {
+    let root = json!({ "list": Vec::from_iter(0..2000) });
+    let expression = Expression::parse("[list].![#root.list.?[#this == -1].size()].size() == 0").expect("it is one");
+    let one = Expression::parse("[list].?[#this == -1].size()").expect("it is one");
+    let mut steps = Steps::new();
+    // Too much for one evaluation, and each of them takes what there is.
+    for _ in 0..3 {
+        let failed = expression.test(&root, steps.again()).expect_err("it has a bound");
+        assert_eq!(failed.text, format!("the evaluation takes more than {STEPS} steps"));
+    }
+    let mut evaluated = 0;
+    let failed = loop {
+        match one.evaluate(&root, steps.again()) {
+            Ok(_) => evaluated += 1,
+            Err(failed) => break failed,
+        }
+    };
+    assert!((100..1_000).contains(&evaluated), "{evaluated}");
+    let why = format!("the evaluations of this stage take more than {STEPS_OF_STAGE} steps together");
+    assert_eq!(failed.text, why);
+}
+
 /// A value as deep as it likes is compared without recursion.
 #[test]
 fn deep_values_are_compared() {
     let deep = || (0..100_000).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
     let root = Value::Array(vec![deep(), deep()]);
     let expression = Expression::parse("[0] == [1]").expect("it is one");
-    assert_eq!(expression.test(&root), Ok(true));
+    assert_eq!(expression.test(&root, &mut Steps::new()), Ok(true));
     dismantle(root);
 }
 

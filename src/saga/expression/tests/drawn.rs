@@ -17,11 +17,11 @@ fn survives(text: &str, root: &Value) -> Result<(), TestCaseError> {
     for place in [Place::Value, Place::Condition] {
         match Text::parse(text, place) {
             Ok(read) => {
-                if let Err(failed) = read.evaluate(root, &Faulted(None)) {
+                if let Err(failed) = read.evaluate(root, &Faulted(None), &mut Steps::new()) {
                     prop_assert!(columns.contains(&failed.column), "{}", failed);
                 }
-                let tested = read.test(root, &Faulted(None));
-                let evaluated = read.evaluate(root, &Faulted(None));
+                let tested = read.test(root, &Faulted(None), &mut Steps::new());
+                let evaluated = read.evaluate(root, &Faulted(None), &mut Steps::new());
                 if let (Ok(tested), Ok(evaluated)) = (tested, evaluated) {
                     prop_assert_eq!(Value::Bool(tested), evaluated);
                 }
@@ -56,7 +56,7 @@ proptest! {
     #[test]
     fn order_is_one_order(left in number(), right in number()) {
         let root = json!({ "l": left, "r": right });
-        let holds = |text: &str| Expression::parse(text).map(|it| it.test(&root));
+        let holds = |text: &str| Expression::parse(text).map(|it| it.test(&root, &mut Steps::new()));
         let [less, equal, more] = ["[l] < [r]", "[l] == [r]", "[l] > [r]"].map(|text| holds(text) == Ok(Ok(true)));
         prop_assert_eq!(u8::from(less) + u8::from(equal) + u8::from(more), 1);
         prop_assert_eq!(holds("[l] <= [r]"), Ok(Ok(!more)));
