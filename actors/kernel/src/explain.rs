@@ -75,18 +75,22 @@ impl Kernel {
         let family = self.families.get(&id.family)?;
         let row = family.row(id.member).filter(|row| !row.is_ended())?;
         let draft = Draft::new(self, Timestamp::default());
+        let is_stopping = draft.is_stopping(row);
         let needs = match family.scope_of(id.member) {
             _ if row.in_flight.is_some() || undo_is_out(family, row) => Vec::new(),
-            Some(scope) if draft.is_stopping(row) => self.needs_of_failing(&draft, family, row, scope),
+            Some(scope) if is_stopping => self.needs_of_failing(&draft, family, row, scope),
             Some(_) | None => self.needs_of_waiting(family, row),
         };
-        let (head, can_abort) = head_of(family, row);
+        // No abort reaches a part that fails already. The parent of one of its members may have ended, so the way up
+        // begins at the head of the part.
+        let scope = family.scope_of(id.member).filter(|_| is_stopping);
+        let (head, can_abort) = head_of(family, scope.and_then(|scope| family.row(scope.member)).unwrap_or(row));
         Some(WaitNode {
             since: row.since,
             needs,
             priority: row.priority,
             head,
-            can_abort,
+            can_abort: can_abort && !is_stopping,
         })
     }
 
