@@ -1,12 +1,43 @@
 //! The context of a machine: start params, and what states have put out.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// An object of variables. A variable that is null is not in it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Map<String, Value>", into = "Map<String, Value>")]
+#[derive(Clone, Debug, PartialEq)]
 pub(in crate::saga) struct Context(Value);
+
+/// It is written with each value that changes, so it is not copied for that.
+impl Serialize for Context {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Context {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Variables;
+        impl<'de> Visitor<'de> for Variables {
+            type Value = Context;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of variables")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Context, A::Error> {
+                let mut variables = Map::new();
+                while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                    variables.insert(name, value);
+                }
+                Ok(variables.into())
+            }
+        }
+        deserializer.deserialize_map(Variables)
+    }
+}
 
 impl Default for Context {
     fn default() -> Self {
@@ -15,10 +46,9 @@ impl Default for Context {
 }
 
 impl From<Map<String, Value>> for Context {
-    fn from(variables: Map<String, Value>) -> Self {
-        let mut context = Self::default();
-        context.lay(variables);
-        context
+    fn from(mut variables: Map<String, Value>) -> Self {
+        variables.retain(|_, value| !value.is_null());
+        Self(Value::Object(variables))
     }
 }
 

@@ -171,7 +171,7 @@ impl Turn<'_, '_> {
         if params.is_empty() {
             return Ok(Ok(()));
         }
-        let context = context_of(self.machine, self.cx, task, params).await?;
+        let context = context_of(self.machine, self.cx, task, || params).await?;
         let evaluated = self.arguments_on(state, task, &context);
         Ok(evaluated.map(|evaluated| {
             if let Some(Part::Element { arguments, .. }) = &mut self.machine.part {

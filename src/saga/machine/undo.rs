@@ -144,7 +144,7 @@ async fn compensate(
     cx: &mut StageContext<'_, Machine>,
 ) -> Result<(), StageError> {
     let wrong = |text: String| StageError::retry(format!("{}: state [{}]: {text}", code::ASSIGN, state.name));
-    let context = context_of(machine, cx, undone, machine.variables()).await?;
+    let context = context_of(machine, cx, undone, || machine.variables()).await?;
     let mut token = cx.token();
     token.visit = began;
     let said = Said::making_ids(shared.classes(), CallToken::new(token, true));
