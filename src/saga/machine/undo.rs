@@ -54,7 +54,11 @@ pub(super) async fn undo(
     if let Some(compensator) = compensator_of(&definition, state, task)? {
         compensate(machine, shared, task, compensator, began, cx).await?;
     }
-    machine.undone = Some(began);
+    // The first try of an instance is undone last, so nothing asks for it again. Members below ask for a sub machine's.
+    let is_first = note.began.is_none() && task::is_direct(task);
+    if !is_first {
+        machine.undone = Some(began);
+    }
     Ok(())
 }
 
