@@ -11,6 +11,7 @@ mod part;
 mod rest;
 mod retries;
 mod route;
+mod settled;
 mod stage;
 mod tally;
 mod task;
@@ -115,6 +116,9 @@ pub struct Machine {
     /// What its birth needs, and its row does not.
     #[serde(skip)]
     birth: Birth,
+    /// The last call has left it as it was.
+    #[serde(skip)]
+    is_as_before: bool,
 }
 
 /// What a definition says about the birth of a machine.
@@ -166,6 +170,7 @@ impl Machine {
             status: None,
             undone: None,
             birth,
+            is_as_before: false,
         }
     }
 
@@ -383,11 +388,21 @@ impl Procedure for Machine {
     }
 
     async fn execute(&mut self, stage: SagaStage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        Turn::begin(self, cx)?.run(&stage).await
+        let before = self.settled();
+        let turned = Turn::begin(self, cx)?.run(&stage).await;
+        self.compare(before);
+        turned
     }
 
     async fn rollback(&mut self, stage: SagaStage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
-        undo::undo(self, &stage, cx).await
+        let before = self.settled();
+        let undone = undo::undo(self, &stage, cx).await;
+        self.compare(before);
+        undone
+    }
+
+    fn is_as_before(&self) -> bool {
+        self.is_as_before
     }
 
     fn timeout(&self) -> Option<Duration> {
