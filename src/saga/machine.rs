@@ -395,9 +395,10 @@ impl Procedure for Machine {
     }
 
     async fn rollback(&mut self, stage: SagaStage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
-        let before = self.settled();
+        // An undo sets variables and says which instance it has undone: nothing else of a machine changes.
+        let before = (self.undone, self.context.sets());
         let undone = undo::undo(self, &stage, cx).await;
-        self.compare(before);
+        self.is_as_before = (self.undone, self.context.sets()) == before;
         undone
     }
 

@@ -1,4 +1,4 @@
-//! Whether a stage or an undo has left a machine as it was. Its value is then not encoded to find that out, which costs as
+//! Whether a stage has left a machine as it was. Its value is then not encoded to find that out, which costs as
 //! much as all else that a task does in the machine.
 
 use super::Machine;
@@ -76,7 +76,7 @@ impl Machine {
         })
     }
 
-    /// Notes whether a call has left it as it was before: `before` is what it returned then.
+    /// Notes whether a stage has left it as it was before: `before` is what it returned then.
     pub(super) fn compare(&mut self, before: Option<Settled>) {
         self.is_as_before = before.is_some() && self.settled() == before;
     }
