@@ -415,6 +415,13 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         Ok(())
     }
 
+    /// Returns `true` if the last stage or undo has left this value as it was before. It is then not encoded to compare it
+    /// with what is stored. A value that says so wrongly loses what the stage changed.
+    #[doc(hidden)]
+    fn is_as_before(&self) -> bool {
+        false
+    }
+
     /// Returns which signals procedures of this kind take. It is asked once, at the registration. Default: all.
     ///
     /// Its rules are asked of each signal before it is kept, whether it comes from the executor, a dashboard, the command

@@ -333,6 +333,9 @@ impl<P: Procedure> Typed<P> {
     /// Encodes the value as the stage left it; returns `None` if it is unchanged.
     fn changed(&mut self) -> Result<Option<Blob>, String> {
         let Some(value) = &self.value else { return Ok(None) };
+        if guarded("is_as_before", || value.is_as_before())? {
+            return Ok(None);
+        }
         let bytes = guarded("Serialize", || codec::encode_user(value))?.map_err(|error| error.to_string())?;
         if bytes == self.committed {
             return Ok(None);

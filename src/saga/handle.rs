@@ -160,6 +160,7 @@ impl Saga {
         let mut history = self.executor.history(ProcedureId::root(self.id.family)).await?;
         self.reader().retain(&members, &mut history);
         Ok(reading::outcome(&Ended {
+            id: self.id,
             outcome: &outcome,
             machine: &machine,
             origin: origin.as_ref(),

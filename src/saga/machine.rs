@@ -11,6 +11,7 @@ mod part;
 mod rest;
 mod retries;
 mod route;
+mod settled;
 mod stage;
 mod tally;
 mod task;
@@ -71,7 +72,8 @@ pub struct Machine {
     /// What the tasks before it have come to.
     #[serde(rename = "t", default, skip_serializing_if = "Tally::is_default")]
     tally: Tally,
-    /// The state at which something was done last, by its place in the definition.
+    /// The state at which something was done last, by its place in the definition. It is stored where the machine rests or
+    /// sleeps: elsewhere the next stage says it.
     #[serde(rename = "l", default, skip_serializing_if = "is_first")]
     last: usize,
     #[serde(rename = "n", default, skip_serializing_if = "Retries::is_empty")]
@@ -81,7 +83,8 @@ pub struct Machine {
     /// The time limits of the Forks in which it lies.
     #[serde(rename = "o", default, skip_serializing_if = "Vec::is_empty")]
     windows: Vec<Window>,
-    /// The Fork whose branches it waits for, by its place in the definition.
+    /// The Fork whose branches it waits for, by its place in the definition. The stage says it now: only values of earlier
+    /// releases have it.
     #[serde(rename = "j", default, skip_serializing_if = "Option::is_none")]
     joining: Option<usize>,
     /// The sub machines in which it lies that a task of the machine above them undoes, once they have come back.
@@ -102,10 +105,10 @@ pub struct Machine {
     /// What went wrong: a fault that was caught, a Fail.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     error: Option<SagaError>,
-    /// What it has come to.
+    /// What it has come to. A saga, a branch or an element that succeeded does not say so: its row and its history do.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     status: Option<SagaStatus>,
-    /// The state instance that was undone last, by the visit that began it.
+    /// The state instance that was undone last, by the visit that began it, if the undo of another try may come after it.
     #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
     undone: Option<u32>,
     /// Levels of its family above it.
@@ -114,6 +117,9 @@ pub struct Machine {
     /// What its birth needs, and its row does not.
     #[serde(skip)]
     birth: Birth,
+    /// The last call has left it as it was.
+    #[serde(skip)]
+    is_as_before: bool,
 }
 
 /// What a definition says about the birth of a machine.
@@ -166,6 +172,7 @@ impl Machine {
             undone: None,
             above: 0,
             birth,
+            is_as_before: false,
         }
     }
 
@@ -200,13 +207,13 @@ impl Machine {
         }
     }
 
-    /// Makes a branch of a Fork.
-    fn branch(&self, own: ProcedureId, fork: usize, start: &str, windows: Vec<Window>) -> Self {
+    /// Makes a branch of a Fork. Where it begins is left open.
+    fn branch(&self, own: ProcedureId, fork: usize, windows: Vec<Window>) -> Self {
         let written = Vec::new();
         Self {
             context: self.context.clone(),
             windows,
-            ..self.of_part(own, Part::Branch { fork, written }, start)
+            ..self.of_part(own, Part::Branch { fork, written }, "")
         }
     }
 
@@ -298,6 +305,19 @@ impl Machine {
         self.status = None;
     }
 
+    /// It is a branch or an element, which does not tell itself that it has succeeded: its last stage does.
+    pub(super) const fn is_told_by_history(&self) -> bool {
+        self.status.is_none() && matches!(self.part, Some(Part::Branch { .. } | Part::Element { .. }))
+    }
+
+    /// It has ended, and nobody asks its value what it has counted. A machine whose value is as it was writes none.
+    fn forget_counts(&mut self) {
+        self.fold();
+        if self.part.is_some() || self.status.is_some() || self.tally.stands() == 0 {
+            self.tally = Tally::default();
+        }
+    }
+
     /// It is a saga, and no part of one.
     const fn is_whole_saga(&self) -> bool {
         self.part.is_none()
@@ -384,11 +404,22 @@ impl Procedure for Machine {
     }
 
     async fn execute(&mut self, stage: SagaStage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        Turn::begin(self, cx)?.run(&stage).await
+        let before = self.settled();
+        let turned = Turn::begin(self, cx)?.run(&stage).await;
+        self.compare(before);
+        turned
     }
 
     async fn rollback(&mut self, stage: SagaStage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
-        undo::undo(self, &stage, cx).await
+        // An undo sets variables and says which instance it has undone: nothing else of a machine changes.
+        let before = (self.undone, self.context.sets());
+        let undone = undo::undo(self, &stage, cx).await;
+        self.is_as_before = (self.undone, self.context.sets()) == before;
+        undone
+    }
+
+    fn is_as_before(&self) -> bool {
+        self.is_as_before
     }
 
     fn timeout(&self) -> Option<Duration> {

@@ -292,7 +292,8 @@ pub(super) fn instance(found: &Found) -> SagaInstance {
         Standing::Rests if !rests.iter().any(|rest| rest.id == root.id) => SagaStatus::Unknown,
         Standing::Rests => machine.status_so_far(),
         Standing::Compensating | Standing::CompensationRests | Standing::Ended => {
-            status_of(machine, root.state, compensation)
+            let came_to = status_of(machine, root.state, compensation);
+            told_by_history(machine, root.id, &page.entries).unwrap_or(came_to)
         }
     };
     let updates = found.source.as_ref().map(|source| source.definition.updates);
@@ -372,6 +373,7 @@ fn compensated<'a>(mut history: impl Iterator<Item = &'a HistoryEntry>) -> Optio
 
 /// What is known of a saga that has ended.
 pub(super) struct Ended<'a> {
+    pub(super) id: ProcedureId,
     pub(super) outcome: &'a Outcome,
     pub(super) machine: &'a Machine,
     /// The member in which its failure began, if that is another one.
@@ -382,6 +384,7 @@ pub(super) struct Ended<'a> {
 /// Puts together what a saga came to.
 pub(super) fn outcome(ended: &Ended<'_>) -> SagaOutcome {
     let Ended {
+        id,
         outcome,
         machine,
         origin,
@@ -391,7 +394,8 @@ pub(super) fn outcome(ended: &Ended<'_>) -> SagaOutcome {
     let compensation = was_undone.then(|| compensated(history.iter())).flatten();
     let cause = outcome.cause.as_ref().map(|cause| (cause.kind, cause.text.as_str()));
     SagaOutcome {
-        status: status_of(machine, outcome.state, compensation),
+        status: told_by_history(machine, *id, history)
+            .unwrap_or_else(|| status_of(machine, outcome.state, compensation)),
         compensation,
         error: error(machine, *origin, cause),
         context: machine.variables(),
@@ -406,6 +410,13 @@ pub(super) fn status_of(machine: &Machine, state: ProcedureState, compensation: 
         (SagaStatus::Failed, _, Some(_)) => SagaStatus::Unknown,
         (status, ..) => status,
     }
+}
+
+/// Returns that a branch or an element has succeeded, whatever became of it since: its last stage came to its end.
+fn told_by_history(machine: &Machine, id: ProcedureId, entries: &[HistoryEntry]) -> Option<SagaStatus> {
+    let is_end = |entry: &HistoryEntry| entry.member == id.member && entry.ending == Ending::Done;
+    let has_ended = machine.is_told_by_history() && entries.iter().any(is_end);
+    has_ended.then_some(SagaStatus::Success)
 }
 
 /// Returns what went wrong: what the machine knows, or the member in which the failure began; else what the engine does.

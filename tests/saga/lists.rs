@@ -1,10 +1,10 @@
 //! What the list of states, the history and the tree of a saga keep.
 
+use procession::saga::{Saga, SagaStatus};
+use procession::testkit::{Run, Trouble};
 use serde_json::json;
 
 use crate::Tested;
-use procession::saga::SagaStatus;
-
 use crate::kit::{Ground, ask, by, status};
 
 #[test]
@@ -73,4 +73,39 @@ fn g_020_the_handle_of_a_sub_machine_is_about_it_alone() -> Tested {
         assert_eq!(saga.instance().await?.states.len(), 3);
         Ok(())
     })
+}
+
+/// The value of a branch does not say that it has succeeded, and its row not once it is undone. Its history does.
+#[test]
+fn g_050_a_branch_that_succeeded_says_so_once_it_is_undone() -> Tested {
+    let both = (SagaStatus::Success, Some(SagaStatus::Success));
+    let standing = Ground::new(&["fork.json"], "fork")?;
+    standing.rules(json!([{ "state": "B1", "fault": { "class": "x.Boom", "message": "boom" } }]))?;
+    standing.live(async |run| {
+        let saga = standing.start(run, "the saga", json!({})).await?;
+        let branch = branch(run, &saga, 1).await?;
+        assert_eq!(status(&branch).await?, (SagaStatus::Success, None));
+        ask(run, saga.compensate(by())).await??;
+        run.settle().await;
+        assert_eq!(status(&branch).await?, both);
+        let outcome = ask(run, branch.outcome()).await??;
+        assert_eq!((outcome.status, outcome.compensation), both);
+        Ok(())
+    })?;
+    let plain = Ground::new(&["fork_any_fail.json"], "fork_any_fail")?;
+    plain.live(async |run| {
+        let saga = plain.start(run, "the saga", json!({ "a": 1 })).await?;
+        assert_eq!(status(&saga).await?, (SagaStatus::Failed, None));
+        let branch = branch(run, &saga, 2).await?;
+        assert_eq!(status(&branch).await?, (SagaStatus::Success, None));
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Returns the handle of a member of a saga.
+async fn branch(run: &Run, saga: &Saga, member: usize) -> Result<Saga, Trouble> {
+    let members = run.executor.members(saga.id(), 0, 10).await?.items;
+    let branch = members.get(member).ok_or("the branch is a member")?;
+    Ok(run.executor.saga(branch.id))
 }

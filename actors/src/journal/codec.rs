@@ -1,6 +1,7 @@
 //! Encodes values as a version byte and MessagePack with field names. The only file that names rmp-serde.
 
 use std::cell::Cell;
+use std::io;
 
 use procession_kernel::Blob;
 use serde::Serialize;
@@ -87,8 +88,33 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
 }
 
 fn write_named<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, value: &T) -> Result<(), String> {
-    let mut serializer = rmp_serde::Serializer::new(bytes).with_struct_map();
+    let mut serializer = rmp_serde::Serializer::new(Buffer(bytes)).with_struct_map();
     value.serialize(&mut serializer).map_err(|error| error.to_string())
+}
+
+/// Most of what MessagePack writes at once is one byte: markers, short numbers, names of fields. A byte that is pushed costs
+/// a fraction of a slice that is copied.
+struct Buffer<'a>(&'a mut Vec<u8>);
+
+impl io::Write for Buffer<'_> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match bytes {
+            [byte] => self.0.push(*byte),
+            _ => self.0.extend_from_slice(bytes),
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {

@@ -1,10 +1,10 @@
 //! How long calls of services take, by the state that makes them.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use metrics::Histogram;
+use rustc_hash::FxHashMap;
 
 use super::names::{CALL_SECONDS, histogram};
 
@@ -20,7 +20,7 @@ pub struct CallTelemetry(Mutex<Calls>);
 #[derive(Default)]
 struct Calls {
     /// By machine, then by state.
-    states: HashMap<String, HashMap<String, [Option<Histogram>; STATUSES.len()]>>,
+    states: FxHashMap<String, FxHashMap<String, [Option<Histogram>; STATUSES.len()]>>,
     count: usize,
 }
 

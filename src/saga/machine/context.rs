@@ -1,45 +1,86 @@
 //! The context of a machine: start params, and what states have put out.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// An object of variables. A variable that is null is not in it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Map<String, Value>", into = "Map<String, Value>")]
-pub(in crate::saga) struct Context(Value);
+#[derive(Clone, Debug)]
+pub(in crate::saga) struct Context {
+    variables: Value,
+    /// How often a variable was set since the context was read: two readings of it tell whether one was.
+    sets: u32,
+}
+
+/// Variables for which room is made at once: a stored number may be wrong.
+const EXPECTED: usize = 64;
+
+/// It is written with each value that changes, so it is not copied for that.
+impl Serialize for Context {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.variables.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Context {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Variables;
+        impl<'de> Visitor<'de> for Variables {
+            type Value = Context;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of variables")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Context, A::Error> {
+                let mut variables = Vec::with_capacity(map.size_hint().unwrap_or_default().min(EXPECTED));
+                while let Some(variable) = map.next_entry::<String, Value>()? {
+                    variables.push(variable);
+                }
+                // They are stored in order, and a map of what is in order is made without a search for each.
+                Ok(Map::from_iter(variables).into())
+            }
+        }
+        deserializer.deserialize_map(Variables)
+    }
+}
 
 impl Default for Context {
     fn default() -> Self {
-        Self(Value::Object(Map::new()))
+        Self::from(Map::new())
     }
 }
 
 impl From<Map<String, Value>> for Context {
-    fn from(variables: Map<String, Value>) -> Self {
-        let mut context = Self::default();
-        context.lay(variables);
-        context
+    fn from(mut variables: Map<String, Value>) -> Self {
+        variables.retain(|_, value| !value.is_null());
+        Self {
+            variables: Value::Object(variables),
+            sets: 0,
+        }
     }
 }
 
 impl From<Context> for Map<String, Value> {
     fn from(context: Context) -> Self {
-        object(context.0).unwrap_or_default()
+        object(context.variables).unwrap_or_default()
     }
 }
 
 impl Context {
     /// Returns it as expressions see it: an object.
     pub(in crate::saga) const fn root(&self) -> &Value {
-        &self.0
+        &self.variables
     }
 
     pub(in crate::saga) fn variables(&self) -> impl Iterator<Item = (&String, &Value)> {
-        self.0.as_object().into_iter().flatten()
+        self.variables.as_object().into_iter().flatten()
     }
 
     pub(in crate::saga) fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
+        self.variables.get(name)
     }
 
     pub(in crate::saga) fn is_empty(&self) -> bool {
@@ -47,12 +88,20 @@ impl Context {
     }
 
     pub(in crate::saga) fn set(&mut self, name: &str, value: Value) {
-        let Value::Object(variables) = &mut self.0 else { return };
+        let Value::Object(variables) = &mut self.variables else {
+            return;
+        };
+        self.sets = self.sets.saturating_add(1);
         if value.is_null() {
             variables.remove(name);
         } else {
             variables.insert(name.to_owned(), value);
         }
+    }
+
+    /// Returns how often a variable was set. It does not say whether the value was another one.
+    pub(super) const fn sets(&self) -> u32 {
+        self.sets
     }
 
     /// Puts values over those that are there.
@@ -64,7 +113,7 @@ impl Context {
 
     /// Returns about how many bytes it takes in a row. It is counted, because a stage cannot leave more than it may.
     pub(in crate::saga) fn size(&self) -> usize {
-        size(&self.0)
+        size(&self.variables)
     }
 }
 

@@ -1,5 +1,6 @@
 //! One element of a Loop: where it goes when it ends, and what its expressions see.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use procession_actors::{StageContext, StageError};
@@ -33,22 +34,22 @@ impl Turn<'_, '_> {
 }
 
 /// Returns the context that Input and compensator of a member see: its own. For an element of a Loop that is its machine's,
-/// with the element and its index, and these values laid over it.
-pub(super) async fn context_of(
-    machine: &Machine,
+/// with the element and its index, and the values that `over` returns laid over it.
+pub(super) async fn context_of<'m>(
+    machine: &'m Machine,
     cx: &StageContext<'_, Machine>,
     task: &Task,
-    over: Map<String, Value>,
-) -> Result<Context, StageError> {
+    over: impl FnOnce() -> Map<String, Value>,
+) -> Result<Cow<'m, Context>, StageError> {
     let Some(Part::Element { element, parent, .. }) = &machine.part else {
-        return Ok(machine.context.clone());
+        return Ok(Cow::Borrowed(&machine.context));
     };
     let id = ProcedureId::new(cx.id().family, *parent);
-    let machine: Option<Machine> = cx.value_of(id).await?;
-    let mut context = machine.map(|machine| machine.context).unwrap_or_default();
+    let parent: Option<Machine> = cx.value_of(id).await?;
+    let mut context = parent.map(|machine| machine.context).unwrap_or_default();
     if let Some(repeat) = &task.repeat {
         lay_element(&mut context, repeat, element);
     }
-    context.lay(over);
-    Ok(context)
+    context.lay(over());
+    Ok(Cow::Owned(context))
 }

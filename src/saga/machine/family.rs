@@ -226,6 +226,7 @@ impl Turn<'_, '_> {
 
     /// The children of a task have ended.
     pub(super) async fn back(self, at: StateIndex) -> Turned {
+        self.machine.last = at.0;
         let definition = Arc::clone(&self.definition);
         let (state, task) = Self::task_at(&definition, at)?;
         let outcomes = self.cx.children().to_vec();
@@ -420,16 +421,15 @@ impl Turn<'_, '_> {
             return self.stop(at, error);
         }
         let windows = self.windows_of(state, fork);
-        let machines: Vec<Machine> = branches
-            .iter()
-            .map(|link| self.machine.branch(self.cx.id(), at.0, &link.name, windows.clone()))
-            .collect();
-        let listed = Children::new();
-        let listed = machines.iter().try_fold(listed, Children::and_compensated);
+        // They differ in the state at which they begin alone, so their context is copied once.
+        let mut branch = self.machine.branch(self.cx.id(), at.0, windows);
+        let listed = branches.iter().try_fold(Children::new(), |children, link| {
+            branch.birth.start.clone_from(&link.name);
+            children.and_compensated(&branch)
+        });
         let width = u32::try_from(fork.parallel).unwrap_or(u32::MAX);
         let children = listed?.join(JoinPolicy::AllSucceeded).width(width).keep_places();
-        self.machine.joining = Some(at.0);
-        let then = self.behind(&definition, join)?;
+        let then = self.behind(&definition, join)?.joining(at.0);
         self.spawn(children, then)
     }
 
@@ -459,7 +459,9 @@ impl Turn<'_, '_> {
     /// Lays the writes of branches over the context, in the order in which the Fork declares them. What does not fit is left
     /// out, and the member rests at the state whose stage this is.
     pub(super) fn join(&mut self, stage: &SagaStage) -> Result<Option<SagaError>, StageError> {
-        let Some(fork) = self.machine.joining.take() else {
+        // Of a value that an earlier release has written.
+        let stored = self.machine.joining.take();
+        let Some(fork) = stage.joins().or(stored) else {
             return Ok(None);
         };
         self.machine.last = fork;

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::value::StrDeserializer;
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// A stage of a machine: a state, and what is done there. Lists, timelines and metrics name it by the state.
@@ -10,6 +11,9 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 pub struct SagaStage {
     state: Box<str>,
     mode: Mode,
+    /// The Fork whose branches end before this stage, by its place in the definition. The stage says so because it is
+    /// written anyway: a machine whose value stays as it is writes none at its Forks and Joins.
+    joins: Option<usize>,
 }
 
 /// What a stage does at its state.
@@ -37,7 +41,18 @@ impl SagaStage {
         Self {
             state: state.into(),
             mode,
+            joins: None,
         }
+    }
+
+    /// Lets the stage begin with the writes of a Fork's branches.
+    pub(super) fn joining(self, fork: usize) -> Self {
+        let joins = Some(fork);
+        Self { joins, ..self }
+    }
+
+    pub(super) const fn joins(&self) -> Option<usize> {
+        self.joins
     }
 
     /// Returns the name of the state.
@@ -62,11 +77,14 @@ impl fmt::Debug for SagaStage {
     }
 }
 
-/// A map of one entry is shown by its key.
+/// A map of one entry is shown by its key. The value is the mode, or a list of the mode and the Fork.
 impl Serialize for SagaStage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(1))?;
-        map.serialize_entry(&*self.state, &self.mode)?;
+        match self.joins {
+            Some(fork) => map.serialize_entry(&*self.state, &(self.mode, fork))?,
+            None => map.serialize_entry(&*self.state, &self.mode)?,
+        }
         map.end()
     }
 }
@@ -82,11 +100,44 @@ impl<'de> Deserialize<'de> for SagaStage {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SagaStage, A::Error> {
-                let entry = map.next_entry::<Box<str>, Mode>()?;
-                let (state, mode) = entry.ok_or_else(|| de::Error::custom("the stage names no state"))?;
-                Ok(SagaStage { state, mode })
+                let entry = map.next_entry::<Box<str>, Does>()?;
+                let (state, Does { mode, joins }) =
+                    entry.ok_or_else(|| de::Error::custom("the stage names no state"))?;
+                Ok(SagaStage { state, mode, joins })
             }
         }
         deserializer.deserialize_map(Entry)
+    }
+}
+
+/// What a stage does at its state, as it is stored.
+struct Does {
+    mode: Mode,
+    joins: Option<usize>,
+}
+
+impl<'de> Deserialize<'de> for Does {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Does;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a mode, or a mode and a Fork")
+            }
+
+            fn visit_str<E: de::Error>(self, mode: &str) -> Result<Does, E> {
+                let mode = Mode::deserialize(StrDeserializer::new(mode))?;
+                Ok(Does { mode, joins: None })
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Does, A::Error> {
+                let mode = seq.next_element()?;
+                let mode = mode.ok_or_else(|| de::Error::invalid_length(0, &self))?;
+                let joins = seq.next_element()?;
+                Ok(Does { mode, joins })
+            }
+        }
+        deserializer.deserialize_any(Either)
     }
 }

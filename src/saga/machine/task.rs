@@ -171,7 +171,7 @@ impl Turn<'_, '_> {
         if params.is_empty() {
             return Ok(Ok(()));
         }
-        let context = context_of(self.machine, self.cx, task, params).await?;
+        let context = context_of(self.machine, self.cx, task, || params).await?;
         let evaluated = self.arguments_on(state, task, &context);
         Ok(evaluated.map(|evaluated| {
             if let Some(Part::Element { arguments, .. }) = &mut self.machine.part {
@@ -424,6 +424,10 @@ impl Turn<'_, '_> {
         variables: impl IntoIterator<Item = (String, Value)>,
     ) -> Result<(), SagaError> {
         let variables: Vec<(String, Value)> = variables.into_iter().collect();
+        // Most tasks have no Output, and the whole context is measured below.
+        if variables.is_empty() {
+            return Ok(());
+        }
         let added = variables.iter().map(|(_, value)| size(value)).sum();
         self.fits(state, "Its Output", self.machine.context.size(), added)?;
         for (name, value) in variables {

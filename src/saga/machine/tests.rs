@@ -137,6 +137,7 @@ fn stages_notes_and_outputs_stay_readable() -> Tested {
         &modes.map(|mode| SagaStage::new("S", mode)).to_vec(),
         "9581a153a5737461727481a153a372756e81a153a5726f75746581a153a46261636b81a153a46b656570",
     )?;
+    stages_join()?;
     let note = Note {
         task: Some("T".to_owned()),
         status: Some(SagaStatus::Success),
@@ -185,6 +186,25 @@ fn stages_notes_and_outputs_stay_readable() -> Tested {
         },
         "83a173a2534ba16380a16c85a17482a16619a16e01a16e03a16585a163a145a16da16da16ba6782e426f6f6da166a4626f6f6da173a153a1779183a166a146a16ccd07d0a17505a16491a17a",
     )
+}
+
+/// A stage before which branches end names their Fork. One of an earlier release does not, because the value did.
+fn stages_join() -> Tested {
+    let joins = SagaStage::new("S", Mode::Route).joining(300);
+    stays("a stage behind a Fork", &joins, "81a15392a5726f757465cd012c")?;
+    let read: SagaStage = codec::decode_user(&[0x81, 0xa1, b'S', 0xa3, b'r', b'u', b'n'])?;
+    assert_eq!((read.mode(), read.joins()), (Mode::Run, None));
+    for wrong in [
+        &[0x81, 0xa1, b'S', 0x90][..],
+        &[0x81, 0xa1, b'S', 0xa1, b'x'],
+        &[0x81, 0xa1, b'S', 0x01],
+    ] {
+        assert!(
+            codec::decode_user::<SagaStage>(wrong).is_err(),
+            "{wrong:02x?} is no stage"
+        );
+    }
+    Ok(())
 }
 
 #[test]

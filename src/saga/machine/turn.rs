@@ -279,12 +279,13 @@ impl<'t, 'c> Turn<'t, 'c> {
 
     /// The member has ended; it may say at which state the machine goes on that it is a part of.
     pub(super) fn leaving(self, status: SagaStatus, next: Option<usize>) -> Turned {
+        let output = self.machine.output(status, next);
         // Whether a whole saga has succeeded, its row says: one that fails by now is undone in spite of this step.
-        let is_told_by_row = self.cx.id().member == 0 && status == SagaStatus::Success;
-        if !is_told_by_row {
+        let is_told_by_row = self.cx.id().member == 0 || self.machine.is_told_by_history();
+        if !is_told_by_row || status != SagaStatus::Success {
             self.machine.status = Some(status);
         }
-        let output = self.machine.output(status, next);
+        self.machine.forget_counts();
         self.close(Step::Done(output))
     }
 
@@ -422,6 +423,9 @@ impl<'t, 'c> Turn<'t, 'c> {
     pub(super) fn close(mut self, step: Step<Machine>) -> Turned {
         if !self.stands {
             self.cx.nothing_to_undo();
+        }
+        if !matches!(step, Step::Sleep { .. } | Step::Ask { .. }) {
+            self.machine.last = 0;
         }
         self.note.again = self.stands && matches!(step, Step::Sleep { .. } | Step::Ask { .. });
         if self.note != Note::default() {

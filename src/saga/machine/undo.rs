@@ -62,7 +62,11 @@ pub(super) async fn undo(
     if let Some(compensator) = compensator_of(&definition, state, task)? {
         compensate(machine, shared, task, compensator, began, cx).await?;
     }
-    machine.undone = Some(began);
+    // The first try of an instance is undone last, so nothing asks for it again. Members below ask for a sub machine's.
+    let is_first = note.began.is_none() && task::is_direct(task);
+    if !is_first {
+        machine.undone = Some(began);
+    }
     Ok(())
 }
 
@@ -170,7 +174,7 @@ async fn compensate(
     cx: &mut StageContext<'_, Machine>,
 ) -> Result<(), StageError> {
     let wrong = |text: String| StageError::retry(format!("{}: state [{}]: {text}", code::ASSIGN, state.name));
-    let context = context_of(machine, cx, undone, machine.variables()).await?;
+    let context = context_of(machine, cx, undone, || machine.variables()).await?;
     let mut token = cx.token();
     token.visit = began;
     let said = Said::making_ids(shared.classes(), CallToken::new(token, true));
