@@ -419,7 +419,7 @@ fn a_wait_for_a_closed_event_is_told() -> Tested {
 /// How many keyed signals one procedure consumes; more with the environment variable `SIGNALS`, for measurements.
 fn crowd() -> u32 {
     let asked = std::env::var("SIGNALS").ok().and_then(|count| count.parse().ok());
-    asked.unwrap_or(3_000)
+    asked.unwrap_or(1_000)
 }
 
 /// Consumes a number of signals, and is never full: consumed signals do not count, and few keys are kept.
