@@ -56,7 +56,7 @@ pub(super) async fn run(args: SagaArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// Reads the variables that an argument gives.
+/// Parses the variables in an argument.
 fn object(text: &str) -> Result<Map<String, Value>, String> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),

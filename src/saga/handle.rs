@@ -304,8 +304,9 @@ impl Saga {
     }
 }
 
-/// Returns the revision of a plan for these members: the newest of theirs, with how many others there are. Who comes to rest
-/// later has a newer revision than all of them, so as long as the newest one stays, members can only have gone.
+/// Returns the revision of a plan for these members: the newest revision among them, with the number of the others. A member
+/// that comes to rest later has a newer revision than all of them, so while the newest stays the same, members can only have
+/// gone.
 fn revision_of(rests: &[Resting]) -> Seq {
     let newest = rests.iter().map(|rest| rest.revision.0).max().unwrap_or_default();
     let others = u64::try_from(rests.len().saturating_sub(1)).unwrap_or(u64::MAX);

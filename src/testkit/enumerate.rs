@@ -202,7 +202,7 @@ const CRASHES_VARIABLE: &str = "PROCESSION_CRASHES";
 
 /// Returns how to crash a second time, at this commit of the next life: before it and after it by turns, so that each
 /// pair of commits is crashed in two of four ways. All four double the time of most enumerations;
-/// `PROCESSION_CRASHES=all` in the environment asks for them. [`enumerate`] goes by it; so may an enumeration of one's own.
+/// `PROCESSION_CRASHES=all` in the environment asks for them. [`enumerate`] uses it; your own enumeration may too.
 pub fn second_faults((commit, first): (u64, Fault), next: u64) -> impl Iterator<Item = Fault> {
     let wants_all = std::env::var_os(CRASHES_VARIABLE).is_some_and(|asked| asked == "all");
     let is_before = (commit + next).is_multiple_of(2) == matches!(first, Fault::CrashBefore);

@@ -530,7 +530,7 @@ fn what_rests_takes_decisions_and_no_answers() -> Tested {
                 "nothing has changed"
             );
         }
-        // What gives up a saga as it stands is the last resort for it too.
+        // A bypass leaves the saga as it stands: the last resort stays possible.
         let bypass = post(site, &format!("procedures/{order}/bypass?dry_run=true"), &json!({})).await;
         assert_eq!(bypass.status, StatusCode::OK, "{}", bypass.body);
         Ok(())

@@ -5,14 +5,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use procession::operate::OperatorRequest;
-use procession::saga::{Call, Fault, Machine, Saga, SagaInstance, SagaStatus, Sagas, Standing};
+use procession::saga::{Call, Fault, Saga, SagaInstance, SagaStatus, Sagas, Standing};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{Builder, Children, Procedure, ProcedureId, StageContext, StageError, Step};
-use serde::{Deserialize, Serialize};
+use procession::{Builder, ProcedureId};
 use serde_json::{Value, json};
 
 use crate::Tested;
-use crate::kit::{ask, by, status};
+use crate::kit::{Host, ask, by, status};
 
 /// The engine's bound of a value; a context may have half of it.
 const PAYLOAD: usize = 16 << 10;
@@ -256,34 +255,6 @@ fn more_children_than_the_engine_allows_rest() -> Tested {
     Ok(())
 }
 
-/// A procedure that runs a saga below another procedure.
-#[derive(Serialize, Deserialize)]
-struct Above {
-    saga: Machine,
-    is_root: bool,
-}
-
-impl Procedure for Above {
-    const KIND: &'static str = "above";
-    type Stage = bool;
-    type Env = ();
-    type Output = ();
-
-    fn first(&self) -> bool {
-        false
-    }
-
-    async fn execute(&mut self, is_back: bool, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        let saga = self.saga.clone();
-        let children = match (is_back, self.is_root) {
-            (true, _) => return Ok(Step::Done(())),
-            (false, true) => Children::new().and_compensated(&Self { saga, is_root: false })?,
-            (false, false) => Children::new().and_compensated(&saga)?,
-        };
-        Ok(Step::Spawn { children, then: true })
-    }
-}
-
 #[test]
 fn levels_above_a_saga_count() -> Tested {
     let inner = json!({ "Name": "inner", "StartState": "F", "States": {
@@ -300,11 +271,11 @@ fn levels_above_a_saga_count() -> Tested {
         .build()?;
     // Two procedures, the saga, its sub machine, the branches of that.
     for (depth, rests) in [(4, true), (5, false)] {
-        let set_up = |builder: Builder| builder.max_depth(depth).sagas(sagas.clone()).register::<Above>(());
+        let set_up = |builder: Builder| builder.max_depth(depth).sagas(sagas.clone()).register::<Host>(());
         World::new()
             .run(FaultPlan::none(), set_up, async |run| {
                 let saga = sagas.machine("outer")?;
-                let host = run.wait(run.executor.submit(Above { saga, is_root: true })).await??;
+                let host = run.wait(run.executor.submit(Host { saga, below: 1 })).await??;
                 run.settle().await;
                 let saga = run.executor.saga(ProcedureId::new(host.id().family, 2));
                 let instance = saga.instance().await?;

@@ -4,11 +4,14 @@ use std::future::Future;
 use std::time::Duration;
 
 use procession::operate::OperatorRequest;
-use procession::saga::{Saga, SagaStatus, Sagas};
+use procession::saga::{Machine, Saga, SagaStatus, Sagas};
 use procession::status::WaitReason;
-use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
+use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World, enumerate};
+use procession::{Builder, Children, Procedure, StageContext, StageError, Step};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::Tested;
 use crate::runner::{self, Case, Double};
 
 pub(crate) const RECOVERY: &str = "simple_statelang_with_compensation_for_recovery.json";
@@ -57,7 +60,7 @@ impl Ground {
         plan: FaultPlan,
         drive: impl AsyncFnOnce(&Run) -> Result<T, Trouble>,
     ) -> Result<T, Trouble> {
-        let set_up = |builder: procession::Builder| builder.sagas(sagas.clone()).retention(KEPT, KEPT);
+        let set_up = |builder: Builder| builder.sagas(sagas.clone()).retention(KEPT, KEPT);
         self.world.run(plan, set_up, drive)?.done()
     }
 
@@ -97,6 +100,55 @@ pub(crate) async fn release(run: &Run, saga: &Saga) -> Result<(), Trouble> {
         }
     }
     Ok(())
+}
+
+/// Lives a scenario plainly, and then crashed at every commit, and again in every recovery. `fresh` clears what survives an
+/// engine beside its journal.
+pub(crate) fn crashed(
+    sagas: &Sagas,
+    fresh: impl Fn(),
+    set_up: impl Fn(Builder) -> Builder,
+    drive: impl AsyncFn(&Run) -> Result<(), Trouble>,
+) -> Tested {
+    let done = enumerate(
+        fresh,
+        |(), builder| set_up(builder.sagas(sagas.clone()).retention(KEPT, KEPT)),
+        async |(), run| drive(run).await,
+        &["saga.definitions"],
+        |(), (), _| Ok(()),
+    )?;
+    assert!(done.commits > 2 && done.second > 4, "{done:?}");
+    Ok(())
+}
+
+/// A procedure of the host that runs a saga as a child. There are `below` more procedures of this kind between the two.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Host {
+    pub(crate) saga: Machine,
+    pub(crate) below: u32,
+}
+
+impl Procedure for Host {
+    const KIND: &'static str = "host";
+    type Stage = bool;
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> bool {
+        false
+    }
+
+    async fn execute(&mut self, is_back: bool, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        if is_back {
+            return Ok(Step::Done(()));
+        }
+        let saga = self.saga.clone();
+        let children = match self.below.checked_sub(1) {
+            Some(below) => Children::new().and_compensated(&Self { saga, below })?,
+            None => Children::new().and_compensated(&saga)?,
+        };
+        Ok(Step::Spawn { children, then: true })
+    }
 }
 
 /// One life of an engine: what happens in it, with these faults.

@@ -36,5 +36,6 @@ mod stage_limits;
 mod stale_grants;
 mod suspects;
 mod user_writes;
+mod victims;
 mod waves;
 mod windows;

@@ -87,7 +87,7 @@ impl<T> Rounds<T> {
     }
 }
 
-/// Returns how many batches are measured beside a round of so many.
+/// Returns the number of batches to measure beside a round that made this many.
 fn at_most(most: u32, batches: u64) -> u32 {
     let enough = u32::try_from(batches.saturating_mul(FOR_EACH)).unwrap_or(most);
     enough.clamp(FEWEST, most)

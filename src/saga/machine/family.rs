@@ -129,8 +129,8 @@ impl Turn<'_, '_> {
         Self::listed(state, task, &children, repeat.parallel)
     }
 
-    /// Checks that the engine lets this member have so many children more. It would fail for good with too many, or with
-    /// some that are nested too deep.
+    /// Checks that the engine accepts this number of children. A stage that spawns too many, or nests them too deep, fails
+    /// for good.
     fn can_spawn(&self, state: &State, children: usize) -> Opened<()> {
         let above = usize::try_from(self.machine.above).unwrap_or(usize::MAX);
         let (level, deepest) = (above.saturating_add(2), self.cx.max_depth());

@@ -56,7 +56,7 @@ pub(in crate::saga) struct UndoNote {
     pub(in crate::saga) compensator: Option<String>,
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub(in crate::saga) fault: Option<(String, String)>,
-    /// A person has skipped the undo of which this one is a part, so nothing is undone.
+    /// A person has skipped an undo that includes this one, so nothing is undone.
     #[serde(rename = "p", default, skip_serializing_if = "is_false")]
     pub(in crate::saga) passed_over: bool,
 }

@@ -108,7 +108,7 @@ impl<'t, 'c> Turn<'t, 'c> {
         }
     }
 
-    /// Counts the levels above a saga that another procedure runs. Parts of it are told when they are born.
+    /// Counts the levels above a saga that another procedure runs. Its parts get the number at birth.
     async fn count_levels(&mut self) -> Result<(), StageError> {
         let mut id = self.cx.id();
         if !self.machine.is_whole_saga() || id.member == 0 {

@@ -248,7 +248,7 @@ impl Both<'_> {
                 .filter(|stands| undo_of(&stands.state) == undo.state);
             let own = alike.clone().find(|stands| stands.token.as_ref() == Some(&undo.token));
             let may_be = |stands: &&Stands| stands.token.is_none() && stands.id.is_none_or(|id| id == undo.member);
-            // Of those that cannot be told apart it is one whose machine has failed.
+            // Among states that look the same, it is one whose machine has failed.
             let has_failed = |stands: &&Stands| may_be(stands) && self.failed_scope(stands, undo.begun.0).is_some();
             let failed = own.or_else(|| alike.clone().find(has_failed));
             let Some(stands) = failed.or_else(|| alike.find(may_be)) else {

@@ -274,7 +274,8 @@ impl Model<'_> {
             }
             let is_left = |stands: &Stands| {
                 let is_inside = stands.member == *child || stands.member.starts_with(&within);
-                !is_inside || undone(self.facts, &all, stands).is_some()
+                // What is undone later is something else of the same state, which the model has not met yet.
+                !is_inside || undone(self.facts, &all, stands).is_some_and(|when| when < member.now)
             };
             self.found.stands = all.iter().filter(|stands| is_left(stands)).cloned().collect();
         }

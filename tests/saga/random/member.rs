@@ -114,7 +114,7 @@ pub(super) struct Member {
     pub(super) scopes: Vec<String>,
     pub(super) part: Part,
     pub(super) id: Option<ProcedureId>,
-    /// The id of the member that opened it, if a call of that one has told it.
+    /// The id of the member that opened it, if one of that member's calls has shown it.
     pub(super) parent: Option<ProcedureId>,
     pub(super) pc: Option<usize>,
     pub(super) context: Map<String, Value>,

@@ -201,8 +201,9 @@ impl<'a> Model<'a> {
         &self.graph(member).states[state]
     }
 
-    /// A member opens children at these places of a state, so many at a time. Makes their paths, others each time: each has
-    /// the number of the batch in which it begins. Children that run one after another are a batch each.
+    /// Returns the paths of the children that a member opens at these places of a state, `width` at a time. Each path has the
+    /// number of the batch in which the child begins, so the paths differ each time. Children that run one after another are
+    /// a batch each.
     pub(super) fn paths(&mut self, member: &Member, state: usize, places: &[usize], width: usize) -> Vec<String> {
         let name = self.state(member, state).name.clone();
         let batch = self.batches.entry(member.path.clone()).or_default();
