@@ -29,6 +29,8 @@ mod read_only;
 #[cfg(target_os = "linux")]
 mod rounds;
 #[cfg(target_os = "linux")]
+mod soak;
+#[cfg(target_os = "linux")]
 mod stopped;
 #[cfg(target_os = "linux")]
 mod trial;

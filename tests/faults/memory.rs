@@ -12,10 +12,10 @@ use crate::place::{ENDLESS, Ground};
 /// What it may still take, in KiB: less than one memory table of the store.
 const MORE: u64 = 8 * 1_024;
 
-/// Address space of a process, in KiB.
-fn size(process: u32) -> Outcome<u64> {
+/// Returns what the system says of a process's memory under this name, in KiB.
+pub(crate) fn kilobytes(name: &str, process: u32) -> Outcome<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
     let number = line.and_then(|rest| rest.split_whitespace().next());
     Ok(number.ok_or("its size is not known")?.parse()?)
 }
@@ -28,7 +28,7 @@ fn without_more_memory_it_may_die_and_loses_nothing() -> Outcome {
     command.env("MALLOC_ARENA_MAX", "1");
     let mut other = Other::start(command)?;
     other.until("acknowledged", 20)?;
-    let limit = (size(other.id())? + MORE) * 1_024;
+    let limit = (kilobytes("VmSize:", other.id())? + MORE) * 1_024;
     let limited = Command::new("prlimit")
         .arg(format!("--pid={}", other.id()))
         .arg(format!("--as={limit}"))

@@ -470,3 +470,9 @@ fn shown(counts: &procession::flow::Counts) -> String {
         .collect::<Vec<_>>()
         .join(", ")
 }
+
+/// The seeds to try: the one that `SEED` names, or as many as `SEEDS` says.
+pub(crate) fn seeds(otherwise: u64) -> std::ops::RangeInclusive<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    number("SEED").map_or_else(|| 1..=number("SEEDS").unwrap_or(otherwise), |seed| seed..=seed)
+}

@@ -8,7 +8,7 @@ use procession::procedure::RetryPolicy;
 use procession::testkit::{Ended, FaultPlan, Run, Trouble, World};
 
 use super::{Draw, Fact, Obeys, Order, Orders, Verdict, name};
-use crate::kit::{Tested, by};
+use crate::kit::{Tested, by, seeds};
 
 /// Seeds of every run, from 1 on.
 const SEEDS: u64 = 200;
@@ -289,10 +289,7 @@ fn runs(seed: u64) -> Tested {
 
 #[test]
 fn f_063_drawn_streams_are_as_the_model_says() -> Tested {
-    let asked = std::env::var("SEED").ok().and_then(|seed| seed.parse::<u64>().ok());
-    let count = std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse::<u64>().ok());
-    let count = count.unwrap_or(SEEDS);
-    for seed in asked.map_or(1..=count, |seed| seed..=seed) {
+    for seed in seeds(SEEDS) {
         let replay = format!("SEED={seed} cargo test --all-features --test flow f_063_drawn_streams");
         runs(seed).map_err(|why| format!("{why}\nagain: {replay}"))?;
     }
