@@ -1,6 +1,7 @@
 //! An engine under mixed load for a long time: its memory must not grow.
 //!
-//! Orders write to eleven keyspaces, spawn children, wait for a signal, and every fifth is rolled back.
+//! Orders write to eleven keyspaces, spawn children, wait for a signal, and every fifth is rolled back. Timers pace
+//! the clients.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -118,6 +119,39 @@ impl Procedure for Item {
     }
 }
 
+/// Sleeps once.
+#[derive(Serialize, Deserialize)]
+struct Rest {
+    time: Duration,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Asleep {
+    Before,
+    After,
+}
+
+impl Procedure for Rest {
+    const KIND: &'static str = "rest";
+    type Stage = Asleep;
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> Asleep {
+        Asleep::Before
+    }
+
+    async fn execute(&mut self, stage: Asleep, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Ok(match stage {
+            Asleep::Before => Step::Sleep {
+                until: cx.now().after(self.time),
+                then: Asleep::After,
+            },
+            Asleep::After => Step::Done(()),
+        })
+    }
+}
+
 /// The load, and when it is over.
 struct Load {
     executor: Executor,
@@ -126,11 +160,13 @@ struct Load {
     is_over: Cell<bool>,
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a load of an hour is paced by the machine's time, and nothing that is shown depends on it"
-)]
 impl Load {
+    /// Waits for a timer of the engine's, which is part of the load.
+    async fn rest(&self, time: Duration) -> Outcome {
+        let rest = self.executor.submit(Rest { time }).await?;
+        Ok(rest.outcome().await?)
+    }
+
     /// One client: an order after the other, each paid and waited for.
     async fn buy(&self, client: u64) -> Outcome {
         for order in 0..self.orders.unwrap_or(u64::MAX) {
@@ -145,7 +181,7 @@ impl Load {
                 Err(error) => assert!(is_refused(number), "{number}: {error}"),
             }
             if self.orders.is_none() {
-                actix_rt::time::sleep(PAUSE).await;
+                self.rest(PAUSE).await?;
             }
         }
         Ok(())
@@ -155,7 +191,7 @@ impl Load {
     async fn watch(&self, seconds: u64) -> Outcome<Vec<u64>> {
         let mut taken = Vec::new();
         for _ in 0..seconds.div_ceil(EVERY.as_secs()) {
-            actix_rt::time::sleep(EVERY).await;
+            self.rest(EVERY).await?;
             let resident = kilobytes("VmRSS:", std::process::id())?;
             let commits = self.executor.snapshot().await?.commits;
             writeln!(std::io::stderr(), "{commits} commits, {resident} KiB resident")?;
@@ -169,7 +205,8 @@ impl Load {
 async fn soak(ground: &Ground, seconds: Option<u64>) -> Outcome {
     let builder = Executor::builder(&ground.journal)
         .register::<Order>(())
-        .register::<Item>(());
+        .register::<Item>(())
+        .register::<Rest>(());
     let executor = builder.retention(KEPT, KEPT).start().await?;
     let load = Load {
         executor,
