@@ -57,6 +57,7 @@ fn g_036_a_panic_is_a_fault() -> Tested {
         .build()?;
     crashed(
         &sagas,
+        3,
         || (),
         |builder| builder,
         async |run| {
@@ -67,6 +68,7 @@ fn g_036_a_panic_is_a_fault() -> Tested {
     )?;
     crashed(
         &sagas,
+        3,
         || (),
         |builder| builder,
         async |run| {
@@ -117,6 +119,7 @@ fn g_036_a_late_call_is_in_doubt() -> Tested {
     })?;
     crashed(
         &sagas,
+        3,
         || (),
         |builder| builder,
         async |run| {
@@ -258,6 +261,7 @@ fn g_036_a_call_names_its_saga_in_whatever_member_it_is_made() -> Tested {
         .build()?;
     crashed(
         &sagas,
+        6,
         || log.lock().unwrap_or_else(PoisonError::into_inner).clear(),
         |builder| builder.register::<Host>(()),
         async |run| {

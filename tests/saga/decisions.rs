@@ -205,6 +205,7 @@ fn g_015_of_two_forwards_one_acts_however_the_engine_crashes() -> Tested {
     let ground = ground()?;
     crashed(
         &ground.sagas,
+        6,
         || ground.double.begin_anew(ground.world.clock.clone()),
         |builder| builder,
         async |run| {
@@ -238,6 +239,7 @@ fn g_015_a_stray_answer_and_a_retry_however_the_engine_crashes() -> Tested {
     let ground = ground()?;
     crashed(
         &ground.sagas,
+        6,
         || ground.double.begin_anew(ground.world.clock.clone()),
         |builder| builder,
         async |run| {

@@ -419,10 +419,13 @@ fn a_wait_for_a_closed_event_is_told() -> Tested {
 /// How many keyed signals one procedure consumes; more with the environment variable `SIGNALS`, for measurements.
 fn crowd() -> u32 {
     let asked = std::env::var("SIGNALS").ok().and_then(|count| count.parse().ok());
-    asked.unwrap_or(1_000)
+    asked.unwrap_or(3_000)
 }
 
-/// Consumes a number of signals, and is never full: consumed signals do not count, and few keys are kept.
+/// Signals that are sent at once.
+const AT_ONCE: u32 = 1_000;
+
+/// Consumes a number of signals, more than it may have: consumed signals do not count, and few keys are kept.
 #[derive(Serialize, Deserialize)]
 struct Consumer {
     left: u32,
@@ -430,6 +433,7 @@ struct Consumer {
 
 impl Procedure for Consumer {
     const KIND: &'static str = "consumer";
+    const SIGNALS: Option<usize> = Some(2 * AT_ONCE as usize);
     const ROLLBACK: bool = false;
     const HISTORY: HistoryDetail = HistoryDetail::Stack;
     type Stage = ();
@@ -464,7 +468,7 @@ async fn a_crowd_of_keyed_signals_goes_through_one_procedure() -> Tested {
     let id = handle.id();
     let mut sent = 0;
     while sent < all {
-        let upto = all.min(sent + 1_000);
+        let upto = all.min(sent + AT_ONCE);
         let many = (sent..upto).map(|number| Ok::<_, Trouble>(go(id, number)?.key(number.to_string())));
         match executor.signal_all(many.collect::<Result<_, _>>()?).await {
             Ok(numbers) => {
@@ -477,7 +481,7 @@ async fn a_crowd_of_keyed_signals_goes_through_one_procedure() -> Tested {
                 text: why,
             }) => {
                 assert!(why.contains("signals wait"), "{why}");
-                while executor.mailbox(id).await?.kept.values().sum::<u32>() > 1_000 {
+                while executor.mailbox(id).await?.kept.values().sum::<u32>() > AT_ONCE {
                     actix_rt::task::yield_now().await;
                 }
             }
@@ -488,7 +492,7 @@ async fn a_crowd_of_keyed_signals_goes_through_one_procedure() -> Tested {
     let kept = executor.mailbox(id).await;
     assert!(matches!(kept, Err(AskError::Finished { .. })), "{kept:?}");
     let commits = executor.snapshot().await?.commits;
-    assert!(commits <= u64::from(all) + u64::from(all) / 1_000 + 4, "{commits}");
+    assert!(commits <= u64::from(all) + u64::from(all / AT_ONCE) + 4, "{commits}");
     executor.drain(Duration::from_secs(60)).await?;
     Ok(())
 }

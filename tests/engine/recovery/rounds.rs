@@ -12,7 +12,7 @@ use super::helper::work;
 use crate::support::{Lab, Tested, kinds};
 
 /// Rounds, unless the variable says otherwise: before drains closed the journal, one round in eight was refused.
-const ROUNDS: u64 = 30;
+const ROUNDS: u64 = 60;
 const ROUNDS_VARIABLE: &str = "PROCESSION_ROUNDS";
 /// Reads that are under way, or wait for their turn, when a drain begins.
 const READS: usize = 50;
