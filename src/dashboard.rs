@@ -69,6 +69,7 @@ mod act;
 mod audit;
 mod beyond;
 mod events;
+mod failures;
 mod feed;
 mod find;
 mod flows;

@@ -23,12 +23,14 @@ use std::time::Duration;
 
 use actix::prelude::*;
 use procession_actors::messages::{
-    self, Acknowledge, Archived, AwaitOutcome, Broadcast, Drain, Explain, Export, History, Limits, List, Locks, Query,
-    SendSignal, SendSignals, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree, Verdicts, WriteUserData,
+    self, Acknowledge, Archived, AwaitOutcome, Broadcast, Drain, Explain, Export, Failures, History, Limits, List,
+    Locks, Query, SendSignal, SendSignals, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree, Verdicts,
+    WriteUserData,
 };
 use procession_actors::view::{
-    ArchivedFamily, ChangeFeed, DrainReport, Explanation, HistoryPage, KeyedProcedure, LatestFeed, ListFilter,
-    LockView, Mailbox, Mailboxes, MemberPage, Outcome, Page, ShutdownReport, Snapshot, Status, Verdict,
+    ArchivedFamily, ChangeFeed, DrainReport, Explanation, FailureCursor, FailurePage, HistoryPage, KeyedProcedure,
+    LatestFeed, ListFilter, LockView, Mailbox, Mailboxes, MemberPage, Outcome, Page, ShutdownReport, Snapshot, Status,
+    Verdict,
 };
 use procession_actors::{
     AskError, CountedMessage, Engine, FamilyExport, Procedure, ReadError, SubmitError, Supervisor,
@@ -361,7 +363,19 @@ impl Executor {
         self.ask(Broadcast::new(name, payload)?).await
     }
 
-    /// Says that the result of a finished root was taken note of: it may go sooner.
+    /// Returns a page of the failures that nobody has acknowledged, newest first, 1,000 at most: the roots that failed
+    /// or were rolled back, but for those that somebody aborted or bypassed. The next page goes on from
+    /// [`next`](crate::status::FailurePage::next).
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if the store cannot be read, or the engine has stopped.
+    pub async fn failures(&self, after: Option<FailureCursor>, limit: usize) -> Result<FailurePage, AskError> {
+        self.ask(Failures { after, limit }).await
+    }
+
+    /// Says that the result of a finished root was taken note of. A success may go sooner then; a failure is not listed
+    /// any more, and stays as long as before.
     ///
     /// # Errors
     ///

@@ -10,6 +10,7 @@
 //! | `key:req-` | idempotency keys that begin so; with `=`, as `key:=req-4711`, this key alone |
 //! | `label:customer=4711` | those that have this label, their own or an inherited one |
 //! | `root:42` | the family of that root |
+//! | `failure:any` | roots that failed or were rolled back, as long as nobody has acknowledged that; with a fingerprint in place of `any`, those whose causes say the same, ignoring numbers |
 //! | `age:>10m` | how long ago it was born; until its end, if it has ended |
 //! | `since:>10m` | how long state and reason have been as they are |
 //! | `attempts:>3` | failed attempts of the stage that is next |
@@ -23,7 +24,7 @@
 //! and `d`. What has blanks, colons or commas goes between `"`, with `\"` and `\\` inside, as in
 //! `label:"city=New York"`.
 //!
-//! An index answers `root`, `key` and `label`: a list with one of them reads the families that it may show, and no
+//! An index answers `failure`, `root`, `key` and `label`: a list with one of them reads the families that it may show, and no
 //! others. All other terms are asked of each row.
 //!
 //! ```
@@ -104,7 +105,9 @@ impl Filter {
     /// Returns `true` if it says anything of states: else a list shows those that have not ended.
     #[must_use]
     pub fn names_states(&self) -> bool {
-        self.terms.iter().any(|term| matches!(term, Term::State(_)))
+        self.terms
+            .iter()
+            .any(|term| matches!(term, Term::State(_) | Term::Failure(_)))
     }
 
     /// Returns `true` if it shows none that has ended, by what it says of states.
@@ -138,6 +141,7 @@ impl Filter {
             | Term::Name(_)
             | Term::Key(_)
             | Term::Label(_)
+            | Term::Failure(_)
             | Term::Age(_)
             | Term::Since(_)
             | Term::Attempts(_)
@@ -151,6 +155,12 @@ impl Filter {
     /// Returns the families that a list must read. With `live`, it leaves out families that have ended.
     #[must_use]
     pub fn scope(&self, live: bool) -> FamilyScope {
+        for term in &self.terms {
+            // First of all: no row says whether a failure was acknowledged.
+            if let Term::Failure(failure) = term {
+                return FamilyScope::Failures(failure.print());
+            }
+        }
         if let Some(families) = self.families() {
             return FamilyScope::Families(families);
         }
@@ -166,6 +176,7 @@ impl Filter {
                 | Term::Kind(_)
                 | Term::Name(_)
                 | Term::Root(_)
+                | Term::Failure(_)
                 | Term::Age(_)
                 | Term::Since(_)
                 | Term::Attempts(_)

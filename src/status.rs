@@ -2,10 +2,11 @@
 
 pub use crate::history::{DecodeStage, note};
 pub use procession_actors::view::{
-    ArchivedFamily, BatchUse, Change, ChangeFeed, DrainReport, FamilyScope, HistoryPage, KeyedProcedure, KindUse,
-    LatestFeed, LatestRows, ListFilter, Mailbox, Mailboxes, MemberPage, Outcome, Page, Recovered, ShutdownReport,
-    Sizes, Snapshot, StageUse, Status, Values, WorkerStatus,
+    ArchivedFamily, BatchUse, Change, ChangeFeed, DrainReport, FailureCursor, FailurePage, FamilyScope, HistoryPage,
+    KeyedProcedure, KindUse, LatestFeed, LatestRows, ListFilter, Mailbox, Mailboxes, MemberPage, Outcome, Page,
+    Recovered, ShutdownReport, Sizes, Snapshot, StageUse, Status, Values, WorkerStatus,
 };
 pub use procession_kernel::{
-    Cause, CauseKind, Ending, Epoch, HistoryEntry, Key, Mark, NotUndone, ProcedureState, Seq, WaitReason, fingerprint,
+    Cause, CauseKind, Ending, Epoch, FailureEntry, HistoryEntry, Key, Mark, NotUndone, ProcedureState, Seq, WaitReason,
+    fingerprint,
 };

@@ -4,6 +4,7 @@
 //! never renamed and never removed.
 
 mod explanation;
+mod failures;
 mod flow;
 mod history;
 mod limit;
@@ -24,6 +25,7 @@ mod words;
 pub use explanation::{
     ChildrenLeftView, EndView, ExplanationView, LinkView, LockWantedView, PermitWantedView, PlaceView,
 };
+pub use failures::{FAILURES_READ, FailureGroupView, FailuresView};
 pub(crate) use flow::NODES_MAX;
 pub use flow::{DRAWN, FlowQueueView, FlowView, GraphView, GroupView, NodeView, graph_of, is_set, set_status};
 pub use history::HistoryView;

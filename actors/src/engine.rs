@@ -60,6 +60,8 @@ pub struct Settings {
     pub keep_after_end: Duration,
     /// How long a result is kept after it was acknowledged.
     pub keep_after_acknowledgement: Duration,
+    /// How long the result of a root that failed or was rolled back is kept after its end. Default: 14 days.
+    pub keep_after_failure: Duration,
     /// The number of requests that may wait for their commit; any further request is answered with `Busy`. Default
     /// 10,000: a second of a slow disk, and a few megabytes.
     pub queued: usize,
@@ -107,6 +109,7 @@ impl Default for Settings {
             limits: Vec::new(),
             keep_after_end: Duration::from_mins(15),
             keep_after_acknowledgement: Duration::from_mins(5),
+            keep_after_failure: Duration::from_hours(14 * 24),
             queued: 10_000,
             awake: 200_000,
             in_flight: None,
@@ -172,6 +175,7 @@ impl Engine {
             bounds: settings.bounds,
             keep_after_end: settings.keep_after_end,
             keep_after_acknowledgement: settings.keep_after_acknowledgement,
+            keep_after_failure: settings.keep_after_failure,
             seed: settings.seed,
         };
         let loaded = recovery::load(Arc::clone(&store), rules, Code::Registered, Arc::clone(&settings.clock)).await?;

@@ -36,9 +36,14 @@ pub struct KindSettings {
     /// How long results are kept after they were acknowledged:
     /// [`Procedure::keep_after_acknowledgement`](crate::Procedure::keep_after_acknowledgement).
     pub keep_after_acknowledgement: Option<Duration>,
+    /// How long failures are kept after the end:
+    /// [`Procedure::keep_after_failure`](crate::Procedure::keep_after_failure).
+    pub keep_after_failure: Option<Duration>,
     /// The thresholds of the kind's verdicts, all of them:
     /// [`Procedure::thresholds`](crate::Procedure::thresholds).
     pub thresholds: Option<KindThresholds>,
+    /// Whether each end is logged: [`Procedure::LOGS_ENDS`](crate::Procedure::LOGS_ENDS).
+    pub logs_ends: Option<bool>,
 }
 
 impl KindSettings {
@@ -70,10 +75,24 @@ impl KindSettings {
         self
     }
 
+    /// Sets [`keep_after_failure`](Self#structfield.keep_after_failure).
+    #[must_use]
+    pub const fn keep_after_failure(mut self, keep_after_failure: Duration) -> Self {
+        self.keep_after_failure = Some(keep_after_failure);
+        self
+    }
+
     /// Sets [`thresholds`](Self#structfield.thresholds).
     #[must_use]
     pub const fn thresholds(mut self, thresholds: KindThresholds) -> Self {
         self.thresholds = Some(thresholds);
+        self
+    }
+
+    /// Sets [`logs_ends`](Self#structfield.logs_ends).
+    #[must_use]
+    pub const fn logs_ends(mut self, logs_ends: bool) -> Self {
+        self.logs_ends = Some(logs_ends);
         self
     }
 }

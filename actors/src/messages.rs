@@ -53,6 +53,16 @@ pub struct Tree(pub ProcedureId);
 #[rtype(result = "Result<Vec<HistoryEntry>, AskError>")]
 pub struct History(pub ProcedureId);
 
+/// Asks for a page of the failures that nobody has acknowledged, newest first.
+#[derive(Message, Clone, Copy)]
+#[rtype(result = "Result<view::FailurePage, AskError>")]
+pub struct Failures {
+    /// Where the page before ended; `None` begins with the newest.
+    pub after: Option<view::FailureCursor>,
+    /// The maximum number of failures; at most 1,000 per request.
+    pub limit: usize,
+}
+
 /// Asks for a page of a family's history, newest first.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<view::HistoryPage, AskError>")]

@@ -87,6 +87,9 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// How much history is kept. A kind that runs without end has no [`ROLLBACK`](Self::ROLLBACK) and keeps the
     /// [`Newest`](HistoryDetail::Newest) entries; the two together do not compile otherwise.
     const HISTORY: HistoryDetail = HistoryDetail::Full;
+    /// `true` to log each end of this kind at the level info. Failed attempts and failed ends are logged anyway, at warn
+    /// and error.
+    const LOGS_ENDS: bool = false;
 
     /// The stages: usually an enum without data, so that `match` is exhaustive.
     type Stage: Clone + Debug + Serialize + DeserializeOwned + 'static;
@@ -343,6 +346,13 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// Returns how long results are kept after they were acknowledged, if that is sooner. `None` is the engine's default,
     /// which is 5 minutes.
     fn keep_after_acknowledgement() -> Option<Duration> {
+        None
+    }
+
+    /// Returns how long the result of a root of this kind is kept after it failed or was rolled back. `None` is the
+    /// engine's default, which is 14 days (the builder's `keep_failures`), or
+    /// [`keep_after_end`](Self::keep_after_end) if that is longer.
+    fn keep_after_failure() -> Option<Duration> {
         None
     }
 

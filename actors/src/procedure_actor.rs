@@ -8,7 +8,7 @@ use procession_kernel::{
     Blob, JoinRuling, Kind, ProcedureId, ProcedureState, Round, Seq, StageCall, StageEnded, StageOutcome, StageTask,
     Timestamp, UndoEnded,
 };
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use crate::context::{Call, Host};
 use crate::journal::codec;
@@ -16,7 +16,7 @@ use crate::queues::BatchedInbox;
 use crate::registry::{Registry, Running};
 use crate::stage_error::StageError;
 use crate::step::ChildOutcome;
-use crate::telemetry::{self, Marks};
+use crate::telemetry::{self, FailedSpan, Marks};
 use crate::worker::{CallSlotGuard, Heartbeat, watched};
 
 /// A report with the procedure's kind, since the procedure of a late report may no longer be known.
@@ -24,10 +24,10 @@ pub(crate) struct Reported(pub(crate) Kind, pub(crate) Report);
 
 /// The result of a call.
 pub(crate) enum Report {
-    /// A stage has ended.
-    Stage(Box<StageEnded>),
-    /// An undo has ended.
-    Undo(Box<UndoEnded>),
+    /// A stage has ended, with its span if it has failed.
+    Stage(Box<StageEnded>, FailedSpan),
+    /// An undo has ended, with its span if it has failed.
+    Undo(Box<UndoEnded>, FailedSpan),
     /// A join rule has ruled: the parent, the first child of the list, the number of children it saw ended, and the
     /// ruling.
     Join(ProcedureId, u32, u32, JoinRuling),
@@ -175,7 +175,8 @@ impl Code {
             let code = running.execute(&self.call, (run, self.begun), &self.host);
             let report = watched(&self.heartbeat, stage.id, code.instrument(span.clone())).await;
             telemetry::record_outcome(&span, || outcome(&report.outcome));
-            (Reported(self.call.stage.kind, Report::Stage(report)), running)
+            let failed = failed_span(span, has_failed(&report.outcome));
+            (Reported(self.call.stage.kind, Report::Stage(report, failed)), running)
         }
     }
 
@@ -200,7 +201,11 @@ impl Code {
                 writes: did.writes,
                 note: did.note,
             };
-            (Reported(self.call.stage.kind, Report::Undo(Box::new(report))), running)
+            let failed = failed_span(span, report.outcome.is_err());
+            (
+                Reported(self.call.stage.kind, Report::Undo(Box::new(report), failed)),
+                running,
+            )
         }
     }
 
@@ -249,6 +254,24 @@ fn marks(call: &Call, run: Option<Seq>) -> Marks<'_> {
         attempt: call.stage.attempt,
         link: call.trace.as_deref().copied(),
     }
+}
+
+/// Returns the span of a call that has failed, for the line in the log. It stays open until that line is written.
+fn failed_span(span: Span, has_failed: bool) -> FailedSpan {
+    (has_failed && !span.is_disabled()).then(|| Box::new(span))
+}
+
+const fn has_failed(outcome: &StageOutcome) -> bool {
+    matches!(
+        outcome,
+        StageOutcome::Retry(_)
+            | StageOutcome::RetryAfter(..)
+            | StageOutcome::TimedOut(_)
+            | StageOutcome::Fail(_)
+            | StageOutcome::GiveUp(_)
+            | StageOutcome::Refused(_)
+            | StageOutcome::Panicked(_)
+    )
 }
 
 const fn outcome(outcome: &StageOutcome) -> &'static str {

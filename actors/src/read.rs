@@ -4,6 +4,7 @@
 //! number of viewers delays no stage. The store shows only what is synced. It may be ahead of the newest change that a
 //! subscriber was told of.
 
+pub(crate) mod failures;
 mod family;
 pub(crate) mod labels;
 pub(crate) mod pages;

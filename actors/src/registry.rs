@@ -89,6 +89,7 @@ struct Registered {
     type_name: &'static str,
     rules: KindRules,
     thresholds: KindThresholds,
+    logs_ends: bool,
     revive: Revive,
     check_output: fn(&[u8]) -> Result<(), CodecError>,
     env: Box<dyn Any + Send + Sync>,
@@ -139,6 +140,7 @@ impl Registry {
             keep_after_acknowledgement: settings
                 .keep_after_acknowledgement
                 .or_else(P::keep_after_acknowledgement),
+            keep_after_failure: settings.keep_after_failure.or_else(P::keep_after_failure),
             signals: P::SIGNALS,
             signal_keys: P::SIGNAL_KEYS,
         };
@@ -150,6 +152,7 @@ impl Registry {
             type_name: std::any::type_name::<P>(),
             rules,
             thresholds: settings.thresholds.unwrap_or_else(P::thresholds),
+            logs_ends: settings.logs_ends.unwrap_or(P::LOGS_ENDS),
             revive: Box::new(move |payload, version| {
                 revive(&revived, payload, version, env.clone(), Arc::clone(&hooks))
             }),
@@ -211,6 +214,11 @@ impl Registry {
     /// Returns which hooks a kind has; an unregistered kind has none.
     pub(crate) fn hooks(&self, kind: &Kind) -> HookSet {
         self.kinds.get(kind).map(|kind| kind.hooks).unwrap_or_default()
+    }
+
+    /// Returns `true` if each end of this kind is logged, not only failures.
+    pub(crate) fn logs_ends(&self, kind: &Kind) -> bool {
+        self.kinds.get(kind).is_some_and(|kind| kind.logs_ends)
     }
 
     pub(crate) fn has_recovery_hooks(&self, point: HookPoint) -> bool {

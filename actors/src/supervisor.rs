@@ -63,8 +63,8 @@ use crate::journal::encode::LastLook;
 use crate::journal::{Appended, Batch, Journal, Reader};
 use crate::limiter::{Acquired, Limiter, LocksHeld, Served, Usage, Waiters};
 use crate::messages::{
-    self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Drain, Export, History, Limits, List, Locks, Operate,
-    PollLatest, Query, ReadArchive, ReadHistoryPage, SendSignal, SendSignals, Submit, SubmitBatch, Subscribe,
+    self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Drain, Export, Failures, History, Limits, List, Locks,
+    Operate, PollLatest, Query, ReadArchive, ReadHistoryPage, SendSignal, SendSignals, Submit, SubmitBatch, Subscribe,
     SubscribeLatest, TakeSnapshot, Tree, WriteUserData,
 };
 use crate::procedure_actor::{Report, Reported};
@@ -76,7 +76,8 @@ use crate::submission_key::longest_key;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
 use crate::view::{
-    self, ArchivedFamily, BatchUse, DrainReport, Explanation, LockView, Outcome, Page, Rule, Snapshot, Status, Verdict,
+    self, ArchivedFamily, BatchUse, DrainReport, Explanation, FailurePage, LockView, Outcome, Page, Rule, Snapshot,
+    Status, Verdict,
 };
 use admission::claims::Claims;
 use admission::{Admission, PendingDemand, admit_births, admit_report};
@@ -88,6 +89,7 @@ use dispatch::{Dispatch, DispatchParts, EngineView, Revived};
 use failure::{Broken, Failure, FailureCause};
 use health::check::{self, Check, Next, Repairs, Requester, still_uncalled};
 use health::diagnosis_input::{Queues, limit_views, lock_views};
+use health::failures::changes_list;
 use health::queue_reading::{PageRead, QueueReading, Reason};
 use health::{EngineState, Findings, Health, HealthCheckDue, actor_lost, explain};
 use lifecycle::Lifecycle;
@@ -254,11 +256,16 @@ impl Supervisor {
         let mut observer = self.metrics.observer(&self.kernel, &*self.clock, observations);
         let mut notes = self.dispatch.begin_records(decision.records());
         let mut due: Option<Timestamp> = None;
+        let mut lists_failures = false;
         for record in decision.records() {
+            lists_failures |= changes_list(record);
             observer.take(record);
             recording.take(record);
             notes.take(record);
             due = due.into_iter().chain(due_of(record)).min();
+        }
+        if lists_failures {
+            self.health.failures_changed(self.kernel.seq().next());
         }
         (recording.end(look), due)
     }
@@ -331,6 +338,7 @@ impl Supervisor {
         self.flush();
         let waiting = self.kernel.seq().0.saturating_sub(receipt.seq().0);
         self.metrics.telemetry().commits_waiting.set(waiting as f64);
+        self.count_failures(ctx);
         self.wake_more(ctx);
         self.look_at_drain(ctx);
     }
@@ -911,6 +919,14 @@ impl Handler<ReadHistoryPage> for Supervisor {
     }
 }
 
+impl Handler<Failures> for Supervisor {
+    type Result = Queried<FailurePage>;
+
+    fn handle(&mut self, Failures { after, limit }: Failures, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move { committed.failures(after, limit).await })
+    }
+}
+
 impl Handler<List> for Supervisor {
     type Result = Queried<Page>;
 
@@ -1195,8 +1211,15 @@ impl Supervisor {
 
     fn call_ended(&mut self, report: Report, ctx: &mut Context<Self>) {
         match report {
-            Report::Stage(report) => self.stage_ended(report, ctx),
-            Report::Undo(report) => self.decide(Event::UndoEnded(report), ctx),
+            Report::Stage(report, failed) => {
+                self.metrics.call_failed(failed);
+                self.stage_ended(report, ctx);
+                self.metrics.call_failed(None);
+            }
+            Report::Undo(report, failed) => {
+                self.metrics.call_failed(failed);
+                self.decide(Event::UndoEnded(report), ctx);
+            }
             Report::CleanedUp(id) => {
                 self.dispatch.cleaned_up(id);
                 self.decide(Event::CleanedUp(id), ctx);
@@ -1552,8 +1575,19 @@ impl Supervisor {
         }));
     }
 
+    fn count_failures(&mut self, ctx: &mut Context<Self>) {
+        if let Some(count) = self.health.count_failures(self.pipeline.durable(), &self.reader) {
+            ctx.spawn(
+                count
+                    .into_actor(self)
+                    .map(|found, supervisor, _| supervisor.health.failures_counted(found)),
+            );
+        }
+    }
+
     fn check_health(&mut self, requester: Requester, ctx: &mut Context<Self>) {
         self.measure_disk(ctx);
+        self.count_failures(ctx);
         let check = self.health.begin_check(requester, self.pipeline.durable());
         self.read_queues(QueueReading::for_check(check), ctx);
     }
@@ -1720,7 +1754,8 @@ impl Supervisor {
             writes: waiting.writes,
             took: now.since(waiting.appended),
         };
-        self.metrics.committed(batch, std::mem::take(&mut waiting.observations));
+        self.metrics
+            .committed(batch, std::mem::take(&mut waiting.observations), now);
         self.metrics.show_mailboxes_soon(now);
     }
 
@@ -2030,7 +2065,7 @@ impl Supervisor {
         let mut gone = self.metrics.quarantine(&self.kernel, family);
         match self.pipeline.last_observations() {
             Some(last) => last.append(&mut gone),
-            None => self.metrics.count(gone),
+            None => self.metrics.count(gone, self.clock.now()),
         }
         // Before the kernel forgets the rows, because they say what the family keeps.
         self.admission.withdraw_family(&self.kernel, family);
@@ -2173,6 +2208,7 @@ handle_counted_requests! {
     messages::Drain,
     messages::Explain,
     messages::Export,
+    messages::Failures,
     messages::SubscribeLatest,
     messages::History,
     messages::ReadHistoryPage,

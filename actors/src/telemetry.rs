@@ -20,7 +20,7 @@ pub use calls::CallTelemetry;
 pub(crate) use labels::{live_place, wait_place};
 pub(crate) use limits::LimiterMetrics;
 pub(crate) use signals::SignalsWaiting;
-pub(crate) use spans::{Marks, record_outcome, stage_span, undo_span};
+pub(crate) use spans::{FailedSpan, Marks, record_outcome, stage_span, undo_span};
 pub use times::SyncTimes;
 pub(crate) use times::Times;
 pub use uses::{KindUse, StageUse};
@@ -150,7 +150,7 @@ pub(crate) struct Telemetry {
     pub(crate) timer_lag: Gauge,
     mailboxes: [Gauge; 5],
     pub(crate) refused: Arc<Refused>,
-    stuck: [Gauge; 18],
+    stuck: [Gauge; 19],
     rollback_failed: Gauge,
 }
 

@@ -1,11 +1,13 @@
 //! Views of procedures and of the engine: values, each read at one moment.
 
+mod failures;
 mod insight;
 mod keyed;
 mod mailboxes;
 mod next;
 mod signal;
 
+pub use failures::{FailureCursor, FailurePage};
 pub use insight::{ChainEnd, Explanation, Particulars, QueuePosition, Rule, Verdict};
 pub use keyed::KeyedProcedure;
 pub use mailboxes::Mailboxes;
@@ -269,6 +271,9 @@ pub enum FamilyScope {
     },
     /// The family that was submitted with this idempotency key.
     Key(String),
+    /// Families whose roots failed, as long as nobody has acknowledged that: all, or those with this
+    /// [`fingerprint`](procession_kernel::fingerprint) of the cause. Of more than 100,000 the newest.
+    Failures(Option<u64>),
 }
 
 /// Which procedures to list.

@@ -2,6 +2,7 @@
 //! meant, then the act. What was planned is what is done: if anything came between, it is refused.
 
 pub(super) mod ask;
+mod bulk;
 mod outcome;
 pub(super) mod target;
 
@@ -16,6 +17,7 @@ use super::named::Named;
 use super::place::Remote;
 use super::print;
 use super::site::{Problem, Site, Unanswered};
+use bulk::BulkWish;
 pub(super) use outcome::Outcome;
 pub(super) use target::Target;
 
@@ -35,9 +37,11 @@ pub(super) enum Act {
     Resume(ManyArgs),
     /// Try again now what backs off, or rests as poison or with a rollback that failed; attempts
     /// stay counted.
-    Retry(OneArgs),
+    Retry(SomeArgs),
     /// Stop a procedure between stages, and roll it back. Exit code 5 if that is too late.
-    Abort(OneArgs),
+    Abort(SomeArgs),
+    /// Say that a result was taken note of: a failure is not listed any more, and a success may go sooner.
+    Acknowledge(SomeArgs),
     /// Answer the question that a procedure asks.
     Decide(DecideArgs),
     /// Let a schedule submit a run now, beside its timetable.
@@ -108,7 +112,20 @@ pub(super) struct OneArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-#[group(id = "which", required = true, multiple = false, args = ["id", "kind", "all"])]
+#[group(id = "which", required = true, multiple = false, args = ["id", "filter"])]
+pub(super) struct SomeArgs {
+    #[command(flatten)]
+    how: How,
+    /// Which procedure: its id, for instance 42.0, or its idempotency key.
+    #[arg(value_name = "ID")]
+    id: Option<Named>,
+    /// All that a filter admits, for instance 'failure:any kind:order'. See "procession ls --help".
+    #[arg(long, value_name = "FILTER", value_parser = bulk::filter_of)]
+    filter: Option<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[group(id = "which", required = true, multiple = false, args = ["id", "kind", "all", "filter"])]
 pub(super) struct ManyArgs {
     #[command(flatten)]
     how: How,
@@ -121,6 +138,9 @@ pub(super) struct ManyArgs {
     /// All of the engine.
     #[arg(long)]
     all: bool,
+    /// All that a filter admits, as of now.
+    #[arg(long, value_name = "FILTER", value_parser = bulk::filter_of)]
+    filter: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -181,7 +201,15 @@ impl Act {
         let many = |verb, args: ManyArgs| Wish {
             how: args.how,
             verb,
-            target: Target::of(args.id, args.kind),
+            target: Target::of(args.id, args.kind, args.filter),
+            recursive: false,
+            failed: false,
+            answer: None,
+        };
+        let some = |verb, args: SomeArgs| Wish {
+            how: args.how,
+            verb,
+            target: Target::of(args.id, None, args.filter),
             recursive: false,
             failed: false,
             answer: None,
@@ -189,8 +217,9 @@ impl Act {
         match self {
             Self::Pause(args) => many(VerbName::Pause, args),
             Self::Resume(args) => many(VerbName::Resume, args),
-            Self::Retry(args) => one(VerbName::RetryNow, args.how, args.id),
-            Self::Abort(args) => one(VerbName::Abort, args.how, args.id),
+            Self::Retry(args) => some(VerbName::RetryNow, args),
+            Self::Abort(args) => some(VerbName::Abort, args),
+            Self::Acknowledge(args) => some(VerbName::Acknowledge, args),
             Self::Decide(args) => Wish {
                 answer: Some(args.answer),
                 ..one(VerbName::Decide, args.how, args.id)
@@ -208,9 +237,14 @@ impl Act {
 impl Wish<Target<Named>> {
     async fn run(self) -> Result<Exit, Failure> {
         let site = self.how.site()?;
-        // An answer and a request are what the code waits for: whoever gives them needs no reason.
-        let needs_reason = !matches!(self.verb, VerbName::Decide | VerbName::Signal);
+        // An answer and a request are what the code waits for, and nothing changes for what has ended: whoever gives
+        // them needs no reason.
+        let needs_reason = !matches!(self.verb, VerbName::Decide | VerbName::Signal | VerbName::Acknowledge);
         let reason = self.how.must_make_sense(needs_reason)?;
+        if let Target::Filter(filter) = &self.target {
+            let (how, verb) = (&self.how, self.verb);
+            return BulkWish { how, verb, filter }.make(&site, &reason).await;
+        }
         let wish = Wish {
             target: self.target.resolve(&site).await?,
             how: self.how,

@@ -4,6 +4,7 @@
 
 mod doctor;
 mod export;
+mod failures;
 mod flows;
 mod graph;
 mod history;
@@ -33,6 +34,8 @@ pub(super) enum Look {
     Show(show::ShowArgs),
     /// Show a procedure and all below it.
     Tree(tree::TreeArgs),
+    /// List the failures that nobody has acknowledged, in groups that say the same.
+    Failures(failures::FailuresArgs),
     /// List sets and streams: those that have not ended, or what a filter says, with how their nodes stand.
     Flows(flows::FlowsArgs),
     /// Show the members of a family that run after one another: the nodes of a set, for instance.
@@ -81,6 +84,12 @@ impl Look {
                 let wanted = args.wanted()?;
                 let verb = async |source: &Source| flows::run(source, &wanted, args.place.json).await;
                 args.watch.run(&args.place, verb).await
+            }
+            Self::Failures(args) => {
+                let json = args.place.json;
+                args.watch
+                    .run(&args.place, async |from| failures::run(from, json).await)
+                    .await
             }
             Self::Graph(args) => {
                 args.watch

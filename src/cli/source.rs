@@ -117,6 +117,14 @@ impl Source {
         }
     }
 
+    /// Returns the failures that nobody has acknowledged, in groups.
+    pub(super) async fn failures(&self) -> Result<Document, Failure> {
+        match self {
+            Self::Journal(journal) => journal.failures().await,
+            Self::Site(site) => Ok(site.get("failures", &[]).await?),
+        }
+    }
+
     /// Returns `items`, `total`, `counts`, `truncated`: the graph of a family.
     pub(super) async fn graph(&self, id: ProcedureId) -> Result<Document, Failure> {
         match self {

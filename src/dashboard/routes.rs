@@ -8,7 +8,7 @@ use actix_web::{Error, HttpResponse, Resource, ResponseError};
 use super::gate::gate;
 use super::problem::Problem;
 use super::state::State;
-use super::{act, audit, events, find, flows, list, me, openapi, page, procedure, timeline, whole};
+use super::{act, audit, events, failures, find, flows, list, me, openapi, page, procedure, timeline, whole};
 
 /// Longest body, in bytes.
 pub(super) const BODY_MAX: usize = 64 * 1024;
@@ -31,6 +31,7 @@ pub(super) fn configure(config: &mut ServiceConfig, state: &web::Data<State>) {
         .service(read("/audit").route(web::get().to(audit::audit)))
         .service(read("/openapi.json").route(web::get().to(openapi::document)))
         .service(read("/events").route(web::get().to(events::events)))
+        .service(read("/failures").route(web::get().to(failures::failures)))
         .service(read("/find").route(web::get().to(find::find)))
         .service(read("/flows").route(web::get().to(flows::flows)))
         .service(read("/procedures").route(web::get().to(list::list)))

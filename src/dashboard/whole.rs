@@ -20,7 +20,7 @@ const LOCKS_MAX: usize = 5_000;
 const DAY: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// Rules by harm, the worst first: what loses work, what keeps all from moving, what keeps some.
-const BY_HARM: [Rule; 18] = [
+const BY_HARM: [Rule; 19] = [
     Rule::StoreFailed,
     Rule::StoreSlow,
     Rule::StoreUnreadable,
@@ -30,6 +30,7 @@ const BY_HARM: [Rule; 18] = [
     Rule::Quarantined,
     Rule::Poison,
     Rule::Undecided,
+    Rule::UnacknowledgedFailures,
     Rule::BlockedWorker,
     Rule::RetryStorm,
     Rule::NoProgress,

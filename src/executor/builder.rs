@@ -237,13 +237,22 @@ impl Builder {
     }
 
     /// Keeps results this long after the end, and after they were acknowledged. Default 15 and 5 minutes, as HBase does;
-    /// whichever comes first counts. What has gone is unknown to every question: its output, its cause, its history, and
+    /// whichever comes first counts. Failures are kept longer: [`keep_failures`](Self::keep_failures). What has gone is unknown to every question: its output, its cause, its history, and
     /// its idempotency key, unless [`key_for`](super::Submission::key_for) keeps that longer. A kind may say otherwise:
     /// [`Procedure::keep_after_end`]. Copy what must outlast this into user data, in a stage.
     #[must_use]
     pub fn retention(mut self, after_end: Duration, after_acknowledgement: Duration) -> Self {
         self.settings.keep_after_end = after_end;
         self.settings.keep_after_acknowledgement = after_acknowledgement;
+        self
+    }
+
+    /// Keeps the result of a root that failed or was rolled back this long after its end, so that people find it. Default
+    /// 14 days. Acknowledging it takes it off the list of failures, and does not let it go sooner. A kind may say
+    /// otherwise: [`Procedure::keep_after_failure`].
+    #[must_use]
+    pub fn keep_failures(mut self, after_end: Duration) -> Self {
+        self.settings.keep_after_failure = after_end;
         self
     }
 

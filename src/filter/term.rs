@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use procession_actors::view::{Rule, Status};
-use procession_kernel::{Label, ProcedureId};
+use procession_kernel::{Label, ProcedureId, ProcedureState, fingerprint};
 
 use super::FilterContext;
 use super::compare::Compare;
@@ -12,7 +12,7 @@ use super::scan::{Value, Word, Wrong, quote};
 use super::words::{StateWord, read_rule};
 use crate::views::Reason;
 
-const FIELDS: &str = "state, reason, kind, name, key, label, root, age, since, attempts, err, rule";
+const FIELDS: &str = "state, reason, kind, name, key, label, root, failure, age, since, attempts, err, rule";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Term {
@@ -24,6 +24,7 @@ pub(super) enum Term {
     Key(KeyTerm),
     Label(Label),
     Root(Vec<u64>),
+    Failure(FailureTerm),
     Age(Compare<Duration>),
     Since(Compare<Duration>),
     Attempts(Compare<u32>),
@@ -58,6 +59,57 @@ impl KeyTerm {
     }
 }
 
+/// Which failures that nobody has acknowledged are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FailureTerm {
+    /// `failure:any`.
+    Any,
+    /// Those with this fingerprint of their text: `failure:85944171f73967e8`.
+    Like(u64),
+}
+
+impl FailureTerm {
+    fn read(text: &str) -> Result<Self, String> {
+        if text == "any" {
+            return Ok(Self::Any);
+        }
+        let print = (text.len() == 16).then(|| u64::from_str_radix(text, 16).ok()).flatten();
+        print.map(Self::Like).ok_or_else(|| {
+            let text = text.escape_debug();
+            format!("\"{text}\" is no fingerprint of failures; write any, or 16 hexadecimal digits")
+        })
+    }
+
+    /// Returns `true` for a root that failed. Whether somebody has acknowledged that is the list's to say.
+    fn admits(self, status: &Status) -> bool {
+        let has_failed = matches!(status.state, ProcedureState::Failed | ProcedureState::RolledBack);
+        let is_like = match self {
+            Self::Any => true,
+            Self::Like(print) => {
+                let cause = status.cause.as_ref();
+                cause.is_some_and(|cause| fingerprint(&cause.text) == print)
+            }
+        };
+        has_failed && status.ended.is_some() && status.id.is_root() && is_like
+    }
+
+    pub(super) const fn print(self) -> Option<u64> {
+        match self {
+            Self::Any => None,
+            Self::Like(print) => Some(print),
+        }
+    }
+}
+
+impl fmt::Display for FailureTerm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("any"),
+            Self::Like(print) => write!(f, "{print:016x}"),
+        }
+    }
+}
+
 impl Term {
     pub(super) fn of(word: &Word<'_>) -> Result<Self, Wrong> {
         let values = &word.values;
@@ -72,6 +124,7 @@ impl Term {
             "key" => Self::Key(single(values, KeyTerm::read)?),
             "label" => Self::Label(single(values, read_label)?),
             "root" => Self::Root(each(values, read_root)?),
+            "failure" => Self::Failure(single(values, |text| FailureTerm::read(&text))?),
             "age" => Self::Age(single(values, |text| Compare::of_time(&text))?),
             "since" => Self::Since(single(values, |text| Compare::of_time(&text))?),
             "attempts" | "attempt" => Self::Attempts(single(values, |text| Compare::of_number(&text))?),
@@ -101,6 +154,7 @@ impl Term {
             Self::Key(key) => key.admits(status),
             Self::Label(label) => status.labels.contains(label),
             Self::Root(families) => families.contains(&status.id.family),
+            Self::Failure(failure) => failure.admits(status),
             Self::Age(compare) => {
                 let end = status.ended.unwrap_or(context.now);
                 compare.admits(&end.since(status.submitted))
@@ -179,6 +233,7 @@ impl fmt::Display for Term {
             Self::Key(KeyTerm::Is(key)) => write!(f, "key:{}", quote(&format!("={key}"))),
             Self::Label(label) => write!(f, "label:{}", quote(&label.to_string())),
             Self::Root(families) => list(f, "root", families, ToString::to_string),
+            Self::Failure(failure) => write!(f, "failure:{failure}"),
             Self::Age(compare) => write!(f, "age:{compare}"),
             Self::Since(compare) => write!(f, "since:{compare}"),
             Self::Attempts(compare) => write!(f, "attempts:{compare}"),

@@ -116,7 +116,7 @@ impl fmt::Display for StateWord {
 }
 
 /// Short names of rules, as the pages for operators number them.
-const NUMBERED: [(&str, &[Rule]); 14] = [
+const NUMBERED: [(&str, &[Rule]); 15] = [
     ("S1", &[Rule::Overrun, Rule::BlockedWorker]),
     ("S2", &[Rule::RetryStorm]),
     ("S3", &[Rule::NoProgress]),
@@ -139,6 +139,7 @@ const NUMBERED: [(&str, &[Rule]); 14] = [
     ("S12", &[Rule::Size]),
     ("S13", &[Rule::ClockAhead]),
     ("S14", &[Rule::Undecided]),
+    ("S15", &[Rule::UnacknowledgedFailures]),
 ];
 
 /// Reads the name or the number of a rule.

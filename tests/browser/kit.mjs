@@ -113,6 +113,7 @@ export async function becomes(ask, wanted) {
 /** The screens: where each is, its letter behind `g`, and its title. */
 export const SCREENS = [
   { path: '', letter: 'a', title: 'Attention' },
+  { path: 'failures', letter: 'x', title: 'Failures' },
   { path: 'procedures', letter: 'p', title: 'Procedures' },
   { path: 'flows', letter: 'f', title: 'Sets and streams' },
   { path: 'waits', letter: 'w', title: 'Locks and waits' },

@@ -44,6 +44,34 @@ fn each_act_prints_its_plan_and_what_it_did() -> Outcome {
 }
 
 #[test]
+fn failures_are_listed_by_what_they_say_and_closed_in_one_request() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let site = Site::open(root.path(), Time::Still, all)?;
+    for (key, text) in [("a", "no space on rs-1"), ("b", "no space on rs-2"), ("c", "refused")] {
+        site.submit(Does::Fails(text.to_owned()), key)?;
+    }
+    for (name, arguments, code) in [
+        ("failures_online", "failures", 0),
+        ("failures_plan", "acknowledge --filter failure:any --dry-run", 0),
+        ("failures_one", "acknowledge 3.0 --yes", 0),
+        ("failures_closed", "acknowledge --filter failure:any --yes", 0),
+        ("failures_none", "failures", 0),
+        ("failures_nothing", "acknowledge --filter failure:any --yes", 0),
+    ] {
+        must_have_said(&site.run(arguments)?, name, arguments, code)?;
+    }
+    let wrong = site.run("acknowledge --filter failure:soon --yes")?;
+    assert!(
+        wrong.code == Some(2) && wrong.err.contains("is no fingerprint of failures"),
+        "{}",
+        wrong.err
+    );
+    let both = site.run("acknowledge 1.0 --filter failure:any --yes")?;
+    assert_eq!(both.code, Some(2), "{}", both.err);
+    Ok(())
+}
+
+#[test]
 fn a_question_is_shown_and_answered_without_a_reason() -> Outcome {
     let root = tempfile::tempdir()?;
     let site = Site::open(root.path(), Time::Still, all)?;
@@ -130,8 +158,8 @@ fn without_a_terminal_it_must_be_told_to_go_on_and_why() -> Outcome {
         ("abort 1.0 --reason wrong", "give --yes"),
         ("abort 1.0 --yes", "say why with --reason"),
         ("abort 1.0 --json --reason wrong", "give --yes"),
-        ("abort", "<ID>"),
-        ("pause", "<ID|--kind <KIND>|--all>"),
+        ("abort", "<ID|--filter <FILTER>>"),
+        ("pause", "<ID|--kind <KIND>|--all|--filter <FILTER>>"),
         ("pause 1.0 --all", "cannot be used with"),
     ] {
         let said = site.run(arguments)?;

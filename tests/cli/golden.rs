@@ -114,8 +114,10 @@ fn every_verb_prints_what_its_file_says() -> Outcome {
         ("locks_json", "locks --json", 0),
         ("limits", "limits", 0),
         ("limits_json", "limits --json", 0),
-        ("doctor", "doctor", 0),
-        ("doctor_json", "doctor --json", 0),
+        ("failures", "failures", 0),
+        ("ls_failures", "ls failure:any", 0),
+        ("doctor", "doctor", 3),
+        ("doctor_json", "doctor --json", 3),
         ("export", "export 2.0", 0),
     ] {
         must_print(&place, name, arguments, code)?;

@@ -33,8 +33,8 @@ const CASES: &[(&str, &str, i32, bool)] = &[
     ("locks_json", "locks --json", 0, false),
     ("limits", "limits", 0, false),
     ("limits_json", "limits --json", 0, false),
-    ("doctor", "doctor", 0, true),
-    ("doctor_json", "doctor --json", 0, false),
+    ("doctor", "doctor", 3, true),
+    ("doctor_json", "doctor --json", 3, false),
     ("export", "export 2.0", 0, true),
     ("export_all", "export --all", 0, true),
 ];

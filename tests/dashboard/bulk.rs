@@ -1,5 +1,7 @@
 //! One verb for all that a filter admits: planned, bounded, begun once, and told of.
 
+use std::time::Duration;
+
 use procession::dashboard::{Grant, Right, Rights};
 use procession::testkit::World;
 use serde_json::{Value, json};
@@ -142,4 +144,49 @@ fn it_needs_the_right_of_its_verb_and_to_look() -> Tested {
         )?;
     }
     Ok(())
+}
+
+#[test]
+fn failures_are_grouped_listed_and_acknowledged() -> Tested {
+    site(async |site| {
+        for (key, text) in [("a", "no space on rs-1"), ("b", "no space on rs-2"), ("c", "refused")] {
+            site.submit(Job::Fail(text.to_owned()), key).await?;
+            site.pass(Duration::from_secs(10)).await?;
+        }
+        let attention = site.body("attention").await?;
+        let verdict = &attention["verdicts"][0];
+        assert_eq!(verdict["rule"], "unacknowledged_failures", "{attention}");
+        assert_eq!(
+            (&verdict["facts"]["unacknowledged"], &verdict["facts"]["kinds"]),
+            (&json!("3"), &json!("3 job"))
+        );
+        let groups = site.body("failures").await?["items"].clone();
+        assert_eq!(
+            (&groups[0]["text"], &groups[0]["count"]),
+            (&json!("refused"), &json!(1)),
+            "{groups}"
+        );
+        assert_eq!((&groups[1]["count"], &groups[1]["newest"]), (&json!(2), &json!("2.0")));
+        let filter = format!("failure:{} kind:job", text(&groups[1]["fingerprint"]));
+        let list = site
+            .body(&format!("procedures?filter={}", filter.replace(' ', "%20")))
+            .await?;
+        assert_eq!(ids(&list), ["1.0", "2.0"]);
+        let mut wish = json!({ "filter": filter, "reason": "the disk was full" });
+        let plan = post(site, "bulk/acknowledge?dry_run=true", &wish).await.body;
+        assert_eq!(plan["count"], 2, "{plan}");
+        wish["expected"] = plan["revision"].clone();
+        assert_eq!(post(site, "bulk/acknowledge", &wish).await.status, 200);
+        site.run.settle().await;
+        let left = site.body("failures").await?;
+        assert_eq!(
+            (&left["count"], &left["items"][0]["text"]),
+            (&json!(1), &json!("refused")),
+            "{left}"
+        );
+        site.pass(Duration::from_secs(20)).await?;
+        let attention = site.body("attention").await?;
+        assert_eq!(attention["verdicts"][0]["facts"]["unacknowledged"], "1", "{attention}");
+        Ok(())
+    })
 }

@@ -16,7 +16,7 @@ use crate::kit::{Job, Site, Tested, everybody, site_in};
 use crate::sagas;
 
 /// File and path of each reply to a `GET`.
-pub(crate) const REPLIES: [(&str, &str); 19] = [
+pub(crate) const REPLIES: [(&str, &str); 20] = [
     ("me", "me"),
     ("attention", "attention"),
     ("limits", "limits"),
@@ -24,6 +24,7 @@ pub(crate) const REPLIES: [(&str, &str); 19] = [
     ("kinds", "kinds"),
     ("engine", "engine"),
     ("audit", "audit"),
+    ("failures", "failures"),
     ("find", "find?key=request%201"),
     ("procedures", "procedures"),
     ("procedures_ended", "procedures?filter=state:ended"),

@@ -3,6 +3,7 @@
 mod chain;
 mod deadlock;
 mod deadlock_stages;
+mod failure_log;
 mod healthy;
 mod kit;
 mod measured_beside;

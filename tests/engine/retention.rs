@@ -5,6 +5,7 @@ mod attempts;
 mod clock_ahead;
 mod discharge;
 mod eviction;
+mod failures;
 pub(crate) mod fill;
 mod history;
 mod hostile;

@@ -18,6 +18,7 @@ use std::future::IntoFuture;
 use std::sync::{Mutex, PoisonError};
 
 use procession::errors::ProcedureError;
+use procession::health::{Rule, Verdict};
 use procession::testkit::{Enumeration, FaultPlan, Run, Trouble, World, enumerate};
 use procession::{Builder, Handle, Procedure};
 
@@ -66,6 +67,13 @@ pub(crate) async fn end<P: Procedure>(
         .wait(run.executor.submit(procedure).key(key).into_future())
         .await??;
     run.wait(handle.outcome()).await
+}
+
+/// Returns the verdicts on what is stuck. What has failed and ended is not: `retention/failures.rs` is about that verdict.
+pub(crate) async fn stuck(run: &Run) -> Result<Vec<Verdict>, Trouble> {
+    let mut verdicts = run.executor.verdicts().await?;
+    verdicts.retain(|verdict| verdict.rule != Rule::UnacknowledgedFailures);
+    Ok(verdicts)
 }
 
 /// Enumerates the crashes of one plan that is submitted and awaited.

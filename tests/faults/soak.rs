@@ -207,7 +207,7 @@ async fn soak(ground: &Ground, seconds: Option<u64>) -> Outcome {
         .register::<Order>(())
         .register::<Item>(())
         .register::<Rest>(());
-    let executor = builder.retention(KEPT, KEPT).start().await?;
+    let executor = builder.retention(KEPT, KEPT).keep_failures(KEPT).start().await?;
     let load = Load {
         executor,
         orders: seconds.is_none().then_some(ORDERS),

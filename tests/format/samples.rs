@@ -203,6 +203,7 @@ pub(crate) fn others() -> Vec<Sample> {
         history: 1,
         signals: vec![(0, EventName::from("go"), 1)],
         labels: Vec::new(),
+        failed: None,
         key: Some(Key::from("req-42")),
     };
     let user = |value: Option<&[u8]>| {

@@ -109,6 +109,7 @@ pub(crate) fn said() -> Vec<Sample> {
             print: fingerprint(text),
             times: 5,
             text: text.to_owned(),
+            first: None,
         };
         let failure_streak = Some(Box::new(said));
         row(
@@ -233,6 +234,7 @@ fn doomed() -> EvictedFamily {
         history: 1,
         signals: vec![(0, EventName::from("go"), 1)],
         labels: Vec::new(),
+        failed: None,
         key: Some(Key::from("req-42")),
         key_until: None,
         raw: Vec::new(),

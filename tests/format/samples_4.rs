@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use procession_kernel::{
     AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, Cause, CauseKind, EndSignal, Ending,
-    EventName, EvictedFamily, Gate, GraphNode, HistoryEntry, InFlight, JoinPolicy, Kind, Label, Labels, Limit,
-    LimitKey, PauseScope, ProcedureId, ProcedureState, Question, RateWindow, Record, RevealScope, Round, Row, Seq,
-    SignalEntry, Timestamp, Verb, WaitReason, Wake,
+    EventName, EvictedFamily, FailureEntry, FailureStreak, Gate, GraphNode, HistoryEntry, InFlight, JoinPolicy, Key,
+    Kind, Label, Labels, Limit, LimitKey, PauseScope, ProcedureId, ProcedureState, Question, RateWindow, Record,
+    RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake, fingerprint,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};
@@ -303,6 +303,7 @@ pub(crate) fn label_index() -> Vec<Sample> {
         history: 0,
         signals: Vec::new(),
         labels: labels().iter().map(Label::digest).collect(),
+        failed: None,
         key: None,
         key_until: None,
         raw: Vec::new(),
@@ -312,6 +313,60 @@ pub(crate) fn label_index() -> Vec<Sample> {
         ("evicted", Record::Evicted(Box::new(doomed))),
     ];
     samples.map(|(name, record)| (name.to_owned(), record)).into()
+}
+
+/// A row that says since when it has failed with the same text.
+pub(crate) fn streaks() -> Vec<Sample> {
+    let streak = FailureStreak {
+        print: fingerprint("rpc timeout rs-17"),
+        times: 5,
+        text: "rpc timeout rs-17".to_owned(),
+        first: Some(Timestamp(1_000_000)),
+    };
+    let failing = Row {
+        failure_streak: Some(Box::new(streak)),
+        ..plain()
+    };
+    vec![row("failing-since".to_owned(), failing)]
+}
+
+/// A failure that is listed, acknowledged, and evicted.
+pub(crate) fn failures() -> Vec<Sample> {
+    let root = Row {
+        state: ProcedureState::RolledBack,
+        ended: Some(Timestamp(9)),
+        cause: Some(Cause::new(
+            CauseKind::Failed,
+            "timeout after 31 ms",
+            ProcedureId::new(42, 3),
+        )),
+        key: Some(Key::from("req-42")),
+        ..plain()
+    };
+    let listed = FailureEntry::of(&root, Some(&Kind::from("load"))).map(Box::new);
+    let doomed = EvictedFamily {
+        family: root.id.family,
+        due: Timestamp(600),
+        members: 0,
+        history_from: 0,
+        history: 0,
+        signals: Vec::new(),
+        labels: Vec::new(),
+        failed: root.ended,
+        key: None,
+        key_until: None,
+        raw: Vec::new(),
+    };
+    let closed = [
+        ("closed", Record::FailureClosed(root.id.family, Timestamp(9))),
+        ("evicted", Record::Evicted(Box::new(doomed))),
+    ];
+    let listed = listed.map(|listed| ("listed", Record::FailureListed(listed)));
+    listed
+        .into_iter()
+        .chain(closed)
+        .map(|(name, record)| (name.to_owned(), record))
+        .collect()
 }
 
 /// A signal with the time at which it was sent, and the last of its name.

@@ -247,9 +247,18 @@ fn a_store_of_version_1_loads_and_goes_on() -> Tested {
                     run.executor.outcome(sleeps).await?.output::<Vec<String>>()?,
                     Some(vec!["Begin".to_owned(), "End".to_owned()])
                 );
-                for id in [finish, waits, spawns, fails] {
+                for id in [finish, waits, spawns] {
                     assert!(run.executor.status(id).await.is_err(), "{id} ended an hour ago");
                 }
+                assert_eq!(run.executor.status(fails).await?.state, ProcedureState::RolledBack);
+                let listed = run.executor.failures(None, 10).await?.items;
+                assert_eq!(
+                    listed.iter().map(|entry| entry.family).collect::<Vec<_>>(),
+                    [fails.family]
+                );
+                run.pass(Duration::from_hours(14 * 24)).await;
+                assert!(run.executor.status(fails).await.is_err(), "it ended 14 days ago");
+                assert!(run.executor.failures(None, 10).await?.items.is_empty());
                 assert_eq!(run.executor.snapshot().await?.live_families, 0);
                 Ok(())
             },

@@ -54,6 +54,31 @@ fn the_index_of_labels_is_as_it_was_when_it_came() -> Tested {
 }
 
 #[test]
+fn a_row_is_as_it_was_when_it_said_since_when_it_fails() -> Tested {
+    read_rows("v4/streaks.hex", &samples::streaks())
+}
+
+#[test]
+fn the_list_of_failures_is_as_it_was_when_it_came() -> Tested {
+    let samples = samples::failures();
+    let golden = compare("v4/failures.hex", &samples)?;
+    let failures: Vec<&Line> = golden.iter().filter(|line| line.key.first() == Some(&0xff)).collect();
+    let (listed, taken_off) = failures.split_first().ok_or("none is listed")?;
+    assert!(
+        taken_off
+            .iter()
+            .all(|line| line.key == listed.key && line.value.is_none())
+    );
+    assert_eq!(taken_off.len(), 2, "{golden:?}");
+    let entry = format::failure(&listed.key, value(listed)?)?;
+    assert_eq!(
+        samples.first().map(|(_, record)| record),
+        Some(&Record::FailureListed(Box::new(entry)))
+    );
+    Ok(())
+}
+
+#[test]
 fn a_row_is_as_it_was_when_names_could_be_closed() -> Tested {
     read_rows("v4/closed.hex", &samples::closed())
 }

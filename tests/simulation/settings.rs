@@ -66,6 +66,7 @@ impl Settings {
             .register::<Jittery>(lab.clone())
             .register::<Tidy>(lab.clone())
             .retention(self.after_end, self.after_note)
+            .keep_failures(self.after_end * 2)
             .merge(self.merge)
             .in_flight(self.in_flight)
             // Nobody ever waits for what is free, as one health check after the other finds it.

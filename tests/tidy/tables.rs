@@ -10,6 +10,7 @@ pub(crate) const KERNEL: &[&[&str]] = &[
     &["wait"],
     &["verb"],
     &["row", "audit", "waiters"],
+    &["failure"],
     &["event", "record", "effect", "decision", "plan"],
     &["latch", "retry", "admission", "waits"],
     &["family"],

@@ -113,6 +113,8 @@ impl Kernel {
             | Record::FinishedRow(_)
             | Record::Output(..)
             | Record::HistoryDropped(..)
+            | Record::FailureListed(_)
+            | Record::FailureClosed(..)
             | Record::DueChanged(..)
             | Record::Archived(..)
             | Record::Started(..)

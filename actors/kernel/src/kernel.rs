@@ -54,6 +54,9 @@ pub struct KindRules {
     pub keep_after_end: Option<Duration>,
     /// The same for acknowledged results.
     pub keep_after_acknowledgement: Option<Duration>,
+    /// How long failures are kept after the end; `None` is the engine's default, or the kind's own
+    /// `keep_after_end` if that is longer.
+    pub keep_after_failure: Option<Duration>,
     /// How many signals may wait for one procedure; `None` uses the engine's bound.
     pub signals: Option<usize>,
     /// How many keys of consumed signals are remembered for one procedure; the oldest is dropped first.
@@ -79,6 +82,7 @@ impl KindRules {
             history: HistoryDetail::Full,
             keep_after_end: None,
             keep_after_acknowledgement: None,
+            keep_after_failure: None,
             signals: None,
             signal_keys: SIGNAL_KEYS,
         }
@@ -192,6 +196,8 @@ pub struct Rules {
     pub keep_after_end: Duration,
     /// How long a result is kept after it was acknowledged; HBase keeps it 5 minutes.
     pub keep_after_acknowledgement: Duration,
+    /// How long the result of a root that failed or was rolled back is kept after the end.
+    pub keep_after_failure: Duration,
     /// Seed for the jitter of backoffs.
     pub seed: u64,
 }

@@ -24,6 +24,7 @@ mod effect;
 mod event;
 mod evolve;
 mod explain;
+mod failure;
 mod families;
 mod family;
 mod fingerprint;
@@ -65,6 +66,7 @@ pub use event::{
     Admission, Birth, Brood, Event, JoinRuling, KeyAsked, StageEnded, StageOutcome, StoredTarget, Submission, UndoEnded,
 };
 pub use explain::WakeSource;
+pub use failure::FailureEntry;
 pub use families::{Families, FamilyRef, SAME_STAGE_FROZEN, STAGES_FROZEN};
 pub use family::{Below, Family, Gates, Members, Scope, Signals};
 pub use fingerprint::fingerprint;

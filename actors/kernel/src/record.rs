@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::audit::AuditEntry;
 use crate::cause::NotUndone;
+use crate::failure::FailureEntry;
 use crate::history::HistoryEntry;
 use crate::id::{Blob, Epoch, EventName, Key, LimitKey, ProcedureId, Seq, Timestamp};
 use crate::label::Labels;
@@ -66,6 +67,8 @@ pub struct EvictedFamily {
     pub signals: Vec<(u32, EventName, u32)>,
     /// The digests of its members' labels, each once.
     pub labels: Vec<u64>,
+    /// When it ended, if it may be in the list of failures.
+    pub failed: Option<Timestamp>,
     /// The idempotency key of its root.
     pub key: Option<Key>,
     /// Until when that key is kept, if it outlives the rest.
@@ -101,6 +104,10 @@ pub enum Record {
     FamilyBegan(u64),
     /// A family has ended; its result is evicted at the given instant.
     FamilyEnded(u64, Timestamp),
+    /// A root has failed, and is listed until somebody acknowledges that.
+    FailureListed(Box<FailureEntry>),
+    /// The failure of a family that ended at that instant is not listed any more.
+    FailureClosed(u64, Timestamp),
     /// The result of a finished family is evicted at another instant: old, new.
     DueChanged(u64, Timestamp, Timestamp),
     /// A finished family is deleted.

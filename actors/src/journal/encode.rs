@@ -127,6 +127,11 @@ pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError
             batch.delete(Space::Live, &keys::family(*family));
             batch.put(Space::Finished, &keys::finished(*due, *family), &[]);
         }
+        Record::FailureListed(entry) => {
+            let key = keys::failure(entry.ended, entry.family);
+            batch.put_with(Space::Finished, &key, |bytes| codec::encode_into(bytes, entry))?;
+        }
+        Record::FailureClosed(family, ended) => batch.delete(Space::Finished, &keys::failure(*ended, *family)),
         Record::DueChanged(family, old, new) => {
             batch.delete(Space::Finished, &keys::finished(*old, *family));
             batch.put(Space::Finished, &keys::finished(*new, *family), &[]);
@@ -249,6 +254,9 @@ fn evict(batch: &mut Batch, doomed: &EvictedFamily) {
     for (member, name, number) in &doomed.signals {
         let id = ProcedureId::new(doomed.family, *member);
         batch.delete(Space::Signals, &keys::signal(id, *number, name.as_str()));
+    }
+    if let Some(ended) = doomed.failed {
+        batch.delete(Space::Finished, &keys::failure(ended, doomed.family));
     }
     for digest in &doomed.labels {
         batch.delete(Space::Live, &keys::label(*digest, doomed.family));

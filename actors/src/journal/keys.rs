@@ -19,7 +19,8 @@ pub enum Space {
     /// root → nothing; present while the family is live. Behind these, digest of a label · root → nothing; present as
     /// long as the family is stored.
     Live,
-    /// due time · root → nothing; the order of eviction.
+    /// due time · root → nothing; the order of eviction. Behind these, end, newest first · root → a failure that nobody
+    /// has acknowledged.
     Finished,
     /// name → engine value.
     Meta,
@@ -151,6 +152,32 @@ pub fn finished(due: Timestamp, family: u64) -> [u8; 16] {
     key
 }
 
+/// Set in the first eight bytes of the keys of failures, and in no instant.
+const FAILURE_BIT: u64 = 1 << 63;
+
+/// Returns the key in `finished` under which a failure is listed. The newest are first.
+#[must_use]
+pub fn failure(ended: Timestamp, family: u64) -> [u8; 16] {
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&(u64::MAX - (ended.0 & !FAILURE_BIT)).to_be_bytes());
+    key[8..].copy_from_slice(&family.to_be_bytes());
+    key
+}
+
+/// Returns the first key of the list of failures, which is the end of the order of eviction.
+#[must_use]
+pub fn first_failure() -> [u8; 8] {
+    FAILURE_BIT.to_be_bytes()
+}
+
+/// Parses the key of a failure: when it ended, and its family.
+#[must_use]
+pub fn parse_failure(key: &[u8]) -> Option<(Timestamp, u64)> {
+    let (first, family) = key.split_first_chunk()?;
+    let first = u64::from_be_bytes(*first);
+    (first & FAILURE_BIT != 0).then_some((Timestamp(u64::MAX - first), parse_family(family)?))
+}
+
 /// Parses the key of a family in `live`.
 #[must_use]
 pub fn parse_family(key: &[u8]) -> Option<u64> {
@@ -182,12 +209,12 @@ pub fn parse_signal(key: &[u8]) -> Option<(ProcedureId, u32, String)> {
     Some((id, number, name))
 }
 
-/// Parses the key of a finished family.
+/// Parses the key of a finished family. Returns `None` for the key of a failure.
 #[must_use]
 pub fn parse_finished(key: &[u8]) -> Option<(Timestamp, u64)> {
     let due = u64::from_be_bytes(key.get(..8)?.try_into().ok()?);
     let family = u64::from_be_bytes(key.get(8..16)?.try_into().ok()?);
-    Some((Timestamp(due), family))
+    (due & FAILURE_BIT == 0).then_some((Timestamp(due), family))
 }
 
 /// Returns the smallest key greater than `key`, where a scan continues after an entry.

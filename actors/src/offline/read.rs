@@ -1,6 +1,6 @@
 //! Rows, histories and signals of a closed journal.
 
-use procession_kernel::{Epoch, HistoryEntry, ProcedureId, Seq};
+use procession_kernel::{Epoch, FailureEntry, HistoryEntry, ProcedureId, Seq};
 
 use super::Offline;
 use crate::error::AskError;
@@ -31,6 +31,16 @@ impl Offline {
     /// [`AskError::Read`] if the store or the row cannot be read.
     pub async fn status(&self, id: ProcedureId) -> Result<Option<Status>, AskError> {
         self.committed.status(id).await
+    }
+
+    /// Reads the newest failures that nobody has acknowledged, `limit` or a few more. Returns as well whether there are
+    /// more.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if the store cannot be read.
+    pub async fn newest_failures(&self, limit: usize) -> Result<(Vec<FailureEntry>, bool), AskError> {
+        self.committed.newest_failures(limit).await
     }
 
     /// Reads what was submitted with an idempotency key. Returns `None` if nothing was, or if the key has been

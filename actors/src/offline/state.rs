@@ -9,12 +9,15 @@ use procession_kernel::{Admissions, Kernel, Kind, LimitKey, LimitUse, ProcedureI
 use super::Offline;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{AskError, StartError};
+use crate::journal::Reader;
 use crate::limiter::WaitingClaim;
 use crate::read::{CommittedReader, Quarantined};
 use crate::supervisor::admission::claims::Claims;
 use crate::supervisor::admission::requests::AdmissionRequests;
 use crate::supervisor::health::diagnosis_input::{DiagnosisInput, Queues, limit_views, lock_views};
 use crate::supervisor::health::explain::stored;
+use crate::supervisor::health::failures::count;
+use crate::supervisor::health::in_order;
 use crate::supervisor::lifecycle::recovery::{self, Code};
 use crate::thresholds::{Measures, Thresholds};
 use crate::view::{Explanation, LockView, NAMED, Recovered, Status, Verdict};
@@ -33,6 +36,8 @@ pub struct OfflineState {
     quarantined: Quarantined,
     report: Recovered,
     thresholds: Measures,
+    /// The verdict on the failures that nobody has acknowledged.
+    failures: Option<Verdict>,
     now: Timestamp,
 }
 
@@ -63,6 +68,7 @@ impl Offline {
             admissions.restore(request);
         }
         let unknown = fill(&kernel, &waiting, &mut admissions);
+        let failures = count(&Reader::new(&self.store)).await;
         for id in waiting {
             if let Some(request) = requests.request_of(id) {
                 admissions.request(request);
@@ -73,6 +79,7 @@ impl Offline {
             quarantined: Arc::new(loaded.report.quarantined.iter().cloned().collect()),
             report: loaded.report,
             thresholds: Measures::new(Thresholds::default(), []),
+            failures: failures.and_then(|failures| failures.verdict()),
             kernel,
             claims,
             admissions,
@@ -154,7 +161,10 @@ impl OfflineState {
     /// Returns everything that is stuck or damaged, in the order of the rules.
     #[must_use]
     pub fn verdicts(&self) -> Vec<Verdict> {
-        self.input().verdicts()
+        let mut verdicts = self.input().verdicts();
+        verdicts.extend(self.failures.clone());
+        in_order(&mut verdicts);
+        verdicts
     }
 
     /// Marks a procedure as quarantined if a start would quarantine its family.

@@ -1,6 +1,6 @@
 //! Verifies a closed journal: every byte of every table, and every entry of every keyspace.
 
-use procession_kernel::{AuditEntry, HistoryEntry, Key, KeyEntry};
+use procession_kernel::{AuditEntry, FailureEntry, HistoryEntry, Key, KeyEntry};
 use serde::de::IgnoredAny;
 
 use super::Offline;
@@ -149,6 +149,7 @@ fn decode(space: &Space, key: &[u8], value: &[u8], labels: Option<&mut LabelTall
             }
             None => wanted(keys::parse_family(key).is_some()),
         },
+        Space::Finished if keys::parse_failure(key).is_some() => codec::decode::<FailureEntry>(value).map(drop),
         Space::Finished => wanted(keys::parse_finished(key).is_some()),
         Space::Payloads => wanted(keys::parse_procedure(key).is_some()),
         Space::User(_) => codec::decode_user::<IgnoredAny>(value).map(drop),

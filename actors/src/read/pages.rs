@@ -11,6 +11,7 @@ use std::ops::ControlFlow;
 
 use procession_kernel::{KeyEntry, Label, ProcedureId, Row};
 
+use super::failures::failed_families;
 use super::labels::{LabelledFamilies, NextFamily};
 use crate::error::{ReadError, StoreError};
 use crate::journal::reader::decode_row;
@@ -55,6 +56,10 @@ pub(super) async fn page(
         FamilyScope::Labelled(labels) => filling.labelled(from, labels).await?,
         FamilyScope::KeyPrefix { prefix, live } => filling.keyed(from, prefix, *live).await?,
         FamilyScope::Key(key) => filling.submitted_with(from, key).await?,
+        FamilyScope::Failures(print) => {
+            let families = failed_families(reader, *print, SCAN_MAX).await?;
+            filling.families(from, &families).await?
+        }
     };
     let next = filled.break_value();
     Ok(Page { next, ..filling.page })

@@ -655,11 +655,11 @@ impl Dispatch {
             Issued::Stage(run) if ran => {
                 let outcome = StageOutcome::Panicked(THREAD_ENDED.to_owned());
                 let report = StageEnded::new(id, run, view.kernel.epoch(), now, outcome);
-                Some(Report::Stage(Box::new(report)))
+                Some(Report::Stage(Box::new(report), None))
             }
             Issued::Undo(scope, number) if ran => {
                 let report = UndoEnded::new(scope, number, now, Err(THREAD_ENDED.to_owned()));
-                Some(Report::Undo(Box::new(report)))
+                Some(Report::Undo(Box::new(report), None))
             }
             Issued::Stage(_) | Issued::Undo(..) | Issued::Join | Issued::Gate | Issued::CleanUp => {
                 self.call_again(view, id, issued);

@@ -12,6 +12,7 @@ pub(super) mod check;
 pub(crate) mod diagnosis_input;
 mod disk;
 pub(crate) mod explain;
+pub(crate) mod failures;
 mod overrun;
 pub(super) mod queue_reading;
 mod rules;
@@ -39,6 +40,8 @@ use crate::thresholds::Measures;
 use crate::view::{Explanation, Rule, Verdict};
 use diagnosis_input::{DiagnosisInput, Queues, StageTiming};
 use disk::Disk;
+use failures::{Counted, FailureCount};
+pub(crate) use rules::in_order;
 pub(super) use rules::{Findings, actor_lost};
 use starved::Unserved;
 
@@ -63,6 +66,7 @@ pub(super) struct Health {
     /// Calls that were never made, and have been made since by a repair.
     recalled: u64,
     disk: Disk,
+    failures: FailureCount,
     /// Procedures that wait although what they wait for is free.
     unserved: Unserved,
 }
@@ -95,7 +99,7 @@ impl EngineState<'_> {
 }
 
 impl Health {
-    pub(super) const fn new(every: Option<Duration>, thresholds: Measures) -> Self {
+    pub(super) fn new(every: Option<Duration>, thresholds: Measures) -> Self {
         Self {
             every,
             thresholds,
@@ -103,6 +107,7 @@ impl Health {
             known: BTreeMap::new(),
             recalled: 0,
             disk: Disk::new(),
+            failures: FailureCount::new(),
             unserved: Unserved::new(),
         }
     }
@@ -169,6 +174,26 @@ impl Health {
     /// Records a measurement of the disk.
     pub(super) const fn measured(&mut self, measured: &Measured) {
         self.disk.measured(measured.room);
+    }
+
+    /// Notes that this commit changes the list of failures.
+    pub(super) const fn failures_changed(&mut self, at: Seq) {
+        self.failures.note_change(at);
+    }
+
+    /// Returns a count of the failures that nobody has acknowledged, unless the last one still holds or is under way. No
+    /// check waits for it, as for the disk.
+    pub(super) fn count_failures(
+        &mut self,
+        durable: Seq,
+        reader: &Reader,
+    ) -> Option<impl Future<Output = Option<Counted>> + use<>> {
+        self.failures.begin(durable, reader)
+    }
+
+    /// Records a count of failures.
+    pub(super) fn failures_counted(&mut self, found: Option<Counted>) {
+        self.failures.counted(found);
     }
 
     /// Explains why a live procedure waits. Returns `None` if it is not live.

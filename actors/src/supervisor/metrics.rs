@@ -1,5 +1,5 @@
-//! The metrics wing: owns the recorder's handles, the totals of this run, the pending calls of metric hooks, and the
-//! depths of the mailboxes.
+//! The metrics wing: owns the recorder's handles, the totals of this run, the pending calls of metric hooks, the log of
+//! failures, and the depths of the mailboxes.
 //!
 //! It reads the kernel and decides nothing. What a commit means for the metrics is read from its records *before*
 //! they are applied. A transition is the difference between the old row and the new one. It is counted *after* the
@@ -12,6 +12,7 @@ pub(super) struct Measured {
     pub(super) bytes: Option<u64>,
 }
 
+mod failure_log;
 pub(super) mod hook_queue;
 pub(crate) mod mailboxes;
 pub(super) mod observations;
@@ -28,8 +29,9 @@ use crate::clock::Clock;
 use crate::journal::Batch;
 use crate::journal::DiskRoom;
 use crate::registry::Registry;
-use crate::telemetry::{SignalsWaiting, Telemetry, Times};
+use crate::telemetry::{FailedSpan, SignalsWaiting, Telemetry, Times};
 use crate::view::{BatchUse, Verdict};
+use failure_log::FailureLog;
 use hook_queue::{HookQueue, HooksRan};
 use mailboxes::MailboxGauges;
 use observations::{Observation, Observer};
@@ -67,6 +69,9 @@ pub(super) struct Metrics {
     /// Late reports and wakes of procedures that the kernel no longer knows. The next report names their kind.
     late_unnamed: u64,
     hooks: HookQueue,
+    failures: FailureLog,
+    /// The span of the call whose report is being decided, if the call has failed.
+    failed_span: FailedSpan,
     mailboxes: MailboxGauges,
     longest_turn: Duration,
 }
@@ -75,6 +80,8 @@ impl Metrics {
     pub(super) fn new(registry: &Registry, telemetry: Telemetry, mailboxes: MailboxGauges) -> Self {
         Self {
             hooks: HookQueue::new(registry, &telemetry),
+            failures: FailureLog::new(registry, &telemetry),
+            failed_span: None,
             telemetry,
             totals: Totals::default(),
             last_batch: BatchUse::default(),
@@ -92,13 +99,18 @@ impl Metrics {
     // Commits.
 
     /// Returns an observer for the records of one decision. It must take the records before the kernel applies them.
-    pub(super) const fn observer<'a>(
-        &'a self,
+    pub(super) fn observer<'a>(
+        &'a mut self,
         kernel: &'a Kernel,
         clock: &'a dyn Clock,
         into: &'a mut Vec<Observation>,
     ) -> Observer<'a> {
-        Observer::new(&self.telemetry, kernel, clock, into)
+        Observer::new(&self.telemetry, kernel, clock, self.failed_span.take(), into)
+    }
+
+    /// Notes the span of a call that has failed, for the decision about its report, or that this decision is over.
+    pub(super) fn call_failed(&mut self, span: FailedSpan) {
+        self.failed_span = span;
     }
 
     /// Counts a decision that became part of a commit.
@@ -119,7 +131,7 @@ impl Metrics {
     }
 
     /// Counts a batch that is on disk, and what it changed.
-    pub(super) fn committed(&mut self, batch: BatchUse, observations: Vec<Observation>) {
+    pub(super) fn committed(&mut self, batch: BatchUse, observations: Vec<Observation>, now: Timestamp) {
         self.telemetry.commits.increment(batch.commits as u64);
         self.telemetry.batch_commits.record(batch.commits as f64);
         self.telemetry.batch_records.record(batch.writes as f64);
@@ -128,13 +140,13 @@ impl Metrics {
         self.last_batch = batch;
         // No report arrived between these and the receipt, so their kinds can no longer be named.
         self.telemetry.late(None, std::mem::take(&mut self.late_unnamed));
-        self.count(observations);
+        self.count(observations, now);
     }
 
-    /// Counts observations that are on disk.
-    pub(super) fn count(&mut self, observations: Vec<Observation>) {
+    /// Counts observations that are on disk, and logs the failures among them.
+    pub(super) fn count(&mut self, observations: Vec<Observation>, now: Timestamp) {
         for observation in observations {
-            observation.count(&mut self.telemetry, &mut self.hooks);
+            observation.count(&mut self.telemetry, &mut self.hooks, &mut self.failures, now);
         }
     }
 
@@ -252,6 +264,7 @@ impl Metrics {
         self.telemetry.lock_waiters.set(lock_waiters);
         let waited = oldest.map_or(Duration::ZERO, |since| now.since(since));
         self.telemetry.oldest_runnable.set(waited);
+        self.failures.tell_left_out(now);
         self.show_mailboxes(now);
     }
 
@@ -297,6 +310,7 @@ impl Metrics {
 
 /// Returns a verdict's rule, and how many it stands for: one, or as many as it only counts.
 fn counted(verdict: &Verdict) -> (&'static str, u64) {
-    let more = verdict.fact("more").and_then(|more| more.parse().ok());
-    (verdict.rule.as_str(), more.unwrap_or(1))
+    let several = verdict.fact("more").or_else(|| verdict.fact("unacknowledged"));
+    let several = several.and_then(|several| several.parse().ok());
+    (verdict.rule.as_str(), several.unwrap_or(1))
 }

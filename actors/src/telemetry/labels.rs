@@ -75,7 +75,7 @@ pub(super) const fn outcome_place(state: ProcedureState) -> Option<usize> {
 
 pub(super) const MAILBOXES: [&str; 5] = ["supervisor", "limiter", "journal", "reader", "worker"];
 
-pub(super) const RULES: [&str; 18] = [
+pub(super) const RULES: [&str; 19] = [
     "overrun",
     "retry_storm",
     "no_progress",
@@ -87,6 +87,7 @@ pub(super) const RULES: [&str; 18] = [
     "quarantined",
     "rollback_failed",
     "undecided",
+    "unacknowledged_failures",
     "blocked_worker",
     "store_slow",
     "store_unreadable",

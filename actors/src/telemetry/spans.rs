@@ -4,6 +4,10 @@ use procession_kernel::{Kind, ProcedureId, ProcedureState, Seq, TraceParent};
 use tracing::Span;
 use tracing::field::{DisplayValue, Empty, display};
 
+/// The span of a call that has failed, unless nobody listens. It is kept until the line of the failure is written, so
+/// that the line is inside it.
+pub(crate) type FailedSpan = Option<Box<Span>>;
+
 /// The fields of a span of one call of user code.
 pub(crate) struct Marks<'a> {
     pub(crate) procedure: ProcedureId,

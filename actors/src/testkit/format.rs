@@ -2,14 +2,15 @@
 //! values.
 
 use procession_kernel::{
-    AuditEntry, Blob, Broadcast, Epoch, HistoryEntry, KeyEntry, Limit, PauseScope, ProcedureId, RateWindow, Record,
-    Row, SignalEntry,
+    AuditEntry, Blob, Broadcast, Epoch, FailureEntry, HistoryEntry, KeyEntry, Limit, PauseScope, ProcedureId,
+    RateWindow, Record, Row, SignalEntry,
 };
 
 use crate::error::CodecError;
 use crate::journal::encode::{self, Started, StoredSignal};
 use crate::journal::reader::decode_row;
-use crate::journal::{Batch, codec, rewritten_commit};
+use crate::journal::{Batch, codec, keys, rewritten_commit};
+use crate::read::failures::failure_of;
 use crate::view::ListFilter;
 
 /// Returns the writes of these records, in order.
@@ -58,6 +59,16 @@ pub fn history(family: u64, number: u32, bytes: &[u8]) -> Result<HistoryEntry, C
         number,
         ..codec::decode(bytes)?
     })
+}
+
+/// Decodes an entry of the list of failures.
+///
+/// # Errors
+///
+/// [`CodecError`] if this release cannot.
+pub fn failure(key: &[u8], bytes: &[u8]) -> Result<FailureEntry, CodecError> {
+    let (ended, family) = keys::parse_failure(key).unwrap_or_default();
+    failure_of(ended, family, bytes)
 }
 
 /// Decodes a signal and its payload.

@@ -109,6 +109,8 @@ pub enum Rule {
     RollbackFailed,
     /// It waits for a person to decide: it asks a question, or its gate can no longer open by itself.
     Undecided,
+    /// Roots have failed or were rolled back, and nobody has acknowledged that.
+    UnacknowledgedFailures,
     /// User code does not release its thread.
     BlockedWorker,
     /// The store does not respond.
@@ -127,7 +129,7 @@ pub enum Rule {
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Overrun,
         Self::RetryStorm,
         Self::NoProgress,
@@ -139,6 +141,7 @@ impl Rule {
         Self::Quarantined,
         Self::RollbackFailed,
         Self::Undecided,
+        Self::UnacknowledgedFailures,
         Self::BlockedWorker,
         Self::StoreSlow,
         Self::StoreUnreadable,
@@ -163,6 +166,7 @@ impl Rule {
             Self::Quarantined => "quarantined",
             Self::RollbackFailed => "rollback_failed",
             Self::Undecided => "undecided",
+            Self::UnacknowledgedFailures => "unacknowledged_failures",
             Self::BlockedWorker => "blocked_worker",
             Self::StoreSlow => "store_slow",
             Self::StoreUnreadable => "store_unreadable",

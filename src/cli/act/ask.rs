@@ -18,7 +18,9 @@ pub(crate) fn is_meant(verb: &str, target: &Target) -> Result<bool, Failure> {
             format!("this cannot be undone; type the id to {verb} {target}: "),
             id.to_string(),
         ),
-        (_, Target::One(_) | Target::Kind(_) | Target::All) => (format!("{verb} {target}? [y/N] "), "y".to_owned()),
+        (_, Target::One(_) | Target::Kind(_) | Target::All | Target::Filter(_)) => {
+            (format!("{verb} {target}? [y/N] "), "y".to_owned())
+        }
     };
     let mut out = io::stderr().lock();
     out.write_all(question.as_bytes())

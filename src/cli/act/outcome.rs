@@ -79,6 +79,7 @@ impl Outcome {
             VerbName::Bypass => "has ended, by you",
             VerbName::Decide => "has its answer",
             VerbName::Signal => "is asked for a run",
+            VerbName::Acknowledge => "is acknowledged",
             VerbName::Abort => self.met().unwrap_or("is aborted"),
             // The command line does not offer these.
             VerbName::RetryUndo
@@ -89,7 +90,6 @@ impl Outcome {
             | VerbName::Discharge
             | VerbName::Reveal
             | VerbName::Export
-            | VerbName::Acknowledge
             | VerbName::Drain => verb.as_str(),
         };
         self.told(target, done)

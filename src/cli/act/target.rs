@@ -13,15 +13,18 @@ pub(crate) enum Target<I = ProcedureId> {
     One(I),
     Kind(String),
     All,
+    /// All that a filter admits.
+    Filter(String),
 }
 
 impl Target<Named> {
     /// Takes what was given; one thing was.
-    pub(super) fn of(id: Option<Named>, kind: Option<String>) -> Self {
-        match (id, kind) {
-            (Some(id), _) => Self::One(id),
-            (None, Some(kind)) => Self::Kind(kind),
-            (None, None) => Self::All,
+    pub(super) fn of(id: Option<Named>, kind: Option<String>, filter: Option<String>) -> Self {
+        match (id, kind, filter) {
+            (Some(id), ..) => Self::One(id),
+            (None, Some(kind), _) => Self::Kind(kind),
+            (None, None, Some(filter)) => Self::Filter(filter),
+            (None, None, None) => Self::All,
         }
     }
 
@@ -31,6 +34,7 @@ impl Target<Named> {
             Self::One(named) => Target::One(site.resolve(&named).await?),
             Self::Kind(kind) => Target::Kind(kind),
             Self::All => Target::All,
+            Self::Filter(filter) => Target::Filter(filter),
         })
     }
 }
@@ -42,6 +46,7 @@ impl Target {
             Self::One(id) => format!("procedures/{id}"),
             Self::Kind(kind) => format!("kinds/{}", segment(kind)),
             Self::All => "engine".to_owned(),
+            Self::Filter(_) => "bulk".to_owned(),
         }
     }
 }
@@ -52,6 +57,7 @@ impl fmt::Display for Target {
             Self::One(id) => write!(f, "{id}"),
             Self::Kind(kind) => write!(f, "the kind {}", print::plain(kind)),
             Self::All => f.write_str("the engine"),
+            Self::Filter(filter) => write!(f, "all of {}", print::plain(filter)),
         }
     }
 }

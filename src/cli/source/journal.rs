@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use super::super::document::Document;
 use super::super::exit::Failure;
 use procession::views::{
-    ExplanationView, HistoryView, LimitView, LockUseView, MailboxView, ProcedureView, Reply, SignalView, TreeNodeView,
-    tree_of,
+    ExplanationView, FAILURES_READ, FailuresView, HistoryView, LimitView, LockUseView, MailboxView, ProcedureView,
+    Reply, SignalView, TreeNodeView, tree_of,
 };
 
 /// A private copy of a journal.
@@ -63,6 +63,11 @@ impl Journal {
         let mailbox = self.offline.mailbox(id).await?;
         let mailbox = mailbox.as_ref().map(MailboxView::from);
         self.reply(json!({ "items": items, "mailbox": mailbox }))
+    }
+
+    pub(super) async fn failures(&self) -> Result<Document, Failure> {
+        let (entries, truncated) = self.offline.newest_failures(FAILURES_READ).await?;
+        self.reply(FailuresView::of(entries, truncated, SystemClock.now()))
     }
 
     pub(super) async fn tree(&self, id: ProcedureId) -> Result<Document, Failure> {

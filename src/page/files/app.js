@@ -9,6 +9,7 @@ import { startRouter, useRoute } from './router.js';
 import { Attention } from './screens/attention.js';
 import { Audit } from './screens/audit.js';
 import { EngineScreen } from './screens/engine.js';
+import { Failures } from './screens/failures.js';
 import { ByKey } from './screens/key.js';
 import { Flows } from './screens/flows.js';
 import { Kinds } from './screens/kinds.js';
@@ -19,7 +20,7 @@ import { Waits } from './screens/waits.js';
 import { Me } from './me.js';
 
 /** @type {Record<string, (props: any) => import('./types.js').Node>} */
-const SCREENS = { '': Attention, procedures: List, waits: Waits, limits: Limits, flows: Flows, kinds: Kinds, engine: EngineScreen, audit: Audit };
+const SCREENS = { '': Attention, failures: Failures, procedures: List, waits: Waits, limits: Limits, flows: Flows, kinds: Kinds, engine: EngineScreen, audit: Audit };
 
 /** @param {{path: string, query: URLSearchParams}} props */
 function Screen({ path, query }) {

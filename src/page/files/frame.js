@@ -2,7 +2,8 @@
 import { html, useState } from './dom.js';
 import { SCREENS } from './keys.js';
 import { useLive } from './live.js';
-import { absolute, hour } from './words.js';
+import { useLoad } from './load.js';
+import { absolute, count, hour } from './words.js';
 import { now } from './clock.js';
 
 /** Goes from light to dark, and back. What is not as the system has it is kept for the next time. */
@@ -23,12 +24,14 @@ export function toggleTheme() {
 /** @param {{path: string, me: import('./types.js').Me|null, onHelp: () => void}} props */
 export function Rail({ path, me, onHelp }) {
   const here = path.split('/')[0] ?? '';
+  const attention = useLoad('attention', {}, { on: ['verdict'], pause: 5_000 });
+  const failures = unacknowledged(attention.data);
   return html`
     <nav class="rail" aria-label="Screens">
       <a class="brand" href="./" title="What needs you"><span class="mark" aria-hidden="true"><i></i><i></i><i></i></span>Procession</a>
       <ul>
         ${SCREENS.map(({ letter, path: to, name }) => html`
-          <li key=${letter}><a href=${to || './'} aria-current=${here === to ? 'page' : undefined}>${name}<kbd>g ${letter}</kbd></a></li>`)}
+          <li key=${letter}><a href=${to || './'} aria-current=${here === to ? 'page' : undefined}><span>${name}${to === 'failures' && failures && html` <span class="tag bad" title="Failures that nobody has acknowledged">${failures}</span>`}</span><kbd>g ${letter}</kbd></a></li>`)}
       </ul>
       <${Fresh} />
       <div class="who">
@@ -39,6 +42,13 @@ export function Rail({ path, me, onHelp }) {
         </p>
       </div>
     </nav>`;
+}
+
+/** How many failures nobody has acknowledged, as the verdict counts them. @param {any} body */
+function unacknowledged(body) {
+  const verdicts = /** @type {import('./types.js').Verdict[]} */ (body?.verdicts ?? []);
+  const verdict = verdicts.find(({ rule }) => rule === 'unacknowledged_failures');
+  return verdict ? `${count(Number(verdict.facts.unacknowledged))}${verdict.text.startsWith('more') ? '+' : ''}` : null;
 }
 
 /** Whether what is shown is live, and if not of when it is. */

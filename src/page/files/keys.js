@@ -23,6 +23,7 @@ export function takeKeys(rows) {
 /** Screens by their letters. */
 export const SCREENS = [
   { letter: 'a', path: '', name: 'Attention' },
+  { letter: 'x', path: 'failures', name: 'Failures' },
   { letter: 'p', path: 'procedures', name: 'Procedures' },
   { letter: 'f', path: 'flows', name: 'Sets and streams' },
   { letter: 'w', path: 'waits', name: 'Locks and waits' },

@@ -113,6 +113,7 @@ export const RULES = {
   store_failed: { code: 'S11', name: 'store failed', help: 'The journal takes no more commits. Restart with room on a sound disk.' },
   size: { code: 'S12', name: 'size', help: 'A payload, a history, a family or its signals are near what is allowed, or very large.' },
   undecided: { code: 'S14', name: 'undecided', help: 'It waits for a person to decide: it asks a question, or the siblings before its gate can no longer open it.' },
+  unacknowledged_failures: { code: 'S15', name: 'failures', help: 'Roots have failed or were rolled back, and nobody has acknowledged that.' },
   clock_ahead: { code: 'S13', name: 'clock ahead', help: 'The wall clock was set forward, or the machine was off. Results that only look due are kept for as long as was promised.' },
 };
 

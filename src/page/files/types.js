@@ -53,6 +53,8 @@
  * @typedef {{place: number, name: string|null, kind: string, state: string, attempts: number, cause: unknown, ended: string, output_bytes: number, note: any}} StreamRecord
  * @typedef {{state: string, in_hand: Queued|null, waiting: number, oldest: string|null, done: number, per_minute: number|null, sealed: boolean, next: Queued[], records: StreamRecord[], before: number|null}} Queue
  *
+ * @typedef {{kind: string, fingerprint: string, cause: string, text: unknown, origin_kind: string|null, count: number, first: string, last: string, newest: string, newest_key: string|null, columns: number[]}} FailureGroup
+ *
  * @typedef {object} Flow
  * @property {string} id
  * @property {string} sort

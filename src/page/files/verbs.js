@@ -64,7 +64,7 @@ export const VERBS = {
     fields: [{ name: 'output', label: 'Output', type: 'json', help: 'JSON that its kind can read as its output.', from: () => 'null' }, WITH_THOSE_BELOW],
   },
   discharge: { name: 'Discharge', right: 'repair', plans: true, types: true, isGrave: true, from: (row) => row.reason === 'quarantined', says: 'The family gives up its locks, and goes into the archive.' },
-  acknowledge: { name: 'Acknowledge', right: 'operate', needsNoReason: true, from: (row) => Boolean(row.ended) && row.parent === null, says: 'Its result was taken, and may go sooner.' },
+  acknowledge: { name: 'Acknowledge', right: 'operate', needsNoReason: true, from: (row) => Boolean(row.ended) && row.parent === null, says: 'Its result was taken note of. A failure is not listed any more; the result of a success may go sooner.' },
 };
 
 /** The same about the node in hand of a stream: an answer, for the root is all of them. @type {Record<string, Verb>} */

@@ -13,7 +13,7 @@ use procession::{Children, Procedure, ProcedureId, StageContext, StageError, Ste
 use serde::{Deserialize, Serialize};
 
 use super::kit::{Slow, at, links, live_in, set_up, the_verdict};
-use crate::support::{Act, Holding, Lab, Limited, Plan, Planned, Tested, chain, failing, plan, spawn};
+use crate::support::{Act, Holding, Lab, Limited, Plan, Planned, Tested, chain, failing, plan, spawn, stuck};
 
 /// Noon, in ms.
 const NOON: u64 = 12 * 3_600_000;
@@ -229,7 +229,7 @@ fn e_105_explain_says_for_which_stage_a_failing_family_waits() -> Tested {
 
         lab.open("n");
         run.wait(run.executor.outcome(root)).await??;
-        assert_eq!(run.executor.verdicts().await?, []);
+        assert_eq!(stuck(run).await?, []);
         Ok(())
     };
     World::new().run(FaultPlan::none(), kinds, drive)?.done()

@@ -8,7 +8,7 @@ use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Builder, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Lab, kinds};
+use crate::support::{Lab, kinds, stuck};
 
 /// Returns an instant in seconds.
 pub(crate) fn at(seconds: u64) -> Timestamp {
@@ -63,10 +63,10 @@ pub(crate) fn set_up(lab: &Lab, builder: Builder) -> Builder {
         .thresholds(thresholds)
 }
 
-/// Returns the verdicts, each as its rule and whose it is.
+/// Returns the verdicts on what is stuck, each as its rule and whose it is.
 pub(crate) async fn told(run: &Run) -> Result<Vec<(Rule, Option<ProcedureId>)>, Trouble> {
-    let verdicts = run.executor.verdicts().await?;
-    Ok(verdicts
+    Ok(stuck(run)
+        .await?
         .into_iter()
         .map(|verdict| (verdict.rule, verdict.procedure))
         .collect())

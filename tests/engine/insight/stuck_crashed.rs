@@ -10,7 +10,7 @@ use procession::status::{Ending, Status, WaitReason};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World, enumerate};
 use procession::{Builder, Handle, Procedure, ProcedureId};
 
-use super::kit::{Slow, set_up, told};
+use super::kit::{Slow, at, set_up, the_verdict, told};
 use super::stuck::{Deadly, Process};
 use crate::support::{
     Act, Circling, Lab, Limited, Once, Patient, Plan, Planned, Tested, UndoAct, at_every_commit, chain,
@@ -80,6 +80,23 @@ fn e_115_a_retry_storm_goes_on_however_it_crashes() -> Tested {
         assert_eq!(done.commits, commits);
     }
     Ok(())
+}
+
+#[test]
+fn e_115_a_storm_has_lasted_since_its_first_failure_after_a_restart_too() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let since = async |run: &Run, seconds| {
+        run.pass(Duration::from_secs(seconds)).await;
+        let verdict = the_verdict(run).await?;
+        assert_eq!((verdict.rule, verdict.since), (Rule::RetryStorm, at(0)), "{verdict:?}");
+        Ok(())
+    };
+    super::kit::live_in(&world, &lab, FaultPlan::none(), async |run| {
+        let storm = plan("p", [Act::Retry(4, Box::new(Act::Done(1)))]);
+        submit(run, Patient(storm), "k").await?;
+        since(run, 3).await
+    })?;
+    super::kit::live_in(&world, &lab, FaultPlan::none(), async |run| since(run, 4).await)
 }
 
 #[test]

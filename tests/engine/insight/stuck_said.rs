@@ -145,7 +145,7 @@ fn e_115_a_storm_tells_what_is_said_and_how_often_in_a_row() -> Tested {
         let verdict = the_verdict(run).await?;
         assert_eq!(
             (verdict.rule, verdict.procedure, verdict.since),
-            (Rule::RetryStorm, Some(handle.id()), at(7))
+            (Rule::RetryStorm, Some(handle.id()), at(1))
         );
         let error = "timeout after 5 ms at rs-4";
         assert_eq!(facts(&verdict), [Some("4"), Some("3"), Some(error)]);

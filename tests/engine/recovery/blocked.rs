@@ -17,7 +17,7 @@ use procession::{Builder, Handle, Procedure, ProcedureId, StageContext, StageErr
 use serde::{Deserialize, Serialize};
 
 use crate::lifecycle::join_custom::Ruled;
-use crate::support::{Act, Lab, Planned, Tested, chain, failing, kinds, plan, spawn};
+use crate::support::{Act, Lab, Planned, Tested, chain, failing, kinds, plan, spawn, stuck};
 
 /// After so long a test that hangs is given up; nothing is measured by it.
 const LONGEST: Duration = Duration::from_mins(10);
@@ -129,7 +129,7 @@ pub(super) async fn until(run: &Run, reason: &str, condition: impl Fn(&Snapshot)
 pub(super) async fn until_told(run: &Run, expected: &BTreeSet<ProcedureId>) -> Result<Vec<Verdict>, Trouble> {
     let end = SystemClock.now().after(LONGEST);
     loop {
-        let verdicts = run.executor.verdicts().await?;
+        let verdicts = stuck(run).await?;
         let told: BTreeSet<ProcedureId> = verdicts.iter().filter_map(|verdict| verdict.procedure).collect();
         if told == *expected && verdicts.len() == expected.len() {
             return Ok(verdicts);

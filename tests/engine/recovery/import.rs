@@ -19,12 +19,12 @@ use procession::operate::{OperatorRequest, PauseScope};
 use procession::provider::{Clock, Space};
 use procession::status::{ProcedureState, Seq, WaitReason};
 use procession::testkit::{Ended, FaultPlan, MemoryStore, Run, Trouble, World};
-use procession::{Executor, Handle, ProcedureId};
+use procession::{Builder, Executor, Handle, ProcedureId};
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
 use procession_actors::testkit::labels::index_agrees;
 
-use crate::support::{Act, Lab, Planned, Tested, UndoAct, failing, live_in, plan, spawn};
+use crate::support::{Act, Lab, Planned, Tested, UndoAct, failing, kinds, live_in, plan, spawn};
 
 /// Who imports, and why.
 pub(super) fn by() -> OperatorRequest {
@@ -224,12 +224,14 @@ fn numbers_of_commits_and_families_go_on_above_the_imported() -> Tested {
 
 #[test]
 fn a_finished_family_is_kept_from_its_import_on() -> Tested {
-    let there = World::new();
-    let (export, outcome) = live_in(&there, &Lab::default(), async |run| {
+    let (there, lab) = (World::new(), Lab::default());
+    let set_up = |builder: Builder| kinds(&lab, builder.keep_failures(std::time::Duration::from_mins(15)));
+    let end = async |run: &Run| {
         let id = submit(run, Planned(failing("f", 3)), "the key").await?;
         let outcome = run.wait(run.executor.outcome(id)).await??;
         Ok((run.executor.export(id).await?, outcome))
-    })?;
+    };
+    let (export, outcome) = there.run(FaultPlan::none(), set_up, end)?.done()?;
     let here = World::new();
     let day = std::time::Duration::from_secs(24 * 3_600);
     here.clock.advance_to(there.clock.now().after(10 * day));

@@ -198,7 +198,7 @@ const RESULTS: Duration = Duration::from_hours(7 * 24);
 /// The engine as each process of the trial sets it up.
 pub(crate) fn engine(journal: &Path, seen: Seen) -> Builder {
     let builder = Executor::builder(journal).register::<Piece>(seen);
-    builder.workers(1).retention(RESULTS, RESULTS)
+    builder.workers(1).retention(RESULTS, RESULTS).keep_failures(RESULTS)
 }
 
 /// Says how one ended, in a line; an error says what should not be.

@@ -114,7 +114,9 @@ fn exported(family: u64, entries: &[Entry]) -> Result<Option<FamilyExport>, Trou
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let is_of = |space: &Space, key: &[u8], value: &[u8]| match space {
         Space::Keys => format::key_entry(value).is_ok_and(|entry| entry.id.family == family),
-        Space::Finished => keys::parse_finished(key).is_some_and(|(_, of)| of == family),
+        Space::Finished => keys::parse_finished(key)
+            .or_else(|| keys::parse_failure(key))
+            .is_some_and(|(_, of)| of == family),
         Space::Meta | Space::Audit | Space::Archive | Space::User(_) => false,
         Space::Procedures | Space::Payloads | Space::History | Space::Signals | Space::Live => {
             key.starts_with(&keys::family(family))
@@ -281,6 +283,7 @@ fn said(feed: &mut Feed<'_>) -> Box<FailureStreak> {
         print: feed.number(),
         times: feed.count(),
         text: "a".to_owned(),
+        first: feed.maybe(Feed::time),
     })
 }
 

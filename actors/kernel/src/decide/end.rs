@@ -1,8 +1,11 @@
 //! Success and failure: how the end of one member moves its parent and its family.
 
+use std::time::Duration;
+
 use super::draft::Draft;
 use crate::cause::Cause;
 use crate::effect::{AdmissionEffect, DispatchEffect, Ended, RequestEffect, StageTask};
+use crate::failure::{FailureEntry, is_failure};
 use crate::id::{Blob, ProcedureId};
 use crate::lifecycle::ProcedureState;
 use crate::outstanding::call_of;
@@ -148,16 +151,40 @@ impl Draft<'_> {
             return;
         }
         let root = ProcedureId::root(number);
-        let own = self.row(root).and_then(|row| self.rules_of(&row.kind)?.keep_after_end);
-        let due = self.now.after(own.unwrap_or(self.kernel.rules.keep_after_end));
+        let due = self.now.after(self.keep_after_end(root));
         let mut end_signal = None;
         self.change(root, |row| {
             row.due = Some(due);
             end_signal = row.end_signal.take();
         });
         self.close_with(Record::FamilyEnded(number, due));
+        if let Some(failure) = self.failure_of(root) {
+            self.close_with(Record::FailureListed(Box::new(failure)));
+        }
         if let Some(signal) = end_signal {
             self.send_end_signal(number, *signal);
         }
+    }
+
+    /// Returns how long the result of a root is kept. A failure is kept for longer than a success, so that people find
+    /// it; a kind that keeps its successes even longer keeps its failures as long.
+    fn keep_after_end(&self, root: ProcedureId) -> Duration {
+        let rules = &self.kernel.rules;
+        let Some(row) = self.row(root) else {
+            return rules.keep_after_end;
+        };
+        let own = self.rules_of(&row.kind);
+        let success = own.and_then(|own| own.keep_after_end);
+        if is_failure(row) {
+            let failure = own.and_then(|own| own.keep_after_failure);
+            return failure.unwrap_or_else(|| rules.keep_after_failure.max(success.unwrap_or_default()));
+        }
+        success.unwrap_or(rules.keep_after_end)
+    }
+
+    fn failure_of(&self, root: ProcedureId) -> Option<FailureEntry> {
+        let row = self.row(root)?;
+        let origin = row.cause.as_ref().and_then(|cause| self.row(cause.origin));
+        FailureEntry::of(row, origin.map(|origin| &origin.kind))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::draft::Draft;
 use crate::effect::{Answer, NotNow, Refusal};
+use crate::failure::is_failure;
 use crate::id::{ProcedureId, RequestId};
 use crate::lifecycle::ProcedureState;
 use crate::record::{EvictedFamily, Record};
@@ -14,7 +15,12 @@ impl Draft<'_> {
         self.reply(request, Answer::Done);
     }
 
+    /// Lets a success go sooner, and takes a failure off the list; its result stays as long as that of any failure.
     pub(super) fn take_note_of(&mut self, mut row: Row) {
+        if let Some(ended) = row.ended.filter(|_| is_failure(&row)) {
+            self.record(Record::FailureClosed(row.id.family, ended));
+            return;
+        }
         let rules = &self.kernel.rules;
         let own = self
             .rules_of(&row.kind)

@@ -581,7 +581,7 @@ impl Draft<'_> {
         let rules = self.rules_of(&row.kind);
         let retry = rules.map(|rules| rules.retry).unwrap_or_default();
         row.attempt = row.attempt.saturating_add(1);
-        row.note_failure(&text);
+        row.note_failure(&text, self.now);
         let allowed = retry.allows_another(row.attempt);
         if !allowed && row.past_no_return.is_none() {
             let cause = Cause::new(exhausted, text, row.id);

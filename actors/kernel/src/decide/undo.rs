@@ -273,7 +273,7 @@ impl Draft<'_> {
         self.undo_attempt_kept(id, failed);
         self.change(scope, |row| {
             row.undo_attempts = failed;
-            row.note_failure(text);
+            row.note_failure(text, now);
             row.wait = Some(reason);
             row.retry_after = chosen;
             row.since = now;

@@ -166,7 +166,7 @@ fn a_family_that_does_anything_else_stays_awake() {
         |row| row.same_stage = SAME_STAGE_FROZEN,
         |row| row.visit = STAGES_FROZEN,
         |row| row.payload_size = Some(Box::new(PayloadSizeNote { bytes: 1, stage: None })),
-        |row| row.note_failure("boom"),
+        |row| row.note_failure("boom", Timestamp(1)),
         |row| row.paused = true,
         |row| row.state = ProcedureState::Failed,
         |row| row.cleaning = true,

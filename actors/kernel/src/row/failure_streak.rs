@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Row;
 use crate::cause::cut;
 use crate::fingerprint::fingerprint;
+use crate::id::Timestamp;
 
 /// The newest failure of a run of equal ones, among the attempts of a stage or of an undo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,9 @@ pub struct FailureStreak {
     /// The failure's text, cut to [`FailureStreak::TEXT_MAX`] bytes; the history keeps more of it.
     #[serde(rename = "t", default, skip_serializing_if = "String::is_empty")]
     pub text: String,
+    /// When the first failure of the run happened; `None` for runs that began before this was recorded.
+    #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<Timestamp>,
 }
 
 impl FailureStreak {
@@ -28,20 +32,21 @@ impl FailureStreak {
 impl Row {
     /// Records the text of a failed attempt. Failures of another stage or undo have been cleared before: see
     /// [`Self::clear_failure_streak`].
-    pub(crate) fn note_failure(&mut self, text: &str) {
+    pub(crate) fn note_failure(&mut self, text: &str, now: Timestamp) {
         const CUT: &str = "\u{2026}";
         // The history cuts the text at this length; text that is not kept must not make a difference.
         let print = fingerprint(cut(text, crate::cause::Cause::TEXT_MAX));
         let before = self.failure_streak.take().filter(|before| before.print == print);
-        let times = before.map_or(0, |before| before.times).saturating_add(1);
+        let (times, first) = before.map_or((0, Some(now)), |before| (before.times, before.first));
         let mut kept = text.to_owned();
         if text.len() > FailureStreak::TEXT_MAX {
             kept = format!("{}{CUT}", cut(text, FailureStreak::TEXT_MAX - CUT.len()));
         }
         self.failure_streak = Some(Box::new(FailureStreak {
             print,
-            times,
+            times: times.saturating_add(1),
             text: kept,
+            first,
         }));
     }
 
@@ -68,7 +73,7 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{Blob, Kind, ProcedureId, Timestamp};
+    use crate::id::{Blob, Kind, ProcedureId};
     use crate::lifecycle::ProcedureState;
 
     fn row() -> Row {
@@ -83,7 +88,7 @@ mod tests {
 
     fn failed(row: &mut Row, text: &str) -> u32 {
         row.attempt += 1;
-        row.note_failure(text);
+        row.note_failure(text, Timestamp(u64::from(row.attempt)));
         row.clear_failure_streak();
         row.failure_streak.as_ref().map_or(0, |streak| streak.times)
     }
@@ -98,10 +103,11 @@ mod tests {
             "timeout after 2 ms",
         ];
         assert_eq!(said.map(|text| failed(&mut row, text)), [1, 2, 1, 1]);
-        assert_eq!(
-            row.failure_streak.as_ref().map(|streak| streak.text.as_str()),
-            Some("timeout after 2 ms")
-        );
+        let told = row
+            .failure_streak
+            .as_ref()
+            .map(|streak| (streak.text.as_str(), streak.first));
+        assert_eq!(told, Some(("timeout after 2 ms", Some(Timestamp(4)))));
         row.attempt = 0;
         row.clear_failure_streak();
         assert_eq!(

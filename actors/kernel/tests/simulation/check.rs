@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
-    AdmissionEffect, DispatchEffect, Effect, Family, Kernel, Kind, Mark, OnFailure, ProcedureId, ProcedureState,
-    Record, Row, Rules, Scope, StageCall, WaitReason, check_rows,
+    AdmissionEffect, CauseKind, DispatchEffect, Effect, Family, Kernel, Kind, Mark, OnFailure, ProcedureId,
+    ProcedureState, Record, Row, Rules, Scope, StageCall, WaitReason, check_rows,
 };
 
 use super::disk::Disk;
@@ -80,9 +80,26 @@ pub(crate) fn after(kernel: &Kernel, ahead: &Disk, records: &[Record]) -> Result
     for record in records {
         if let Record::FamilyEnded(family, _) = record {
             ended(kernel.rules(), ahead, *family)?;
+            listed(ahead, *family)?;
         }
     }
     Ok(())
+}
+
+/// A family whose root failed is listed, unless somebody aborted it or ended it without its code.
+fn listed(ahead: &Disk, family: u64) -> Result<(), String> {
+    let Some(root) = ahead.rows.get(&ProcedureId::root(family)) else {
+        return Err(format!("family {family} ends without a root"));
+    };
+    let is_meant = root.mark.is_some() || root.cause.as_ref().is_none_or(|cause| cause.kind == CauseKind::Aborted);
+    let is_failure = root.state != ProcedureState::Success && !is_meant;
+    match is_failure == ahead.failures.contains_key(&family) {
+        true => Ok(()),
+        false => Err(format!(
+            "family {family} is {}, and its failure is listed wrongly",
+            root.state
+        )),
+    }
 }
 
 fn family_of(record: &Record) -> Option<u64> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
     AuditEntry, Blob, Broadcast, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, Label, Limit, LimitKey,
-    LockNeed, PauseScope, ProcedureId, RateWindow, Record, Row, Rules, Seq, SignalEntry, Timestamp,
+    LockNeed, PauseScope, ProcedureId, ProcedureState, RateWindow, Record, Row, Rules, Seq, SignalEntry, Timestamp,
 };
 
 use super::draw::{PAYLOAD, limits};
@@ -27,6 +27,8 @@ pub(crate) struct Disk {
     pub(crate) keys: BTreeMap<Key, KeyEntry>,
     /// The index of labels: families by digest.
     pub(crate) labels: BTreeSet<(u64, u64)>,
+    /// Failures that nobody has acknowledged: when each family ended.
+    pub(crate) failures: BTreeMap<u64, Timestamp>,
     /// Finished families by the instant at which their result goes; or a key that outlives one.
     pub(crate) due: BTreeMap<(Timestamp, u64), Option<Key>>,
     limits: BTreeMap<LimitKey, Limit>,
@@ -105,6 +107,22 @@ impl Disk {
                     return Err(format!("family {family} ends twice"));
                 }
                 self.due_at(*family, *due);
+            }
+            Record::FailureListed(entry) => {
+                let root = self.rows.get(&ProcedureId::root(entry.family));
+                let is_failed = root.is_some_and(|root| {
+                    root.ended == Some(entry.ended) && root.state != ProcedureState::Success && root.mark.is_none()
+                });
+                if !is_failed || self.failures.insert(entry.family, entry.ended).is_some() {
+                    return Err(format!("family {} is listed as a failure, and is none", entry.family));
+                }
+            }
+            Record::FailureClosed(family, ended) => {
+                if self.failures.remove(family).is_some_and(|listed| listed != *ended) {
+                    return Err(format!(
+                        "the failure of family {family} is taken off at another instant"
+                    ));
+                }
             }
             Record::DueChanged(family, old, new) => {
                 self.no_longer_due(*family, *old)?;

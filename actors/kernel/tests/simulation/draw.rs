@@ -303,6 +303,7 @@ pub(crate) fn rules() -> Rules {
             .collect(),
         keep_after_end: Duration::from_secs(900),
         keep_after_acknowledgement: Duration::from_secs(300),
+        keep_after_failure: Duration::from_secs(1_800),
         ..Rules::default()
     };
     rules.bounds.depth = 4;

@@ -25,7 +25,13 @@ impl Disk {
     pub(crate) fn evicted(&mut self, doomed: &EvictedFamily) -> Result<(), String> {
         self.no_longer_due(doomed.family, doomed.due)?;
         self.forget(doomed);
-        Ok(())
+        match self.failures.contains_key(&doomed.family) {
+            true => Err(format!(
+                "family {} is evicted, and its failure stays listed",
+                doomed.family
+            )),
+            false => Ok(()),
+        }
     }
 
     fn forget(&mut self, doomed: &EvictedFamily) {
@@ -40,6 +46,9 @@ impl Disk {
         for (member, _, number) in &doomed.signals {
             self.signals
                 .remove(&(ProcedureId::new(doomed.family, *member), *number));
+        }
+        if doomed.failed.is_some() {
+            self.failures.remove(&doomed.family);
         }
         for digest in &doomed.labels {
             self.labels.remove(&(*digest, doomed.family));
@@ -79,6 +88,7 @@ impl Disk {
                 .map(|((id, number), entry)| (id.member, entry.name.clone(), *number))
                 .collect(),
             labels: digests.into_iter().collect(),
+            failed: self.failures.get(&family).copied(),
             key: key.cloned().or(root_key),
             key_until: until,
             raw: Vec::new(),
@@ -95,7 +105,12 @@ impl Disk {
     /// Names what is left of families that are gone.
     fn leavings(&self) -> Option<String> {
         let left = (self.rows.len(), self.history.len(), self.signals.len());
-        let more = (self.payloads.len(), self.keys.len(), self.due.len(), self.labels.len());
+        let more = (
+            self.payloads.len(),
+            self.keys.len(),
+            self.due.len(),
+            self.labels.len() + self.failures.len(),
+        );
         (left != (0, 0, 0) || more != (0, 0, 0, 0))
             .then(|| format!("rows, history, signals {left:?}; payloads, keys, results due, labels {more:?}"))
     }

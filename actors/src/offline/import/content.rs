@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use procession_kernel::{Blob, HistoryEntry, Key, KeyEntry, NAMED_MAX, ProcedureId, Record, Row, check_rows};
+use procession_kernel::{
+    Blob, HistoryEntry, Key, KeyEntry, NAMED_MAX, ProcedureId, Record, Row, Timestamp, check_rows,
+};
 
 use super::fields::unknown_field;
 use super::root;
@@ -23,6 +25,8 @@ pub(super) struct Content {
     pub(super) history: usize,
     pub(super) key: Option<(Key, Blob)>,
     pub(super) live: bool,
+    /// It has failed, and nobody had acknowledged that when it was exported.
+    pub(super) is_failure: bool,
 }
 
 /// Its entries by keyspace and key.
@@ -50,6 +54,7 @@ impl Content {
         let live = check_state(&rows)?;
         let key = read_key(&rows, of(&Space::Keys))?;
         check_index(&rows, live, &entries)?;
+        let is_failure = of(&Space::Finished).any(|(key, _)| keys::parse_failure(key).is_some());
         let raw = [Space::Payloads, Space::History, Space::Signals];
         let raw = raw.into_iter().flat_map(|space| {
             let entries = entries.get(&space).into_iter().flatten();
@@ -63,6 +68,7 @@ impl Content {
             signals,
             key,
             live,
+            is_failure,
         })
     }
 }
@@ -128,7 +134,10 @@ fn is_of(family: u64, space: &Space, key: &[u8]) -> Result<bool, String> {
         Space::Payloads => Ok(begins && key.len() == 13 && matches!(key.last(), Some(&PAYLOAD | &OUTPUT))),
         Space::Signals => Ok(begins && keys::parse_signal(key).is_some()),
         Space::Live => Ok(key == keys::family(family)),
-        Space::Finished => Ok(key.len() == 16 && keys::parse_finished(key).is_some_and(|(_, of)| of == family)),
+        Space::Finished => {
+            let named = keys::parse_finished(key).or_else(|| keys::parse_failure(key));
+            Ok(key.len() == 16 && named.is_some_and(|(_, of)| of == family))
+        }
         // The family is named in the value, not in the key.
         Space::Keys => Ok(true),
         Space::Meta | Space::Audit | Space::Archive | Space::User(_) => Err(foreign(&space.name())),
@@ -237,13 +246,14 @@ fn read_key<'a>(
 
 /// The index entries are created anew; those in the export must not contradict them.
 fn check_index(rows: &[Row], live: bool, entries: &Entries<'_>) -> Result<(), String> {
-    let has = |space: &Space| entries.get(space).is_some_and(|entries| !entries.is_empty());
-    let due = rows.first().and_then(|root| root.due);
-    let places = entries.get(&Space::Finished).into_iter().flatten();
-    let other = places
-        .filter_map(|(key, _)| keys::parse_finished(key))
-        .any(|(at, _)| Some(at) != due);
-    if has(&Space::Live) != live || has(&Space::Finished) == live || other {
+    let is_live = entries.get(&Space::Live).is_some_and(|entries| !entries.is_empty());
+    let of_root = |instant: fn(&Row) -> Option<Timestamp>| rows.first().and_then(instant);
+    let places = || entries.get(&Space::Finished).into_iter().flatten().map(|(key, _)| *key);
+    let due: Vec<Timestamp> = places().filter_map(keys::parse_finished).map(|(at, _)| at).collect();
+    let mut failed = places().filter_map(keys::parse_failure);
+    let other = due.iter().any(|at| Some(*at) != of_root(|root| root.due))
+        || failed.any(|(at, _)| live || Some(at) != of_root(|root| root.ended));
+    if is_live != live || due.is_empty() != live || other {
         return Err("its rows and the index disagree about whether it lives".to_owned());
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! The one commit of an import: rows, values, index, key, numbers and the audit entry.
 
-use procession_kernel::{AUDIT_KEPT, Act, AuditEntry, OperatorRequest, Record, Rules, Seq, Timestamp};
+use procession_kernel::{AUDIT_KEPT, Act, AuditEntry, FailureEntry, OperatorRequest, Record, Rules, Seq, Timestamp};
 
+use super::content::Content;
 use super::root;
 use super::settle::Settled;
 use super::target::Target;
@@ -42,6 +43,7 @@ pub(super) async fn batch(
         Some(due) => Record::FamilyEnded(content.family, due),
         None => Record::FamilyBegan(content.family),
     });
+    records.extend(failure(content).map(|failure| Record::FailureListed(Box::new(failure))));
     records.push(Record::FamiliesReserved(families.max(content.family + 1)));
     let act = Act::Import(content.family);
     records.push(Record::Audit(Box::new(AuditEntry {
@@ -79,6 +81,14 @@ pub(super) async fn batch(
         }),
         None => Ok((batch, number)),
     }
+}
+
+/// Returns the failure of a family that nobody had acknowledged when it was exported.
+fn failure(content: &Content) -> Option<FailureEntry> {
+    let root = content.rows.first().filter(|_| content.is_failure)?;
+    let origin = root.cause.as_ref().map(|cause| cause.origin);
+    let origin = origin.and_then(|origin| content.rows.iter().find(|row| row.id == origin));
+    FailureEntry::of(root, origin.map(|origin| &origin.kind))
 }
 
 /// Writes the idempotency key. An entry that outlived an earlier copy of the family is due for eviction here; that is

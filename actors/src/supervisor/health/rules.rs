@@ -79,6 +79,7 @@ pub(super) fn all_verdicts(
     verdicts.extend(quarantines(state.quarantined, state.now));
     verdicts.extend(actors_lost);
     verdicts.extend(undecided(state.kernel, state.durable, state.now));
+    verdicts.extend(health.failures.verdict());
     verdicts.extend(repaired.iter().map(|(id, what)| health.lost_wake(*id, what, state)));
     verdicts.extend(blocked_workers(workers, state.now));
     verdicts.extend(health.store_slow(appending_since, state));
@@ -231,7 +232,10 @@ impl DiagnosisInput<'_> {
             facts.push(("error", streak.text.clone()));
             facts.extend((*kind != row.kind).then(|| ("error_kind", kind.to_string())));
         }
-        Some(of_row(Rule::RetryStorm, row, facts, &text))
+        let verdict = of_row(Rule::RetryStorm, row, facts, &text);
+        // The row changes with each attempt; the storm began with the first of them.
+        let since = streak.and_then(|streak| streak.first).unwrap_or(verdict.since);
+        Some(Verdict { since, ..verdict })
     }
 
     /// Returns the kind whose code reported the last failure; the message is shown or hidden by this kind's rule. For
@@ -399,7 +403,7 @@ fn quarantines(quarantined: &BTreeMap<u64, String>, now: Timestamp) -> impl Iter
 }
 
 /// Sorts by rule and procedure. Verdicts on sizes of one procedure are sorted by name.
-fn in_order(verdicts: &mut [Verdict]) {
+pub(crate) fn in_order(verdicts: &mut [Verdict]) {
     verdicts.sort_by(|one, other| {
         let by = (one.rule, one.procedure).cmp(&(other.rule, other.procedure));
         by.then_with(|| one.fact("what").cmp(&other.fact("what")))

@@ -146,7 +146,8 @@ pub(in crate::supervisor) async fn read(
     if !loaded.report.quarantined.is_empty() {
         loaded.kernel.keep_broadcasts();
     }
-    let first = scan(store, Space::Finished, Vec::new(), None, 1).await?;
+    let failures = Some(keys::first_failure().to_vec());
+    let first = scan(store, Space::Finished, Vec::new(), failures, 1).await?;
     loaded.next_due = first
         .first()
         .and_then(|(key, _)| keys::parse_finished(key))

@@ -1,6 +1,6 @@
 //! Retention: evicts results that are due, a few families at a time, each as a whole.
 
-use procession_kernel::{Blob, EventName, EvictedFamily, Key, ProcedureId, Record, Row, Timestamp};
+use procession_kernel::{Blob, EventName, EvictedFamily, Key, ProcedureId, ProcedureState, Record, Row, Timestamp};
 
 use super::recovery::Loaded;
 use super::wall::Wall;
@@ -139,7 +139,7 @@ async fn find(reader: &Reader, now: Timestamp) -> Result<DueResults, ReadError> 
         let scan = Scan {
             space: Space::Finished,
             from,
-            to: None,
+            to: Some(keys::first_failure().to_vec()),
             limit: FAMILIES_AT_ONCE + 1,
         };
         let entries = reader.scan(scan).await?;
@@ -203,6 +203,7 @@ fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> EvictedFamily {
         history: 0,
         signals: Vec::new(),
         labels: Vec::new(),
+        failed: None,
         key: Some(Key::from(String::from_utf8_lossy(key).into_owned())),
         key_until: None,
         raw: Vec::new(),
@@ -250,6 +251,9 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Evicte
             .map(|(id, number, name)| (id.member, EventName::from(name), number))
             .collect(),
         labels: digests_of(&rows),
+        failed: root
+            .filter(|root| root.state != ProcedureState::Success)
+            .and_then(|root| root.ended),
         key,
         key_until,
         raw,

@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Blob, Ending, Family, HistoryEntry, Kernel, ProcedureId, Record, Row, Timestamp};
+use procession_kernel::{Blob, Ending, Family, HistoryEntry, Kernel, Key, ProcedureId, Record, Row, Timestamp};
 
+use super::failure_log::{FailedAttempt, FailureLog, LoggedEnd, NextAttempt, is_failure};
 use super::hook_queue::HookQueue;
 use crate::clock::Clock;
 use crate::hooks::Finished;
 use crate::journal::codec;
-use crate::telemetry::{Telemetry, live_place, wait_place};
+use crate::telemetry::{FailedSpan, Telemetry, live_place, wait_place};
 
 /// Something to count after the receipt. The first number is the index of the kind's handles.
 pub(crate) enum Observation {
@@ -18,9 +19,11 @@ pub(crate) enum Observation {
     Ran(usize, Ending, Duration, Blob),
     Waited(usize, usize, Duration),
     Retried(usize),
+    /// An attempt of a stage or an undo has failed, and somebody reads the log.
+    AttemptFailed(usize, Box<FailedAttempt>),
     /// A report or wake arrived late, of a known kind or of none.
     Late(Option<usize>),
-    Ended(usize, Box<Finished>),
+    Ended(usize, Box<LoggedEnd>),
 }
 
 /// Reads the changes in the records of one decision. The kernel must not have applied them yet.
@@ -28,6 +31,10 @@ pub(in crate::supervisor) struct Observer<'a> {
     telemetry: &'a Telemetry,
     rows: Rows<'a>,
     clock: &'a dyn Clock,
+    /// The span of the call that has failed, if the decision is about one.
+    span: FailedSpan,
+    /// The place in `seen` of the attempt that has failed, until the row says what follows.
+    failed: Option<usize>,
     seen: &'a mut Vec<Observation>,
 }
 
@@ -36,12 +43,15 @@ impl<'a> Observer<'a> {
         telemetry: &'a Telemetry,
         kernel: &'a Kernel,
         clock: &'a dyn Clock,
+        span: FailedSpan,
         seen: &'a mut Vec<Observation>,
     ) -> Self {
         Self {
             telemetry,
             rows: Rows { kernel, at_hand: None },
             clock,
+            span,
+            failed: None,
             seen,
         }
     }
@@ -54,15 +64,82 @@ impl<'a> Observer<'a> {
                 && let Some(place) = self.telemetry.place(&row.kind)
             {
                 row_seen(place, old, row, self.clock, self.seen);
+                if ends(old, row) {
+                    self.end_seen(place, row);
+                }
+                self.look_at_failure(row);
             }
         } else if let Record::History(entry) = record {
             entry_seen(self.telemetry, &mut self.rows, entry, self.seen);
+            self.attempt_seen(entry);
         } else if let Record::Late(id) = record {
             let row = self.rows.row(*id);
             let place = row.and_then(|row| self.telemetry.place(&row.kind));
             self.seen.push(Observation::Late(place));
         }
     }
+}
+
+impl Observer<'_> {
+    /// Observes a failed attempt, if anybody reads of it.
+    fn attempt_seen(&mut self, entry: &HistoryEntry) {
+        if !is_failed(entry.ending) || !tracing::level_enabled!(tracing::Level::WARN) {
+            return;
+        }
+        let Some(family) = self.rows.family(entry.family) else {
+            return;
+        };
+        let row = family.row(entry.member).filter(|_| entry.number > family.history);
+        let Some((row, place)) = row.and_then(|row| Some((row, self.telemetry.place(&row.kind)?))) else {
+            return;
+        };
+        self.failed = Some(self.seen.len());
+        let failed = FailedAttempt {
+            id: row.id,
+            kind: row.kind.clone(),
+            key: key_of(family),
+            call: if is_undo(entry.ending) { "undo" } else { "stage" },
+            stage: codec::describe(entry.stage.as_slice()),
+            attempt: entry.attempt,
+            text: entry.error.clone().unwrap_or_default(),
+            next: NextAttempt::Now,
+            span: self.span.take(),
+        };
+        self.seen.push(Observation::AttemptFailed(place, Box::new(failed)));
+    }
+
+    /// Notes what follows a failed attempt. The row of its procedure says so, or that of the part of the family that
+    /// is rolled back. A decision records rows behind history entries.
+    fn look_at_failure(&mut self, row: &Row) {
+        let Some(Observation::AttemptFailed(_, failed)) = self.failed.and_then(|place| self.seen.get_mut(place)) else {
+            return;
+        };
+        let is_own = failed.id == row.id && failed.call == "stage";
+        let is_scope = failed.call == "undo" && row.is_failing() && row.undo_attempts > 0;
+        if is_own || is_scope {
+            failed.next = NextAttempt::of(row);
+            self.failed = None;
+        }
+    }
+
+    /// Observes an end.
+    fn end_seen(&mut self, kind: usize, row: &Row) {
+        let key = match row.id.is_root() {
+            true => row.key.clone(),
+            false => self.rows.family(row.id.family).and_then(key_of),
+        };
+        let origin = row.cause.as_ref().map(|cause| cause.origin);
+        let end = LoggedEnd {
+            finished: finished(row),
+            key: key.filter(|_| is_failure(row.state) || row.id.is_root()),
+            is_dragged_along: !row.id.is_root() && origin != Some(row.id),
+        };
+        self.seen.push(Observation::Ended(kind, Box::new(end)));
+    }
+}
+
+fn key_of(family: &Family) -> Option<Key> {
+    family.members.first()?.key.clone()
 }
 
 /// The kernel's rows. Nearly all records of one decision belong to one family.
@@ -115,10 +192,12 @@ fn row_seen(kind: usize, old: Option<&Row>, new: &Row, clock: &dyn Clock, seen: 
     if has_failed && !new.is_failing() && !new.is_ended() {
         seen.push(Observation::Retried(kind));
     }
-    // A compensated procedure ends a second time, but is counted only the first time.
-    if new.is_ended() && old.is_none_or(|old| !old.is_ended()) {
-        seen.push(Observation::Ended(kind, Box::new(finished(new))));
-    }
+}
+
+/// Returns `true` if the procedure ends with this row. A compensated procedure ends a second time, but is counted only
+/// the first time.
+fn ends(old: Option<&Row>, new: &Row) -> bool {
+    new.is_ended() && old.is_none_or(|old| !old.is_ended())
 }
 
 fn live(row: &Row) -> Option<usize> {
@@ -146,6 +225,13 @@ const fn is_undo(ending: Ending) -> bool {
     matches!(ending, Ending::Undone | Ending::UndoFailed | Ending::UndoSkipped)
 }
 
+const fn is_failed(ending: Ending) -> bool {
+    matches!(
+        ending,
+        Ending::Retry | Ending::Fail | Ending::Panic | Ending::UndoFailed
+    )
+}
+
 /// Returns what a quarantine changes: the members of the family are no longer active.
 pub(super) fn of_quarantine(telemetry: &Telemetry, kernel: &Kernel, family: u64) -> Vec<Observation> {
     let Some(family) = kernel.families().get(&family) else {
@@ -159,14 +245,15 @@ pub(super) fn of_quarantine(telemetry: &Telemetry, kernel: &Kernel, family: u64)
 }
 
 impl Observation {
-    /// Counts the observation, and queues the hook call that it leads to.
-    pub(super) fn count(self, telemetry: &mut Telemetry, hooks: &mut HookQueue) {
+    /// Counts the observation, logs a failure, and queues the hook call that it leads to.
+    pub(super) fn count(self, telemetry: &mut Telemetry, hooks: &mut HookQueue, log: &mut FailureLog, now: Timestamp) {
         let (Self::Late(Some(place))
         | Self::Born(place, ..)
         | Self::Moved(place, ..)
         | Self::Ran(place, ..)
         | Self::Waited(place, ..)
         | Self::Retried(place)
+        | Self::AttemptFailed(place, _)
         | Self::Ended(place, _)) = self
         else {
             return telemetry.late(None, 1);
@@ -177,10 +264,12 @@ impl Observation {
                 kind.born();
                 hooks.submitted(place, id, at)
             }
-            Self::Ended(_, finished) => {
-                kind.finished(finished.state, finished.elapsed);
-                hooks.finished(place, *finished)
+            Self::Ended(_, end) => {
+                kind.finished(end.finished.state, end.finished.elapsed);
+                log.ended(place, &end, now);
+                hooks.finished(place, end.finished)
             }
+            Self::AttemptFailed(_, failed) => return log.attempt_failed(&failed, now),
             Self::Moved(_, from, to) => return kind.moved(from, to),
             Self::Ran(_, ending, took, stage) => return kind.ran(codec::variant(stage.as_slice()), ending, took),
             Self::Waited(_, reason, took) => return kind.waited(reason, took),

@@ -137,6 +137,7 @@ fn doomed(export: &FamilyExport, labels: Vec<u64>) -> EvictedFamily {
         history: 0,
         signals: Vec::new(),
         labels,
+        failed: None,
         key: export.idempotency_key(),
         key_until: None,
         raw: keys.collect(),

@@ -80,6 +80,9 @@ const FIRST = {
   quarantined: ['discharge'],
 };
 
+/** Where a verdict about no procedure leads to. @type {Record<string, string>} */
+const WITHOUT_ONE = { undecided: 'All that ask', unacknowledged_failures: 'Failures' };
+
 /** Who is to be looked at. @param {import('../types.js').Verdict} verdict */
 const idOf = (verdict) => verdict.deadlock?.victim ?? verdict.procedure;
 
@@ -87,6 +90,7 @@ const idOf = (verdict) => verdict.deadlock?.victim ?? verdict.procedure;
 function pathOf(verdict) {
   const id = idOf(verdict);
   if (!id && verdict.rule === 'undecided') return listOf('reason:decision');
+  if (verdict.rule === 'unacknowledged_failures') return 'failures';
   return !id ? 'engine' : verdict.deadlock ? `waits?id=${id}` : pageOf(id);
 }
 
@@ -94,7 +98,7 @@ function pathOf(verdict) {
 function Offers({ verdict }) {
   const id = idOf(verdict);
   const path = pathOf(verdict);
-  if (!id) return html`<a class="button" href=${path}>${verdict.rule === 'undecided' ? 'All that ask' : 'Engine'}</a>`;
+  if (!id) return html`<a class="button" href=${path}>${WITHOUT_ONE[verdict.rule] ?? 'Engine'}</a>`;
   const kind = verdict.facts.kind;
   return html`
     ${verdict.rule === 'retry_storm' && kind && html`<${PauseKind} kind=${kind} />`}

@@ -58,7 +58,7 @@ export function List({ query }) {
   const filter = query.get('filter') ?? '';
   const [more, setMore] = useState(/** @type {{filter: string, rows: Row[], cursor: string|null, scanned: number, truncated: boolean}|null} */ (null));
   const isReading = useRef(false);
-  const namesStates = /(^|\s)state:/.test(filter);
+  const namesStates = /(^|\s)(state|failure):/.test(filter);
 
   const heard = (/** @type {string} */ event, /** @type {any} */ body) => {
     if (event !== 'change') return;

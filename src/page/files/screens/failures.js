@@ -1,0 +1,76 @@
+/** Failures that nobody has acknowledged, in groups of those of one kind that say the same. */
+import { html, useState } from '../dom.js';
+import { Ask } from '../actions.js';
+import { useLoad } from '../load.js';
+import { useRights } from '../me.js';
+import { Ago, Empty, Head, Id, Shown } from '../parts.js';
+import { listOf } from '../router.js';
+import { Table } from '../table.js';
+import { VERBS } from '../verbs.js';
+import { count, duration, several } from '../words.js';
+
+/** @typedef {import('../types.js').FailureGroup} Group */
+/** @typedef {{count: number, truncated: boolean, items: Group[], more_groups: number, columns_from: string, column_ms: number}} Body */
+
+/** What admits the failures of a group, and no others. @param {Group} group */
+const filterOf = ({ kind, fingerprint }) => `failure:${fingerprint} kind:${JSON.stringify(kind)}`;
+
+/** @param {Body} body */
+function note(body) {
+  const more = body.truncated ? 'more than ' : '';
+  const kept = 'A failure stays here until it is acknowledged, or its retention has passed.';
+  return body.count === 0 ? kept : `${more}${several(body.count, 'failure')} in ${several(body.items.length + body.more_groups, 'group')}. ${kept}`;
+}
+
+export function Failures() {
+  const loaded = useLoad('failures', {}, { on: ['verdict'], pause: 2_000, filter: 'root:0' });
+  const may = useRights();
+  const [closing, close] = useState(/** @type {Group|null} */ (null));
+  const body = /** @type {Body|null} */ (loaded.data);
+  /** @type {import('../table.js').Column<Group>[]} */
+  const columns = [
+    { name: 'Count', width: '58px', align: 'right', show: (group) => html`<a class="bad" href=${listOf(filterOf(group))} title="List them">${count(group.count)}</a>` },
+    { name: 'Kind', width: 'minmax(96px, 0.5fr)', show: (group) => html`<span class="mono" title=${group.kind}>${group.kind}</span>` },
+    {
+      name: 'What they say', width: 'minmax(220px, 2fr)', show: (group) => html`
+        <span class="two" title=${String(group.text)}><span>${String(group.text) || html`<span class="none">no text</span>`}</span>
+          <span class="next">the newest is <${Id} id=${group.newest} tab="history" />${group.newest_key && html` <span class="mono">${group.newest_key}</span>`}${group.origin_kind && ` · it began in ${group.origin_kind}`}</span></span>`,
+    },
+    { name: 'Over time', width: '104px', help: body ? `Each bar is ${duration(body.column_ms)}` : '', show: (group) => html`<${Spark} group=${group} />` },
+    { name: 'First', width: '74px', align: 'right', show: (group) => html`<${Ago} time=${group.first} label="first" />` },
+    { name: 'Last', width: '74px', align: 'right', show: (group) => html`<${Ago} time=${group.last} label="last" />` },
+  ];
+  if (may('operate')) {
+    columns.push({ name: 'Actions', width: '116px', align: 'right', show: (group) => html`<button type="button" onClick=${() => close(group)}>Acknowledge…</button>` });
+  }
+  const verb = VERBS.acknowledge;
+  return html`
+    <div class="screen">
+      <${Head} title="Failures" note=${body && note(body)} />
+      <${Shown} loaded=${loaded}>
+        ${body && (body.items.length === 0
+          ? html`<${Empty}>No failure waits to be acknowledged.<//>`
+          : html`<${Table} label="Failures" rows=${body.items} columns=${columns} rowKey=${key} rowId=${(/** @type {Group} */ group) => group.newest} height=${44} />`)}
+      <//>
+      ${closing && verb && html`<${Ask} verb=${{ ...verb, plans: true }} path="bulk/acknowledge" target=${{ id: 'all of', kind: filterOf(closing) }} start=${{}} fixed=${{ filter: filterOf(closing), limit: MANY }} onClose=${() => { close(null); loaded.reload(); }} />`}
+    </div>`;
+}
+
+/** As many as one request may ask for. */
+const MANY = 5_000;
+
+/** @param {Group} group */
+const key = (group) => `${group.kind} ${group.fingerprint}`;
+
+/** How many failed in each stretch of time, as bars. @param {{group: Group}} props */
+function Spark({ group }) {
+  const most = Math.max(1, ...group.columns);
+  const step = 4;
+  return html`
+    <svg class="spark" width=${group.columns.length * step} height="22" role="img" aria-label=${`${several(group.count, 'failure')}, at most ${count(most)} in one bar`}>
+      ${group.columns.map((number, at) => number > 0 && html`<rect key=${at} x=${at * step} width=${step - 1} y=${22 - height(number, most)} height=${height(number, most)} />`)}
+    </svg>`;
+}
+
+/** @param {number} number @param {number} most */
+const height = (number, most) => Math.max(2, Math.round((20 * number) / most));
