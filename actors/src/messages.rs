@@ -95,7 +95,8 @@ pub struct ReadArchive(pub u64);
 #[rtype(result = "Result<Outcome, AskError>")]
 pub struct AwaitOutcome(pub ProcedureId);
 
-/// Acknowledges a finished procedure's result, so that it may be evicted earlier.
+/// Acknowledges a finished procedure's result: that of a success may be evicted earlier, and a failure is not listed any
+/// more.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<(), AskError>")]
 pub struct Acknowledge(pub ProcedureId);
@@ -354,7 +355,8 @@ impl Operate {
         Ok(Self::new(Verb::Decide(id, codec::encode_user(answer)?), by))
     }
 
-    /// Acknowledges the result of a finished root, so that it may be evicted earlier. Any member identifies the family.
+    /// Acknowledges the result of a finished root: that of a success may be evicted earlier, and a failure is not listed any
+    /// more. Any member identifies the family.
     #[must_use]
     pub const fn acknowledge(id: ProcedureId, by: OperatorRequest) -> Self {
         Self::new(Verb::Acknowledge(id), by)

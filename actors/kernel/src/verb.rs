@@ -103,7 +103,8 @@ pub enum Verb {
     /// Answer the question that a procedure asks.
     #[serde(rename = "y")]
     Decide(ProcedureId, #[serde(skip)] Blob),
-    /// Acknowledge the result of a finished root, so that it may be evicted earlier.
+    /// Acknowledge the result of a finished root: that of a success may be evicted earlier, and a failure is not listed
+    /// any more.
     #[serde(rename = "c")]
     Acknowledge(ProcedureId),
     /// Start no more stages, and stop when nothing runs or this time is up.

@@ -9,7 +9,7 @@ use crate::record::{EvictedFamily, Record};
 use crate::row::{InFlight, Row};
 
 impl Draft<'_> {
-    /// Records that a caller has the result, so that it may be evicted earlier.
+    /// Records that a caller has the result.
     pub(super) fn acknowledged(&mut self, request: RequestId, row: Row) {
         self.take_note_of(row);
         self.reply(request, Answer::Done);
