@@ -89,7 +89,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("label:a=1,b=2", "11: this field takes one value"),
         ("key:=", "5: a key is missing"),
         ("root:x", "6: \"x\" is no root"),
-        ("rule:S15", "6: \"S15\" is no rule"),
+        ("rule:S16", "6: \"S16\" is no rule"),
         ("kind:", "6: a value is missing"),
         ("kind:a,", "8: a value is missing"),
         ("kind:\"a", "6: the closing \" is missing"),
