@@ -9,7 +9,6 @@ import { startRouter, useRoute } from './router.js';
 import { Attention } from './screens/attention.js';
 import { Audit } from './screens/audit.js';
 import { EngineScreen } from './screens/engine.js';
-import { Failures } from './screens/failures.js';
 import { ByKey } from './screens/key.js';
 import { Flows } from './screens/flows.js';
 import { Kinds } from './screens/kinds.js';
@@ -21,6 +20,13 @@ import { Me } from './me.js';
 
 /** @type {Record<string, (props: any) => import('./types.js').Node>} */
 const SCREENS = { '': Attention, failures: Failures, procedures: List, waits: Waits, limits: Limits, flows: Flows, kinds: Kinds, engine: EngineScreen, audit: Audit };
+
+/** Few look at failures, so their screen is fetched when it is opened. */
+function Failures() {
+  const [Fetched, set] = useState(/** @type {null|(() => import('./types.js').Node)} */ (null));
+  useEffect(() => void import('./screens/failures.js').then((script) => set(() => script.Failures)), []);
+  return Fetched && html`<${Fetched} />`;
+}
 
 /** @param {{path: string, query: URLSearchParams}} props */
 function Screen({ path, query }) {
