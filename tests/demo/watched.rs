@@ -40,7 +40,13 @@ fn a_run_serves_its_dashboard_and_keeps_it_when_told_to() -> Outcome {
 
     let (status, body) = ask(address, "GET /api/v1/attention", &own, "")?;
     let attention: Value = serde_json::from_str(&body)?;
-    assert_eq!((status, &attention["verdicts"]), (200, &serde_json::json!([])));
+    // Nothing is stuck; faults that the demo injects have failed some.
+    let verdicts = attention["verdicts"].as_array().ok_or("no verdicts")?;
+    let stuck: Vec<&Value> = verdicts
+        .iter()
+        .filter(|one| one["rule"] != "unacknowledged_failures")
+        .collect();
+    assert_eq!((status, stuck), (200, Vec::new()));
     let (status, text) = ask(address, "GET /metrics", &own, "")?;
     let commits = text
         .lines()
