@@ -175,7 +175,7 @@ impl Code {
             let code = running.execute(&self.call, (run, self.begun), &self.host);
             let report = watched(&self.heartbeat, stage.id, code.instrument(span.clone())).await;
             telemetry::record_outcome(&span, || outcome(&report.outcome));
-            let failed = failed_span(span, has_failed(&report.outcome));
+            let failed = failed_span(span, || has_failed(&report.outcome));
             (Reported(self.call.stage.kind, Report::Stage(report, failed)), running)
         }
     }
@@ -201,7 +201,7 @@ impl Code {
                 writes: did.writes,
                 note: did.note,
             };
-            let failed = failed_span(span, report.outcome.is_err());
+            let failed = failed_span(span, || report.outcome.is_err());
             (
                 Reported(self.call.stage.kind, Report::Undo(Box::new(report), failed)),
                 running,
@@ -256,22 +256,14 @@ fn marks(call: &Call, run: Option<Seq>) -> Marks<'_> {
     }
 }
 
-/// Returns the span of a call that has failed, for the line in the log. It stays open until that line is written.
-fn failed_span(span: Span, has_failed: bool) -> FailedSpan {
-    (has_failed && !span.is_disabled()).then(|| Box::new(span))
+/// Returns the span of a call that has failed, for the line in the log. It stays open until that line is written. As
+/// with the outcome, nothing is looked at if nobody listens.
+fn failed_span(span: Span, has_failed: impl FnOnce() -> bool) -> FailedSpan {
+    (!span.is_disabled() && has_failed()).then(|| Box::new(span))
 }
 
-const fn has_failed(outcome: &StageOutcome) -> bool {
-    matches!(
-        outcome,
-        StageOutcome::Retry(_)
-            | StageOutcome::RetryAfter(..)
-            | StageOutcome::TimedOut(_)
-            | StageOutcome::Fail(_)
-            | StageOutcome::GiveUp(_)
-            | StageOutcome::Refused(_)
-            | StageOutcome::Panicked(_)
-    )
+fn has_failed(report: &StageOutcome) -> bool {
+    telemetry::ERRORS.contains(&outcome(report))
 }
 
 const fn outcome(outcome: &StageOutcome) -> &'static str {

@@ -445,7 +445,7 @@ impl ChildOutcome {
     /// Returns `true` if the child failed, rolled back or not.
     #[must_use]
     pub fn failed(&self) -> bool {
-        matches!(self.state, ProcedureState::Failed | ProcedureState::RolledBack)
+        self.state.is_failure()
     }
 
     /// Returns `true` if the procedure can no longer change. One that has failed and still rolls back has not ended.

@@ -73,7 +73,7 @@ use crate::read::CommittedReader;
 use crate::read::pages::PAGE_MAX;
 use crate::registry::Registry;
 use crate::submission_key::longest_key;
-use crate::telemetry::Telemetry;
+use crate::telemetry::{FailedSpan, Telemetry};
 use crate::threads::Threads;
 use crate::view::{
     self, ArchivedFamily, BatchUse, DrainReport, Explanation, FailurePage, LockView, Outcome, Page, Rule, Snapshot,
@@ -1211,14 +1211,9 @@ impl Supervisor {
 
     fn call_ended(&mut self, report: Report, ctx: &mut Context<Self>) {
         match report {
-            Report::Stage(report, failed) => {
-                self.metrics.call_failed(failed);
-                self.stage_ended(report, ctx);
-                self.metrics.call_failed(None);
-            }
-            Report::Undo(report, failed) => {
-                self.metrics.call_failed(failed);
-                self.decide(Event::UndoEnded(report), ctx);
+            Report::Stage(report, span) => self.within(span, |supervisor| supervisor.stage_ended(report, ctx)),
+            Report::Undo(report, span) => {
+                self.within(span, |supervisor| supervisor.decide(Event::UndoEnded(report), ctx));
             }
             Report::CleanedUp(id) => {
                 self.dispatch.cleaned_up(id);
@@ -1236,6 +1231,13 @@ impl Supervisor {
             Report::Gate(id, seen, ruling) => self.rule_ended(id, Event::GateRuled { id, seen, ruling }, ctx),
             Report::Unloadable(id, why) => self.quarantine_family(id.family, format!("{id}: {why}"), ctx),
         }
+    }
+
+    /// Decides about a report. If its call has failed, the line in the log is inside the span of the call.
+    fn within(&mut self, span: FailedSpan, decide: impl FnOnce(&mut Self)) {
+        self.metrics.set_failed_span(span);
+        decide(self);
+        self.metrics.set_failed_span(None);
     }
 
     fn rule_ended(&mut self, id: ProcedureId, ruled: Event, ctx: &mut Context<Self>) {

@@ -20,7 +20,7 @@ pub use calls::CallTelemetry;
 pub(crate) use labels::{live_place, wait_place};
 pub(crate) use limits::LimiterMetrics;
 pub(crate) use signals::SignalsWaiting;
-pub(crate) use spans::{FailedSpan, Marks, record_outcome, stage_span, undo_span};
+pub(crate) use spans::{ERRORS, FailedSpan, Marks, record_outcome, stage_span, undo_span};
 pub use times::SyncTimes;
 pub(crate) use times::Times;
 pub use uses::{KindUse, StageUse};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use procession_actors::Procedure;
-use procession_actors::view::{SignalSummary, Status, Verdict};
+use procession_actors::view::{Rule, SignalSummary, Status, Verdict};
 use procession_kernel::{Blob, Ending, HistoryEntry};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -140,7 +140,9 @@ impl<'a> Show<'a> {
             ("error", sayer, Part::Error),
             ("question", kind, Part::Question),
         ];
-        for (name, kind, part) in parts {
+        // The cause of a root is hidden where its own kind says so, too: its page has it.
+        let of_root = (verdict.rule == Rule::UnacknowledgedFailures).then_some(("error", kind, Part::Error));
+        for (name, kind, part) in parts.into_iter().chain(of_root) {
             if let Some(fact) = view.facts.get_mut(name) {
                 let shown = words(self.text(kind, part, fact));
                 // Of a cause the sentence says nothing.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use procession_actors::view::{Rule, Status};
-use procession_kernel::{Label, ProcedureId, ProcedureState, fingerprint};
+use procession_kernel::{Label, ProcedureId, fingerprint};
 
 use super::FilterContext;
 use super::compare::Compare;
@@ -82,7 +82,6 @@ impl FailureTerm {
 
     /// Returns `true` for a root that failed. Whether somebody has acknowledged that is the list's to say.
     fn admits(self, status: &Status) -> bool {
-        let has_failed = matches!(status.state, ProcedureState::Failed | ProcedureState::RolledBack);
         let is_like = match self {
             Self::Any => true,
             Self::Like(print) => {
@@ -90,7 +89,7 @@ impl FailureTerm {
                 cause.is_some_and(|cause| fingerprint(&cause.text) == print)
             }
         };
-        has_failed && status.ended.is_some() && status.id.is_root() && is_like
+        status.state.is_failure() && status.ended.is_some() && status.id.is_root() && is_like
     }
 
     pub(super) const fn print(self) -> Option<u64> {

@@ -145,3 +145,68 @@ fn what_a_node_of_a_stream_said_is_hidden_by_its_processor_wherever_it_is_shown(
         Ok(())
     })
 }
+
+/// Has a payment made.
+#[derive(Serialize, Deserialize)]
+struct Sale;
+
+/// Fails, with nothing to undo.
+#[derive(Serialize, Deserialize)]
+struct Payment;
+
+impl Procedure for Sale {
+    const KIND: &'static str = "sale";
+    type Stage = u32;
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> u32 {
+        1
+    }
+
+    async fn execute(&mut self, _: u32, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        let children = Children::new().and(&Payment)?;
+        Ok(Step::Spawn { children, then: 2 })
+    }
+}
+
+impl Procedure for Payment {
+    const KIND: &'static str = "payment";
+    type Stage = ();
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) {}
+
+    async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Err(StageError::fail(SAID))
+    }
+}
+
+#[test]
+fn a_listed_failure_is_hidden_as_of_the_root_and_of_who_said_it() -> Tested {
+    let engine = |builder: procession::Builder| builder.register::<Sale>(()).register::<Payment>(());
+    for (hides, is_shown) in [("sale", false), ("payment", false), ("another", true)] {
+        let dashboard = move |builder| everybody(builder).redact(Of(hides));
+        site_in(&World::new(), engine, dashboard, async |site| {
+            site.run.executor.submit(Sale).into_future().await?;
+            site.pass(Duration::from_secs(10)).await?;
+            let failures = site.body("failures").await?;
+            let group = &failures["items"][0];
+            assert_eq!(
+                (&group["kind"], &group["origin_kind"]),
+                (&json!("sale"), &json!("payment"))
+            );
+            let attention = site.body("attention").await?;
+            assert_eq!(
+                attention["verdicts"][0]["rule"], "unacknowledged_failures",
+                "{attention}"
+            );
+            for reply in [failures.to_string(), attention.to_string()] {
+                assert_eq!(reply.contains(SAID), is_shown, "{hides} hides: {reply}");
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}

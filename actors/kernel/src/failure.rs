@@ -72,5 +72,5 @@ impl FailureEntry {
 
 /// Returns `true` for a root that has ended without success, so that its result is kept as long as that of a failure.
 pub(crate) const fn is_failure(root: &Row) -> bool {
-    root.is_ended() && matches!(root.state, ProcedureState::Failed | ProcedureState::RolledBack)
+    root.is_ended() && root.state.is_failure()
 }

@@ -73,6 +73,13 @@ impl ProcedureState {
         }
     }
 
+    /// Returns `true` for the states in which a procedure ends that did not succeed. One in the state `Failed` may not
+    /// have ended yet.
+    #[must_use]
+    pub const fn is_failure(self) -> bool {
+        matches!(self, Self::Failed | Self::RolledBack)
+    }
+
     /// Returns the table of legal transitions as `docs/reference/lifecycle.md` shows it.
     #[must_use]
     pub fn table() -> String {

@@ -1,6 +1,6 @@
 //! Exports a family, a bounded piece at a time.
 
-use procession_kernel::{Blob, KeyEntry, ProcedureId, ProcedureState};
+use procession_kernel::{Blob, KeyEntry, ProcedureId};
 
 use crate::error::ReadError;
 use crate::export::{ExportedEntry, FamilyExport};
@@ -107,7 +107,7 @@ impl Pieces<'_> {
                     self.read_one(Space::Finished, keys::finished(due, self.family).to_vec())
                         .await?;
                 }
-                if let Some(ended) = row.ended.filter(|_| row.state != ProcedureState::Success) {
+                if let Some(ended) = row.ended.filter(|_| row.state.is_failure()) {
                     // There as long as nobody has acknowledged the failure.
                     self.read_one(Space::Finished, keys::failure(ended, self.family).to_vec())
                         .await?;

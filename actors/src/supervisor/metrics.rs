@@ -108,8 +108,8 @@ impl Metrics {
         Observer::new(&self.telemetry, kernel, clock, self.failed_span.take(), into)
     }
 
-    /// Notes the span of a call that has failed, for the decision about its report, or that this decision is over.
-    pub(super) fn call_failed(&mut self, span: FailedSpan) {
+    /// Sets the span of the call whose report is decided next, if that call has failed.
+    pub(super) fn set_failed_span(&mut self, span: FailedSpan) {
         self.failed_span = span;
     }
 

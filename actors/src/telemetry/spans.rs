@@ -74,7 +74,7 @@ pub(crate) fn undo_span(marks: &Marks<'_>, stage: impl Fn() -> String) -> Span {
 }
 
 /// Outcomes that OpenTelemetry counts as errors; none of them contains users' text.
-const ERRORS: [&str; 3] = ["retry", "failed", "panicked"];
+pub(crate) const ERRORS: [&str; 3] = ["retry", "failed", "panicked"];
 
 /// Records how the call of this span ended. For a disabled span `outcome` is not evaluated: it would read memory that
 /// another processor has just written, and stall.

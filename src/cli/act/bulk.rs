@@ -18,6 +18,8 @@ use super::{How, send};
 
 /// Procedures that a plan names.
 const NAMED: usize = 20;
+/// As many as one request may ask for.
+const MANY: u32 = 5_000;
 /// Between two looks at how far it has got.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
@@ -60,29 +62,36 @@ struct Outcome {
 
 impl BulkWish<'_> {
     pub(super) async fn make(&self, site: &Site, reason: &str) -> Result<Exit, Failure> {
-        let path = format!("bulk/{}", self.verb);
-        let body = json!({ "filter": self.filter });
-        let plan = site.post(&path, &body, true).await?;
+        let target = Target::Filter(self.filter.to_owned());
+        let path = format!("{}/{}", target.path(), self.verb);
+        let plan = site
+            .post(&path, &json!({ "filter": self.filter, "limit": MANY }), true)
+            .await?;
         let planned: Planned = plan.read()?;
-        if self.how.dry_run && self.how.json {
-            plan.print()?;
-            return Ok(Exit::Done);
-        }
-        if !self.how.json {
-            planned.show();
+        let is_all = self.how.dry_run || planned.count == 0;
+        match self.how.json {
+            true if is_all => plan.print()?,
+            true => {}
+            false => planned.show(),
         }
         if planned.over || planned.truncated {
-            return Err(Failure::usage(
-                "the filter admits more than one request may ask for; narrow it, and nothing was done",
-            ));
+            return Err(Failure::usage(format!(
+                "the filter admits more than the {MANY} that one request may ask for, and nothing was done; narrow it, \
+                 for instance with since:<1h"
+            )));
         }
-        let target = Target::Filter(self.filter.to_owned());
-        if self.how.dry_run || planned.count == 0 || !self.how.is_meant(self.verb.as_str(), &target)? {
+        if is_all || !self.how.is_meant(self.verb.as_str(), &target)? {
             return Ok(Exit::Done);
         }
-        let body = json!({ "filter": self.filter, "reason": reason, "expected": planned.revision });
+        let body = json!({
+            "filter": self.filter, "limit": MANY, "reason": reason, "expected": planned.revision,
+        });
         let begun = send(site, &path, &body, self.verb.as_str(), &target).await?;
-        self.follow(site, &begun.read::<Begun>()?.id).await
+        let Begun { id } = begun.read()?;
+        print::notice(&format!(
+            "procedure {id} carries it out; Ctrl-C ends only this view of it"
+        ));
+        self.follow(site, &id).await
     }
 
     /// Waits until all were asked, and tells what became of them.

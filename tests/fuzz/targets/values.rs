@@ -141,6 +141,9 @@ fn key(bytes: &[u8]) -> Checked {
         let name = EventName::from(name);
         assert_eq!(keys::signal(id, number, name.as_str()), bytes);
     }
+    if let Some((ended, family)) = keys::parse_failure(bytes) {
+        assert_eq!(bytes, keys::failure(ended, family));
+    }
     if let Some((due, family)) = keys::parse_finished(bytes) {
         assert!(bytes.starts_with(&keys::finished(due, family)));
         assert!(due.after(std::time::Duration::MAX) >= due && Timestamp::default().since(due).is_zero());

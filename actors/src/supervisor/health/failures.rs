@@ -122,6 +122,7 @@ impl Counted {
             ("unacknowledged", count.to_string()),
             ("kinds", self.named_kinds()),
             ("newest", format!("{}.0", newest.family)),
+            ("kind", newest.kind.to_string()),
             ("error", newest.text.clone()),
             ("error_kind", said_by.to_string()),
         ];

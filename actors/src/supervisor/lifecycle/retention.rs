@@ -1,6 +1,6 @@
 //! Retention: evicts results that are due, a few families at a time, each as a whole.
 
-use procession_kernel::{Blob, EventName, EvictedFamily, Key, ProcedureId, ProcedureState, Record, Row, Timestamp};
+use procession_kernel::{Blob, EventName, EvictedFamily, Key, ProcedureId, Record, Row, Timestamp};
 
 use super::recovery::Loaded;
 use super::wall::Wall;
@@ -251,9 +251,7 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Evicte
             .map(|(id, number, name)| (id.member, EventName::from(name), number))
             .collect(),
         labels: digests_of(&rows),
-        failed: root
-            .filter(|root| root.state != ProcedureState::Success)
-            .and_then(|root| root.ended),
+        failed: root.filter(|root| root.state.is_failure()).and_then(|root| root.ended),
         key,
         key_until,
         raw,

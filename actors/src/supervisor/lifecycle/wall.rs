@@ -2,8 +2,10 @@
 //!
 //! A result is evicted when its time is up by the wall clock, which outlives a restart but can be set. If it was set
 //! forward, earlier results have not been kept for as long as promised. So results are evicted as if the clock had
-//! not been set, until the longest retention time of any result has passed. By then the results that ended before the
-//! change have been evicted at their time, and no result that ended since has been due earlier.
+//! not been set, until the longest retention time of any success has passed. By then the successes that ended before the
+//! change have been evicted at their time, and none that ended since has been due earlier. Failures are kept far longer:
+//! to wait for them would keep every success as long after each restart of the machine. They lose what the clock is
+//! ahead.
 //!
 //! The store keeps the last look, so a clock that was set while no engine ran is noticed as well.
 
@@ -38,7 +40,7 @@ pub(super) struct Wall {
     last: Option<LastLook>,
     since: Timestamp,
     written: Option<Timestamp>,
-    /// The longest time that any result is kept.
+    /// The longest time that any success is kept.
     kept: u64,
     /// A key was requested for longer than the written look says.
     longer: bool,

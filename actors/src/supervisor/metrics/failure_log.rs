@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use procession_kernel::{Key, Kind, ProcedureId, ProcedureState, Row, Timestamp, WaitReason};
+use procession_kernel::{Key, Kind, ProcedureId, Row, Timestamp, WaitReason};
 use tracing::Span;
 
 use crate::hooks::Finished;
@@ -156,7 +156,7 @@ impl FailureLog {
         } = &end.finished;
         let key = end.key.as_ref().map(Key::as_str);
         let seconds = elapsed.as_secs_f64();
-        if is_failure(*state) && !end.is_dragged_along {
+        if state.is_failure() && !end.is_dragged_along {
             let Some(left_out) = self.ends.take(now) else { return };
             let (text, origin) = match cause {
                 Some(cause) => (cause.text.as_str(), cause.origin),
@@ -194,9 +194,4 @@ impl FailureLog {
             tracing::warn!(attempts, ends, "failures were left out of the log");
         }
     }
-}
-
-/// Returns `true` for the states in which a procedure that did not succeed ends.
-pub(super) const fn is_failure(state: ProcedureState) -> bool {
-    matches!(state, ProcedureState::Failed | ProcedureState::RolledBack)
 }

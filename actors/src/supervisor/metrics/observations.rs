@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use procession_kernel::{Blob, Ending, Family, HistoryEntry, Kernel, Key, ProcedureId, Record, Row, Timestamp};
 
-use super::failure_log::{FailedAttempt, FailureLog, LoggedEnd, NextAttempt, is_failure};
+use super::failure_log::{FailedAttempt, FailureLog, LoggedEnd, NextAttempt};
 use super::hook_queue::HookQueue;
 use crate::clock::Clock;
 use crate::hooks::Finished;
@@ -124,14 +124,15 @@ impl Observer<'_> {
 
     /// Observes an end.
     fn end_seen(&mut self, kind: usize, row: &Row) {
-        let key = match row.id.is_root() {
-            true => row.key.clone(),
-            false => self.rows.family(row.id.family).and_then(key_of),
+        let key = match (row.id.is_root(), row.state.is_failure()) {
+            (true, _) => row.key.clone(),
+            (false, true) => self.rows.family(row.id.family).and_then(key_of),
+            (false, false) => None,
         };
         let origin = row.cause.as_ref().map(|cause| cause.origin);
         let end = LoggedEnd {
             finished: finished(row),
-            key: key.filter(|_| is_failure(row.state) || row.id.is_root()),
+            key,
             is_dragged_along: !row.id.is_root() && origin != Some(row.id),
         };
         self.seen.push(Observation::Ended(kind, Box::new(end)));
