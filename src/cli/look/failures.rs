@@ -35,7 +35,8 @@ fn show(failures: &FailuresView) {
     let mut text = match failures.count {
         0 => "no failure waits to be acknowledged".to_owned(),
         count => format!(
-            "{}; \"ls failure:FINGERPRINT\" lists those of a group, and \"acknowledge --filter failure:FINGERPRINT\" closes it",
+            "{}; \"ls failure:FINGERPRINT kind:KIND\" lists those of a group, and \"acknowledge\" with the same as its --filter \
+             closes it",
             print::counted(count, "failure", "failures")
         ),
     };
