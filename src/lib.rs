@@ -108,17 +108,22 @@
 //!
 //! # Where next
 //!
-//! The package brings its guides and examples along, in `docs/` and `examples/`:
+//! The package brings along, in `docs/` and `examples/`:
 //!
 //! - `docs/tutorial/` builds an order service in five chapters; `docs/how-to/` has a page for each common task.
 //! - `examples/hello.rs` is the smallest program; `examples/book_trip.rs` a saga, `examples/approval.rs` a question to
 //!   a person, `examples/embed.rs` a service with actix-web and its dashboard.
 //! - `examples/testkit.rs` crashes a procedure at every commit; `docs/how-to/test-your-procedures.md` lists all properties.
+//!
+//! The repository has more:
+//!
+//! - `docs/flows.md` is the guide to sets and streams, `docs/sagas.md` that to sagas; `docs/reference/saga-definitions.md`
+//!   says what a saga's file may have.
 //! - `docs/reference/semantics.md` says what the engine promises, `docs/reference/lifecycle.md` which states there are.
-//! - `docs/reference/operations.md` says what to watch, `docs/reference/metrics.md` what is measured. How to mount the
-//!   pages is in `docs/dashboard.md` of the package `procession-page`.
-//! - `docs/flows.md` is the guide to sets and streams, `docs/sagas.md` that to sagas; `docs/reference/saga-definitions.md` says what a saga's file may have.
+//! - `docs/reference/operations.md` says what to watch, `docs/reference/metrics.md` what is measured.
 //! - `docs/reference/policy.md` says what a version number promises.
+//!
+//! How to mount the pages of the dashboard is in `docs/dashboard.md` of the package `procession-page`.
 //!
 //! # Allocator
 //!
