@@ -35,6 +35,8 @@ pub enum BulkVerb {
     SkipUndo,
     /// [`Verb::Acknowledge`].
     Acknowledge,
+    /// [`Verb::RunAgain`].
+    RunAgain,
     /// [`Verb::SetPriority`].
     Priority(i16),
 }
@@ -51,6 +53,7 @@ impl BulkVerb {
             Self::RetryUndo => Verb::RetryUndo(id),
             Self::SkipUndo => Verb::SkipUndo(id),
             Self::Acknowledge => Verb::Acknowledge(id),
+            Self::RunAgain => Verb::RunAgain(id),
             Self::Priority(priority) => Verb::SetPriority(id, priority),
         }
     }
@@ -170,7 +173,8 @@ impl Bulk {
             | BulkVerb::Abort
             | BulkVerb::RetryUndo
             | BulkVerb::SkipUndo
-            | BulkVerb::Acknowledge => name.to_string(),
+            | BulkVerb::Acknowledge
+            | BulkVerb::RunAgain => name.to_string(),
         }
     }
 

@@ -362,6 +362,18 @@ impl Operate {
         Self::new(Verb::Acknowledge(id), by)
     }
 
+    /// Submits a failed root again, with the value that it was submitted with, and acknowledges its failure, in one
+    /// commit. Any member identifies the family. The answer's `submitted` is the new root. Its key is `again` and the id
+    /// of the old one, and is kept as long as the old one, so a repeat submits nothing and finds the same root. It has
+    /// the name, the labels and the priority of the old one, and tells the same procedure of its end.
+    ///
+    /// Refused if the root has not failed, if its kind is not registered any more, or if its value is not kept: a root
+    /// that was born with children runs only with them, and earlier releases kept no value.
+    #[must_use]
+    pub const fn run_again(id: ProcedureId, by: OperatorRequest) -> Self {
+        Self::new(Verb::RunAgain(id), by)
+    }
+
     /// Begins an orderly stop of the engine. Answered once the request is durable and no further stage is started. The
     /// engine stops once its running stages have ended, or after the deadline.
     #[must_use]

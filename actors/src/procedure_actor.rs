@@ -197,6 +197,7 @@ impl Code {
                 outcome: did.outcome.map_err(StageError::into_text),
                 retry_after,
                 payload: did.payload,
+                replaced: did.replaced,
                 upgraded: did.upgraded,
                 writes: did.writes,
                 note: did.note,

@@ -24,7 +24,7 @@ use crate::journal::codec;
 use crate::kind_settings::KindSettings;
 use crate::procedure::Procedure;
 use crate::stage_error::StageError;
-use crate::step::{ChildOutcome, JoinVerdict, Step, stage_needs};
+use crate::step::{ChildOutcome, JoinVerdict, Step, birth_of, stage_needs};
 use crate::thresholds::{KindThresholds, Measures, Thresholds};
 use crate::time_limit::within;
 use crate::upgrade::Old;
@@ -33,6 +33,8 @@ use crate::upgrade::Old;
 pub(crate) struct Did<T> {
     pub(crate) outcome: T,
     pub(crate) payload: Option<Blob>,
+    /// The value that `payload` replaces.
+    pub(crate) replaced: Option<Blob>,
     /// The upgraded value, if no commit holds it yet.
     pub(crate) upgraded: Option<Blob>,
     pub(crate) writes: Vec<UserWrite>,
@@ -51,6 +53,7 @@ impl<T> Did<T> {
         Self {
             outcome,
             payload: None,
+            replaced: None,
             upgraded: None,
             writes: Vec::new(),
             submitted: Vec::new(),
@@ -74,6 +77,8 @@ pub(crate) trait Running {
         host: &'a Host,
     ) -> LocalBoxFuture<'a, Box<StageEnded>>;
     fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Did<Result<(), StageError>>>;
+    /// Returns what a new submission of the value would be.
+    fn birth(&mut self) -> Result<Birth, CodecError>;
     fn join(&mut self, stage: &Blob, outcomes: &[ChildOutcome]) -> JoinRuling;
     fn gate(&mut self, before: &[ChildOutcome]) -> JoinRuling;
     fn clean_up<'a>(&'a mut self) -> LocalBoxFuture<'a, ()>;
@@ -338,18 +343,20 @@ impl<P: Procedure> Typed<P> {
         Ok(())
     }
 
-    /// Encodes the value as the stage left it; returns `None` if it is unchanged.
-    fn changed(&mut self) -> Result<Option<Blob>, String> {
-        let Some(value) = &self.value else { return Ok(None) };
+    /// Encodes the value as the stage left it. Returns it, and the one that it replaces; nothing if it is unchanged.
+    fn changed(&mut self) -> Result<(Option<Blob>, Option<Blob>), String> {
+        let Some(value) = &self.value else {
+            return Ok((None, None));
+        };
         if guarded("is_as_before", || value.is_as_before())? {
-            return Ok(None);
+            return Ok((None, None));
         }
         let bytes = guarded("Serialize", || codec::encode_user(value))?.map_err(|error| error.to_string())?;
         if bytes == self.committed {
-            return Ok(None);
+            return Ok((None, None));
         }
-        self.committed = bytes.clone();
-        Ok(Some(bytes))
+        let replaced = std::mem::replace(&mut self.committed, bytes.clone());
+        Ok((Some(bytes), Some(replaced)))
     }
 
     async fn run_stage(&mut self, call: &Call, host: &Host) -> Did<StageOutcome> {
@@ -416,9 +423,10 @@ impl<P: Procedure> Typed<P> {
             };
         }
         match self.changed() {
-            Ok(payload) => Did {
+            Ok((payload, replaced)) => Did {
                 outcome,
                 payload,
+                replaced,
                 upgraded: None,
                 writes,
                 submitted,
@@ -483,10 +491,11 @@ impl<P: Procedure> Typed<P> {
         drop(cx);
         let (failed, note) = match result {
             Ok(Ok(())) => match self.changed() {
-                Ok(payload) => {
+                Ok((payload, replaced)) => {
                     return Did {
                         outcome: Ok(()),
                         payload,
+                        replaced,
                         upgraded: None,
                         writes,
                         note,
@@ -525,6 +534,7 @@ impl<P: Procedure> Running for Typed<P> {
                 ended: host.clock.now(),
                 outcome: did.outcome,
                 payload: did.payload,
+                replaced: did.replaced,
                 upgraded: if commits { self.unwritten.take() } else { None },
                 writes: did.writes,
                 submitted: did.submitted,
@@ -549,6 +559,10 @@ impl<P: Procedure> Running for Typed<P> {
 
     fn clean_up<'a>(&'a mut self) -> LocalBoxFuture<'a, ()> {
         Box::pin(self.run_cleanup())
+    }
+
+    fn birth(&mut self) -> Result<Birth, CodecError> {
+        birth_of(&*self.value_mut()?)
     }
 
     fn join(&mut self, stage: &Blob, outcomes: &[ChildOutcome]) -> JoinRuling {

@@ -80,7 +80,7 @@ use crate::view::{
     Status, Verdict,
 };
 use admission::claims::Claims;
-use admission::{Admission, PendingDemand, admit_births, admit_report};
+use admission::{Admission, Demand, PendingDemand, admit_births, admit_report};
 use dispatch::failed_reads::{FailedRead, ReadSubject};
 use dispatch::revival::{GroupRead, ReadsDue};
 use dispatch::rollback_stacks::{StackRead, holes};
@@ -102,6 +102,7 @@ use pipeline::in_place::InPlace;
 use pipeline::{AwaitingReceipt, JournalGone, Pipeline, PipelineSettings, SUBSCRIBERS};
 use quarantine::Quarantine;
 use requests::Requests;
+use requests::again::{not_ended, read_again};
 use requests::discharge::why_quarantined;
 use requests::finished::FinishedRead;
 use requests::operate::{ToRead, to_read};
@@ -587,6 +588,7 @@ impl Handler<Operate> for Supervisor {
                 Box::pin(operated.into_actor(self))
             }
             ToRead::FinishedRow(id) => self.operate_on_row(id, verb, by),
+            ToRead::Submitted(root) => self.run_again(root, by),
             ToRead::QuarantinedFamily(family) => self.operate_on_family(family, by),
         }
     }
@@ -694,6 +696,69 @@ impl Supervisor {
             };
             operated.into_actor(supervisor)
         }))
+    }
+
+    /// Reads a failed root and the value that it was submitted with, and decides to run it again.
+    fn run_again(&mut self, root: ProcedureId, by: OperatorRequest) -> Operating {
+        let read = self.finished_row(root).then(move |row, supervisor, _| {
+            let row = match row {
+                Ok(_) if supervisor.kernel.row(root).is_some() => Err(not_ended(root)),
+                Ok(row) => row.map(Box::new).ok_or(AskError::Unknown(root)),
+                Err(error) => Err(error),
+            };
+            let (reader, registry) = (supervisor.reader.clone(), Arc::clone(&supervisor.registry));
+            let now = supervisor.clock.now();
+            let read = async move { read_again(row?, reader, registry, now).await };
+            read.into_actor(supervisor)
+        });
+        Box::pin(read.then(move |read, supervisor, ctx| {
+            let operated: AskFuture<Operated> = match read {
+                Ok(stored) => supervisor.admit_again(root, by, stored, ctx),
+                Err(error) => Box::pin(async move { Err(error) }),
+            };
+            operated.into_actor(supervisor)
+        }))
+    }
+
+    /// Decides to run a failed root again. If the new one needs limits or locks, the limiter has answered before. The
+    /// row may have been acknowledged or evicted since it was read; then its failure is off the list twice.
+    fn admit_again(
+        &mut self,
+        root: ProcedureId,
+        by: OperatorRequest,
+        mut stored: StoredTarget,
+        ctx: &mut Context<Self>,
+    ) -> AskFuture<Operated> {
+        let mut demand = Demand::default();
+        if let StoredTarget::Again(again) = &mut stored
+            && !by.dry_run
+        {
+            let submissions = std::slice::from_mut(&mut again.submission);
+            if let Some(longest) = longest_key(submissions) {
+                self.lifecycle.note_key(longest);
+            }
+            demand = self.admission.demand_of_submissions(&self.kernel, submissions);
+        }
+        if demand.is_empty() {
+            return self.operate(Verb::RunAgain(root), by, stored, ctx);
+        }
+        if let Some(refusal) = self.status.refusal() {
+            return Box::pin(async move { Err(refusal) });
+        }
+        let (request, reply) = match self.requests.admit() {
+            Ok(admitted) => admitted,
+            Err(refusal) => return Box::pin(async move { Err(refusal) }),
+        };
+        let (pending, work) = self.admission.ask(demand, None);
+        self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
+            if let StoredTarget::Again(again) = &mut stored {
+                admit_births(again.submission.birth.asking(), acquired.answers);
+            }
+            let event = Event::Requested(request, Box::new(Verb::RunAgain(root)), Box::new(by), stored);
+            let decision = supervisor.kernel.decide(supervisor.clock.now(), event);
+            supervisor.commit_admitted(decision, pending, acquired.served, ctx);
+        });
+        Box::pin(replies::operated(Ok(reply), self.committed()))
     }
 
     /// Reads a family and decides its discharge.

@@ -42,6 +42,8 @@ pub(super) enum Act {
     Abort(SomeArgs),
     /// Say that a result was taken note of: a failure is not listed any more, and a success may go sooner.
     Acknowledge(SomeArgs),
+    /// Submit a root that failed once more, with the value that it was submitted with, and acknowledge the failure.
+    RunAgain(SomeArgs),
     /// Answer the question that a procedure asks.
     Decide(DecideArgs),
     /// Let a schedule submit a run now, beside its timetable.
@@ -220,6 +222,7 @@ impl Act {
             Self::Retry(args) => some(VerbName::RetryNow, args),
             Self::Abort(args) => some(VerbName::Abort, args),
             Self::Acknowledge(args) => some(VerbName::Acknowledge, args),
+            Self::RunAgain(args) => some(VerbName::RunAgain, args),
             Self::Decide(args) => Wish {
                 answer: Some(args.answer),
                 ..one(VerbName::Decide, args.how, args.id)

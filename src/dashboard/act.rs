@@ -70,7 +70,7 @@ pub(super) async fn procedure(request: HttpRequest, body: Body, state: web::Data
 
 /// Returns the revision of the row that a verb concerns; 0 if the row is not there or cannot be read.
 async fn revision(state: &State, verb: VerbName, id: ProcedureId) -> Result<Seq, Problem> {
-    let of_root = matches!(verb, VerbName::Discharge | VerbName::Acknowledge);
+    let of_root = matches!(verb, VerbName::Discharge | VerbName::Acknowledge | VerbName::RunAgain);
     let id = if of_root { ProcedureId::root(id.family) } else { id };
     let row = state.engine().committed().status(id).await;
     let row = if verb == VerbName::Discharge {
@@ -105,6 +105,7 @@ async fn operate(
         VerbName::Discharge => Verb::Discharge(id.family),
         VerbName::SetPriority => Verb::SetPriority(id, wish.priority()?),
         VerbName::Acknowledge => Verb::Acknowledge(id),
+        VerbName::RunAgain => Verb::RunAgain(id),
         VerbName::Decide => Verb::Decide(id, wish.answer()?),
         VerbName::Signal => {
             let name = wish.name.filter(|name| !name.is_empty());
@@ -253,6 +254,7 @@ fn shown(operated: &Operated, is_dry: bool, revision: Option<Seq>) -> Value {
         "number": operated.number.map(|number| number.to_string()),
         "changes": changes,
         "changed": operated.changed,
+        "submitted": operated.submitted.map(|id| id.to_string()),
         "abort": operated.abort.as_ref().map(met),
         "plan": operated.plan.as_deref().map(|plan| PlanView::new(plan, &[])),
     })

@@ -141,6 +141,7 @@ fn act(entry: &AuditEntry) -> Value {
         "target": entry.target.map(|id| id.to_string()),
         "changes": entry.changes.iter().map(changed).collect::<Vec<_>>(),
         "changed": entry.changed,
+        "submitted": entry.submitted.map(|id| id.to_string()),
         "key": entry.key.as_ref().map(ToString::to_string),
     })
 }

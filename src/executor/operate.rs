@@ -46,6 +46,16 @@ impl Executor {
         self.operate(Operate::set_limit(key, limit, by)).await
     }
 
+    /// Submits a failed root again, with the value that it was submitted with, and acknowledges its failure. The answer's
+    /// `submitted` is the new root. See [`Operate::run_again`] for what it takes over, and when it is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotNow`] if it has not failed, or its value is not kept; [`AskError::Unknown`] if it is not known.
+    pub async fn run_again(&self, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
+        self.operate(Operate::run_again(id, by)).await
+    }
+
     /// Changes the priority of a procedure, and its place in the queues.
     ///
     /// # Errors

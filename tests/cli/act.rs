@@ -57,6 +57,9 @@ fn failures_are_listed_by_what_they_say_and_closed_in_one_request() -> Outcome {
         ("failures_closed", "acknowledge --filter failure:any --yes", 0),
         ("failures_none", "failures", 0),
         ("failures_nothing", "acknowledge --filter failure:any --yes", 0),
+        ("failures_again", "run-again 3 --yes --reason back", 0),
+        ("failures_again_twice", "run-again 3.0 --yes --reason back", 0),
+        ("failures_again_listed", "failures", 0),
     ] {
         must_have_said(&site.run(arguments)?, name, arguments, code)?;
     }

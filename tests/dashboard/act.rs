@@ -176,6 +176,7 @@ fn each_verb_needs_its_right_and_no_other() -> Tested {
         ("procedures/1.0/discharge", Right::Repair),
         ("procedures/1.0/signal", Right::Submit),
         ("procedures/1.0/acknowledge", Right::Operate),
+        ("procedures/1.0/run-again", Right::Operate),
         ("procedures/1.0/decide", Right::Operate),
         ("engine/drain", Right::Configure),
     ];

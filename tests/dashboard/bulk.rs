@@ -147,6 +147,44 @@ fn it_needs_the_right_of_its_verb_and_to_look() -> Tested {
 }
 
 #[test]
+fn failures_of_a_group_run_again_in_one_request() -> Tested {
+    site(async |site| {
+        for (key, text) in [("a", "no space on rs-1"), ("b", "no space on rs-2"), ("c", "refused")] {
+            site.submit(Job::Fail(text.to_owned()), key).await?;
+        }
+        site.run.settle().await;
+        let groups = site.body("failures").await?["items"].clone();
+        let group = groups
+            .as_array()
+            .and_then(|all| all.iter().find(|group| group["count"] == 2));
+        let group = group.ok_or_else(|| format!("no group of two: {groups}"))?;
+        let filter = format!("failure:{} kind:job", text(&group["fingerprint"]));
+        let wish = json!({ "filter": filter, "reason": "the disk has room" });
+        let plan = post(site, "bulk/run-again?dry_run=true", &wish).await.body;
+        assert_eq!(plan["count"], 2, "{plan}");
+        let mut wish = wish;
+        wish["expected"] = plan["revision"].clone();
+        assert_eq!(post(site, "bulk/run-again", &wish).await.status, 200);
+        site.run.settle().await;
+        // They fail again, and so are listed again: as others, under keys that name the first ones.
+        for key in ["again 1.0", "again 2.0"] {
+            let found = site.run.executor.find(key).await?;
+            assert!(found.is_some(), "nothing runs under the key {key}");
+        }
+        let one = post(site, "procedures/3.0/run-again", &json!({ "reason": "one more" })).await;
+        assert_eq!(one.status, 200, "{}", one.body);
+        let new = text(&one.body["submitted"]).to_owned();
+        site.run.settle().await;
+        let shown = site.body(&format!("procedures/{new}")).await?;
+        assert_eq!(shown["procedure"]["key"], "again 3.0", "{shown}");
+        assert_eq!(site.body("failures").await?["count"], 3, "each failed once more");
+        let refused = post(site, "procedures/3.0/run-again", &json!({})).await;
+        assert_eq!(refused.status, 400, "a reason is needed: {}", refused.body);
+        Ok(())
+    })
+}
+
+#[test]
 fn failures_are_grouped_listed_and_acknowledged() -> Tested {
     site(async |site| {
         for (key, text) in [("a", "no space on rs-1"), ("b", "no space on rs-2"), ("c", "refused")] {

@@ -15,6 +15,7 @@ mod kinds;
 mod lists;
 mod overtaken;
 mod results;
+mod run_again;
 mod set_aside;
 mod space;
 mod terse;

@@ -204,6 +204,7 @@ pub(crate) fn others() -> Vec<Sample> {
         signals: vec![(0, EventName::from("go"), 1)],
         labels: Vec::new(),
         failed: None,
+        submitted: false,
         key: Some(Key::from("req-42")),
     };
     let user = |value: Option<&[u8]>| {

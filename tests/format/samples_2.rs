@@ -188,6 +188,7 @@ pub(crate) fn audit() -> AuditEntry {
         digest: None,
         act: None,
         abort: None,
+        submitted: None,
     }
 }
 
@@ -235,6 +236,7 @@ fn doomed() -> EvictedFamily {
         signals: vec![(0, EventName::from("go"), 1)],
         labels: Vec::new(),
         failed: None,
+        submitted: false,
         key: Some(Key::from("req-42")),
         key_until: None,
         raw: Vec::new(),

@@ -304,6 +304,7 @@ pub(crate) fn label_index() -> Vec<Sample> {
         signals: Vec::new(),
         labels: labels().iter().map(Label::digest).collect(),
         failed: None,
+        submitted: false,
         key: None,
         key_until: None,
         raw: Vec::new(),
@@ -353,6 +354,7 @@ pub(crate) fn failures() -> Vec<Sample> {
         signals: Vec::new(),
         labels: Vec::new(),
         failed: root.ended,
+        submitted: false,
         key: None,
         key_until: None,
         raw: Vec::new(),
@@ -367,6 +369,43 @@ pub(crate) fn failures() -> Vec<Sample> {
         .chain(closed)
         .map(|(name, record)| (name.to_owned(), record))
         .collect()
+}
+
+/// A root with the value that it was submitted with, another value in its place, its eviction, and who ran it again.
+pub(crate) fn run_again() -> Vec<Sample> {
+    let root = Row {
+        as_submitted: true,
+        ..plain()
+    };
+    let doomed = EvictedFamily {
+        family: root.id.family,
+        due: Timestamp(600),
+        members: 0,
+        history_from: 0,
+        history: 0,
+        signals: Vec::new(),
+        labels: Vec::new(),
+        failed: None,
+        submitted: true,
+        key: None,
+        key_until: None,
+        raw: Vec::new(),
+    };
+    let verb = Verb::RunAgain(root.id);
+    let act = AuditEntry {
+        words: verb.to_string(),
+        act: Some(Act::Operate(verb)),
+        changes: Vec::new(),
+        submitted: Some(ProcedureId::root(57)),
+        ..samples_2::audit()
+    };
+    let submitted = Record::Submitted(ProcedureId::root(root.id.family), 3, blob("value"));
+    vec![
+        row("as-submitted".to_owned(), root),
+        ("submitted".to_owned(), submitted),
+        ("evicted".to_owned(), Record::Evicted(Box::new(doomed))),
+        ("run-again".to_owned(), Record::Audit(Box::new(act))),
+    ]
 }
 
 /// A signal with the time at which it was sent, and the last of its name.

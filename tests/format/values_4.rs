@@ -79,6 +79,28 @@ fn the_list_of_failures_is_as_it_was_when_it_came() -> Tested {
 }
 
 #[test]
+fn what_runs_a_root_again_is_as_it_was_when_it_came() -> Tested {
+    let samples = samples::run_again();
+    let golden = compare("v4/again.hex", &samples)?;
+    let of = |name: &'static str| golden.iter().filter(move |line| line.name == name);
+    let Some((_, Record::Row(row))) = samples.first() else {
+        return Err("the first is a row".into());
+    };
+    let line = of("as-submitted").next().ok_or("no row")?;
+    assert_eq!(format::row(row.id, value(line)?)?, **row);
+    let kept = of("submitted").next().ok_or("no value")?;
+    assert_eq!((value(kept)?, kept.key.last()), (&b"\0\x03value"[..], Some(&2)));
+    let gone = of("evicted").any(|line| line.key == kept.key && line.value.is_none());
+    assert!(gone, "{golden:?}");
+    let Some((_, Record::Audit(entry))) = samples.last() else {
+        return Err("the last is an act".into());
+    };
+    let line = of("run-again").next().ok_or("no act")?;
+    assert_eq!(format::audit(entry.number, value(line)?)?, **entry);
+    Ok(())
+}
+
+#[test]
 fn a_row_is_as_it_was_when_names_could_be_closed() -> Tested {
     read_rows("v4/closed.hex", &samples::closed())
 }

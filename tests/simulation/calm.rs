@@ -18,6 +18,8 @@ use super::story::Story;
 
 /// Rounds of calm after which whatever still moves is taken for a loop.
 const ROUNDS: usize = 1_000;
+/// Answers after which the verdict on failures must agree with their list.
+const COUNTS: usize = 1_000;
 /// Attempts after which a stage is taken never to succeed: more than any kind has.
 const ATTEMPTS: u32 = 12;
 
@@ -153,13 +155,17 @@ impl Story {
         if !locks.is_empty() || limits.iter().any(busy) {
             return Err(format!("all have ended, and these are left: {locks:?} {limits:?}").into());
         }
-        let mut verdicts = run.executor.verdicts().await?;
-        let count = verdicts.len();
-        verdicts.retain(|verdict| verdict.rule != Rule::UnacknowledgedFailures);
-        let tells_failures = verdicts.len() < count;
         let failures = run.executor.failures(None, 1).await?.items;
-        if verdicts.is_empty() && tells_failures != failures.is_empty() {
-            return Ok(());
+        let mut verdicts = Vec::new();
+        // Failures are counted beside the checks, so an answer may be one count behind.
+        for _ in 0..COUNTS {
+            verdicts = run.executor.verdicts().await?;
+            let count = verdicts.len();
+            verdicts.retain(|verdict| verdict.rule != Rule::UnacknowledgedFailures);
+            let tells_failures = verdicts.len() < count;
+            if verdicts.is_empty() && tells_failures != failures.is_empty() {
+                return Ok(());
+            }
         }
         Err(format!("all have ended, and the engine says {verdicts:?}; the newest failure is {failures:?}").into())
     }

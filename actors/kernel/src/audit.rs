@@ -156,6 +156,9 @@ pub struct AuditEntry {
     /// written before this was recorded.
     #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
     pub abort: Option<AbortAnswer>,
+    /// The procedure that runs its target again.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub submitted: Option<ProcedureId>,
 }
 
 impl AuditEntry {

@@ -121,6 +121,8 @@ pub struct Operated {
     pub changes: Vec<Changed>,
     /// Total number of procedures that changed.
     pub changed: u32,
+    /// The procedure that runs it again, if that was requested.
+    pub submitted: Option<ProcedureId>,
     /// Result of the abort, if the request was one.
     pub abort: Option<AbortAnswer>,
     /// For a dry run: the further consequences.
@@ -210,6 +212,10 @@ pub enum NotNow {
     NotEnded,
     /// The procedure has not succeeded.
     NotSucceeded,
+    /// The procedure has not failed.
+    NotFailed,
+    /// The value that the procedure was submitted with is not kept.
+    ValueNotKept,
     /// The same was requested before and is under way, or what it needs is still being read.
     UnderWay,
     /// The engine drains.

@@ -179,6 +179,8 @@ pub struct StageEnded {
     pub outcome: StageOutcome,
     /// The payload, if the stage changed it.
     pub payload: Option<Blob>,
+    /// The value that `payload` replaces, in the schema version of the code.
+    pub replaced: Option<Blob>,
     /// The payload as upgraded from an older version, if no commit holds it yet. It is stored whatever the outcome is,
     /// unless the stage left a newer payload.
     pub upgraded: Option<Blob>,
@@ -219,6 +221,8 @@ pub struct UndoEnded {
     pub retry_after: Option<Duration>,
     /// The payload, if the undo changed it.
     pub payload: Option<Blob>,
+    /// The value that `payload` replaces, in the schema version of the code.
+    pub replaced: Option<Blob>,
     /// The payload as upgraded from an older version, as in [`StageEnded::upgraded`].
     pub upgraded: Option<Blob>,
     /// Writes of user data.
@@ -238,6 +242,16 @@ pub enum JoinRuling {
     Unmeetable(String),
 }
 
+/// A root that has ended, and the submission that runs it again: with the value that it was submitted with, and the
+/// key of that run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// The row of the root.
+    pub row: Box<Row>,
+    /// The submission.
+    pub submission: Submission,
+}
+
 /// What the store holds about a request's target. It is read before the decision, because the target may not be in
 /// memory: it has ended, or its family is quarantined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -247,6 +261,8 @@ pub enum StoredTarget {
     None,
     /// The row of a finished procedure, for an override or an acknowledgement.
     Row(Box<Row>),
+    /// A failed root, and the submission that runs it again.
+    Again(Box<Again>),
     /// A quarantined family as it goes into the archive, and the keys that a discharge deletes.
     Archive(Blob, Box<EvictedFamily>),
 }

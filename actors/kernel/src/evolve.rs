@@ -108,6 +108,7 @@ impl Kernel {
             }
             Record::Draining => self.draining = true,
             Record::Payload(..)
+            | Record::Submitted(..)
             | Record::History(_)
             | Record::Labelled(..)
             | Record::FinishedRow(_)

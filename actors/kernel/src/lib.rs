@@ -63,7 +63,8 @@ pub use effect::{
     StageCall, StageTask,
 };
 pub use event::{
-    Admission, Birth, Brood, Event, JoinRuling, KeyAsked, StageEnded, StageOutcome, StoredTarget, Submission, UndoEnded,
+    Admission, Again, Birth, Brood, Event, JoinRuling, KeyAsked, StageEnded, StageOutcome, StoredTarget, Submission,
+    UndoEnded,
 };
 pub use explain::WakeSource;
 pub use failure::FailureEntry;

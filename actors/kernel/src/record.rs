@@ -59,6 +59,8 @@ pub struct EvictedFamily {
     pub due: Timestamp,
     /// How many members it has.
     pub members: u32,
+    /// The value that its root was submitted with has a key of its own.
+    pub submitted: bool,
     /// Number of the oldest history entry that it may still have.
     pub history_from: u32,
     /// Number of its newest history entry.
@@ -86,6 +88,8 @@ pub enum Record {
     FinishedRow(Box<Row>),
     /// The encoded value of a procedure.
     Payload(ProcedureId, Blob),
+    /// The value that a root was submitted with, of that schema version, when another value replaces it.
+    Submitted(ProcedureId, u16, Blob),
     /// The encoded output of a procedure.
     Output(ProcedureId, Blob),
     /// A history entry, new or overwritten.
@@ -164,7 +168,7 @@ impl Record {
     /// Returns the size of the value, output or note that the record carries, or 0.
     #[must_use]
     pub fn value_bytes(&self) -> usize {
-        if let Self::Payload(_, value) | Self::Output(_, value) = self {
+        if let Self::Payload(_, value) | Self::Submitted(_, _, value) | Self::Output(_, value) = self {
             value.len()
         } else if let Self::History(entry) = self {
             entry.note.as_ref().map_or(0, Blob::len)

@@ -286,6 +286,9 @@ pub struct Row {
     /// History numbers of the kept failed attempts of this visit.
     #[serde(rename = "y", default, skip_serializing_if = "Vec::is_empty")]
     pub attempts_kept: Vec<u32>,
+    /// For a root: its value is still the one that it was submitted with. It may have been upgraded.
+    #[serde(rename = "P", default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_submitted: bool,
     /// What the next stage is told about its wake.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub wake: Option<Wake>,

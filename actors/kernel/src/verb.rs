@@ -107,6 +107,9 @@ pub enum Verb {
     /// any more.
     #[serde(rename = "c")]
     Acknowledge(ProcedureId),
+    /// Submit a failed root again, with the value that it was submitted with, and acknowledge its failure.
+    #[serde(rename = "g")]
+    RunAgain(ProcedureId),
     /// Start no more stages, and stop when nothing runs or this time is up.
     #[serde(rename = "q")]
     Drain(#[serde(with = "millis")] Duration),
@@ -147,13 +150,15 @@ pub enum VerbName {
     Decide,
     /// [`Verb::Acknowledge`].
     Acknowledge,
+    /// [`Verb::RunAgain`].
+    RunAgain,
     /// [`Verb::Drain`].
     Drain,
 }
 
 impl VerbName {
     /// Every name.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Abort,
         Self::Pause,
         Self::Resume,
@@ -170,6 +175,7 @@ impl VerbName {
         Self::Signal,
         Self::Decide,
         Self::Acknowledge,
+        Self::RunAgain,
         Self::Drain,
     ];
 
@@ -193,6 +199,7 @@ impl VerbName {
             Self::Signal => "signal",
             Self::Decide => "decide",
             Self::Acknowledge => "acknowledge",
+            Self::RunAgain => "run-again",
             Self::Drain => "drain",
         }
     }
@@ -238,6 +245,7 @@ impl Verb {
             Self::Signal(..) => VerbName::Signal,
             Self::Decide(..) => VerbName::Decide,
             Self::Acknowledge(_) => VerbName::Acknowledge,
+            Self::RunAgain(_) => VerbName::RunAgain,
             Self::Drain(_) => VerbName::Drain,
         }
     }
@@ -258,7 +266,8 @@ impl Verb {
             | Self::AuditReveal(id, _)
             | Self::Signal(id, ..)
             | Self::Decide(id, _)
-            | Self::Acknowledge(id) => Some(*id),
+            | Self::Acknowledge(id)
+            | Self::RunAgain(id) => Some(*id),
             Self::Discharge(family) => Some(ProcedureId::root(*family)),
             Self::Pause(_) | Self::Resume(_) | Self::SetLimit(..) | Self::Drain(_) => None,
         }
@@ -284,6 +293,7 @@ impl Verb {
             | Self::Discharge(_)
             | Self::AuditReveal(..)
             | Self::Acknowledge(_)
+            | Self::RunAgain(_)
             | Self::Drain(_) => None,
         }
     }
@@ -309,7 +319,8 @@ impl Verb {
             | Self::SetLimit(..)
             | Self::Discharge(_)
             | Self::AuditReveal(..)
-            | Self::Acknowledge(_) => {}
+            | Self::Acknowledge(_)
+            | Self::RunAgain(_) => {}
         }
         self
     }
@@ -341,6 +352,7 @@ impl fmt::Display for Verb {
             Self::Signal(id, name, payload) => write!(f, "signal {name} to {id} with {} bytes", payload.len()),
             Self::Decide(id, answer) => write!(f, "answer the question of {id} with {} bytes", answer.len()),
             Self::Acknowledge(id) => write!(f, "acknowledge {id}"),
+            Self::RunAgain(id) => write!(f, "run {id} again"),
             Self::Drain(time) => write!(f, "drain within {} ms", time.as_millis()),
         }
     }

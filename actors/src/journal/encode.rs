@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
 use super::codec;
-use super::keys::{self, OUTPUT, PAYLOAD, Space};
+use super::keys::{self, OUTPUT, PAYLOAD, SUBMITTED, Space};
 use crate::error::CodecError;
 
 /// Family numbers below this value may have been assigned.
@@ -95,6 +95,12 @@ pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError
             })?;
         }
         Record::Payload(id, bytes) => batch.put(Space::Payloads, &keys::payload(*id, PAYLOAD), bytes.as_slice()),
+        Record::Submitted(id, version, bytes) => {
+            let mut value = Vec::with_capacity(2 + bytes.len());
+            value.extend_from_slice(&version.to_be_bytes());
+            value.extend_from_slice(bytes.as_slice());
+            batch.put(Space::Payloads, &keys::payload(*id, SUBMITTED), &value);
+        }
         Record::Output(id, bytes) => batch.put(Space::Payloads, &keys::payload(*id, OUTPUT), bytes.as_slice()),
         Record::History(entry) => {
             let key = keys::history(entry.family, entry.number);
@@ -247,6 +253,10 @@ fn evict(batch: &mut Batch, doomed: &EvictedFamily) {
         batch.delete(Space::Procedures, &keys::procedure(id));
         batch.delete(Space::Payloads, &keys::payload(id, PAYLOAD));
         batch.delete(Space::Payloads, &keys::payload(id, OUTPUT));
+    }
+    if doomed.submitted {
+        let root = ProcedureId::root(doomed.family);
+        batch.delete(Space::Payloads, &keys::payload(root, SUBMITTED));
     }
     for number in doomed.history_from.max(1)..=doomed.history {
         batch.delete(Space::History, &keys::history(doomed.family, number));

@@ -8,7 +8,7 @@ use procession_kernel::{Key, LABEL_BIT, ProcedureId, Timestamp};
 pub enum Space {
     /// root · index → row.
     Procedures,
-    /// root · index · [`PAYLOAD`] or [`OUTPUT`] → the user's bytes.
+    /// root · index · [`PAYLOAD`] or [`OUTPUT`] → the user's bytes; root · 0 · [`SUBMITTED`] → schema version and bytes.
     Payloads,
     /// root · number → history entry.
     History,
@@ -87,6 +87,8 @@ impl Space {
 pub const PAYLOAD: u8 = 0;
 /// Tag of an output's key.
 pub const OUTPUT: u8 = 1;
+/// Tag of the key under which a root's first value is kept, once another has replaced it.
+pub const SUBMITTED: u8 = 2;
 
 /// Returns the key of a row.
 #[must_use]

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use procession_kernel::{AuditEntry, HistoryEntry, Key, KeyEntry, ProcedureId, Row, settle_standing};
+use procession_kernel::{AuditEntry, Blob, HistoryEntry, Key, KeyEntry, ProcedureId, Row, settle_standing};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
@@ -203,6 +203,19 @@ impl Reader {
         let (row, payload) = both.await?;
         let row = row.map(|bytes| decode_row(id, &bytes)).transpose()?;
         Ok(row.map(|row| (row, payload)))
+    }
+
+    /// Reads the value that a root was submitted with, and its schema version. Returns `None` if it is not kept.
+    pub(crate) async fn submitted(&self, root: &Row) -> Result<Option<(Blob, u16)>, ReadError> {
+        if root.as_submitted {
+            let value = self.payload(root.id, keys::PAYLOAD).await?;
+            return Ok(value.map(|value| (Blob::from(value), root.version)));
+        }
+        let stored = self.payload(root.id, keys::SUBMITTED).await?;
+        Ok(stored.and_then(|stored| {
+            let (version, value) = stored.split_first_chunk()?;
+            Some((Blob::from(value), u16::from_be_bytes(*version)))
+        }))
     }
 
     /// Reads the audit entries with numbers in `begin..end`.

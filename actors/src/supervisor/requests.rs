@@ -5,6 +5,7 @@
 //! It checks a message and reads what the kernel does not hold; the supervisor decides. Replies and outcomes leave
 //! only as effects of a receipt.
 
+pub(super) mod again;
 pub(super) mod discharge;
 pub(super) mod finished;
 pub(super) mod operate;

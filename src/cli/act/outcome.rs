@@ -23,6 +23,9 @@ pub(crate) struct Outcome {
     changes: Vec<Changed>,
     /// How many change in all.
     changed: u64,
+    /// The procedure that runs it again.
+    #[serde(default)]
+    submitted: Option<String>,
     /// What an abort met.
     #[serde(default)]
     abort: Option<Met>,
@@ -80,6 +83,7 @@ impl Outcome {
             VerbName::Decide => "has its answer",
             VerbName::Signal => "is asked for a run",
             VerbName::Acknowledge => "is acknowledged",
+            VerbName::RunAgain => return self.ran_again(target),
             VerbName::Abort => self.met().unwrap_or("is aborted"),
             // The command line does not offer these.
             VerbName::RetryUndo
@@ -95,17 +99,24 @@ impl Outcome {
         self.told(target, done)
     }
 
+    fn ran_again(&self, target: &Target) -> String {
+        let new = self.submitted.as_deref().unwrap_or("another");
+        format!("{target} runs again, as {new}{}", self.entry())
+    }
+
     /// Says what the target does by now, how many procedures changed, and where that was recorded.
     pub(crate) fn told(&self, target: &Target, done: &str) -> String {
         let changed = match self.changed {
             1 => "1 procedure changed".to_owned(),
             several => format!("{several} procedures changed"),
         };
-        let entry = self
-            .number
-            .as_deref()
-            .map(|number| format!("; entry {number} of the audit"));
-        format!("{target} {done}; {changed}{}", entry.unwrap_or_default())
+        format!("{target} {done}; {changed}{}", self.entry())
+    }
+
+    /// Says where in the audit it was recorded.
+    fn entry(&self) -> String {
+        let number = self.number.as_deref();
+        number.map_or_else(String::new, |number| format!("; entry {number} of the audit"))
     }
 
     fn met(&self) -> Option<&'static str> {

@@ -35,8 +35,8 @@ fn show(failures: &FailuresView) {
     let mut text = match failures.count {
         0 => "no failure waits to be acknowledged".to_owned(),
         count => format!(
-            "{}; \"ls failure:FINGERPRINT kind:KIND\" lists those of a group, and \"acknowledge\" with the same as its --filter \
-             closes it",
+            "{}; \"ls failure:FINGERPRINT kind:KIND\" lists those of a group; \"run-again\" with the same as its --filter runs \
+             them again, and \"acknowledge\" closes them",
             print::counted(count, "failure", "failures")
         ),
     };

@@ -96,6 +96,7 @@ fn of_many(verb: VerbName, asked: &Request) -> Result<BulkVerb, Problem> {
         VerbName::RetryUndo => Ok(BulkVerb::RetryUndo),
         VerbName::SkipUndo => Ok(BulkVerb::SkipUndo),
         VerbName::Acknowledge => Ok(BulkVerb::Acknowledge),
+        VerbName::RunAgain => Ok(BulkVerb::RunAgain),
         VerbName::SetPriority => Ok(BulkVerb::Priority(asked.wish.priority()?)),
         VerbName::Bypass
         | VerbName::OverrideResult

@@ -33,6 +33,7 @@ pub(in crate::dashboard) fn named(word: &str) -> Option<(VerbName, Terms)> {
         VerbName::Pause | VerbName::Resume | VerbName::RetryNow => (Right::Operate, true, Caution::None),
         VerbName::RetryUndo => (Right::Operate, true, Caution::Plan),
         VerbName::Acknowledge => (Right::Operate, false, Caution::None),
+        VerbName::RunAgain => (Right::Operate, true, Caution::None),
         VerbName::Abort => (Right::Abort, true, Caution::Plan),
         VerbName::SkipUndo => (Right::Repair, true, Caution::Plan),
         VerbName::Bypass | VerbName::OverrideResult | VerbName::Discharge => (Right::Repair, true, Caution::PlanAndId),

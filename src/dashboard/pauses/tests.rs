@@ -19,6 +19,7 @@ fn act(number: u64, words: &str) -> AuditEntry {
         digest: None,
         act: None,
         abort: None,
+        submitted: None,
     };
     entry.restored(number)
 }

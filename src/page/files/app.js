@@ -8,7 +8,6 @@ import { useLoad } from './load.js';
 import { startRouter, useRoute } from './router.js';
 import { Attention } from './screens/attention.js';
 import { Audit } from './screens/audit.js';
-import { EngineScreen } from './screens/engine.js';
 import { ByKey } from './screens/key.js';
 import { Flows } from './screens/flows.js';
 import { Kinds } from './screens/kinds.js';
@@ -18,15 +17,18 @@ import { Procedure } from './screens/procedure.js';
 import { Waits } from './screens/waits.js';
 import { Me } from './me.js';
 
+/** A screen that few look at: it is fetched when it is opened. @param {() => Promise<(props: any) => import('./types.js').Node>} fetched */
+const late = (fetched) => function Late(/** @type {any} */ props) {
+  const [Fetched, set] = useState(/** @type {null|((props: any) => import('./types.js').Node)} */ (null));
+  useEffect(() => void fetched().then((screen) => set(() => screen)), []);
+  return Fetched && html`<${Fetched} ...${props} />`;
+};
+const Failures = late(() => import('./screens/failures.js').then((script) => script.Failures));
+const EngineScreen = late(() => import('./screens/engine.js').then((script) => script.EngineScreen));
+
 /** @type {Record<string, (props: any) => import('./types.js').Node>} */
 const SCREENS = { '': Attention, failures: Failures, procedures: List, waits: Waits, limits: Limits, flows: Flows, kinds: Kinds, engine: EngineScreen, audit: Audit };
 
-/** Few look at failures, so their screen is fetched when it is opened. */
-function Failures() {
-  const [Fetched, set] = useState(/** @type {null|(() => import('./types.js').Node)} */ (null));
-  useEffect(() => void import('./screens/failures.js').then((script) => set(() => script.Failures)), []);
-  return Fetched && html`<${Fetched} />`;
-}
 
 /** @param {{path: string, query: URLSearchParams}} props */
 function Screen({ path, query }) {

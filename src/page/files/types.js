@@ -147,6 +147,7 @@
  * @property {string|null} target
  * @property {{id: string, before: string, after: string}[]} changes
  * @property {number} changed
+ * @property {string|null} submitted
  * @property {string|null} key
  */
 export {};

@@ -64,6 +64,7 @@ export const VERBS = {
     fields: [{ name: 'output', label: 'Output', type: 'json', help: 'JSON that its kind can read as its output.', from: () => 'null' }, WITH_THOSE_BELOW],
   },
   discharge: { name: 'Discharge', right: 'repair', plans: true, types: true, isGrave: true, from: (row) => row.reason === 'quarantined', says: 'The family gives up its locks, and goes into the archive.' },
+  'run-again': { name: 'Run again', right: 'operate', from: (row) => Boolean(row.ended) && row.parent === null && (row.state === 'Failed' || row.state === 'RolledBack'), says: 'A new procedure runs with the value that this one was submitted with. The failure counts as acknowledged.' },
   acknowledge: { name: 'Acknowledge', right: 'operate', needsNoReason: true, from: (row) => Boolean(row.ended) && row.parent === null, says: 'Its result was taken note of. A failure is not listed any more; the result of a success may go sooner.' },
 };
 
@@ -83,7 +84,7 @@ function need(name) {
 export const verbOf = (name, kind) => (!OF_STREAM[name] ? VERBS[name] : kind === STREAM ? OF_STREAM[name] : kind?.startsWith('saga.') ? undefined : VERBS[name]);
 
 /** Verbs that can be asked of all that a filter admits. */
-export const OF_MANY = ['pause', 'resume', 'retry', 'abort', 'retry-undo', 'skip-undo', 'priority', 'acknowledge'];
+export const OF_MANY = ['pause', 'resume', 'retry', 'abort', 'retry-undo', 'skip-undo', 'priority', 'acknowledge', 'run-again'];
 
 /** Verbs of kinds and of the engine, which have no row. @type {Record<string, Verb>} */
 export const WIDE = {

@@ -7,6 +7,7 @@ use crate::audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorReque
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{AdmissionEffect, Answer, NotNow, Operated, Refusal, RequestEffect};
 use crate::event::StoredTarget;
+use crate::failure::is_failure;
 use crate::family::Scope;
 use crate::history::HistoryEntry;
 use crate::id::{Blob, EventName, LimitKey, ProcedureId, RequestId, Seq};
@@ -19,6 +20,13 @@ use crate::wait::{SentSignal, WaitReason};
 
 /// What an abort met. A refusal leaves everything unchanged.
 pub(super) type Done = Result<Option<AbortAnswer>, Refusal>;
+
+/// What a request is answered beyond its changes.
+#[derive(Default)]
+struct Obeyed {
+    abort: Option<AbortAnswer>,
+    submitted: Option<ProcedureId>,
+}
 
 /// A request as its audit entry records it.
 struct Recorded {
@@ -63,15 +71,15 @@ impl Draft<'_> {
         if let Some(refusal) = by.expected.and_then(|seq| self.check_revision(&verb, &stored, seq)) {
             return self.refuse(request, refusal);
         }
-        let abort = match self.obey(verb, by, stored) {
-            Ok(abort) => abort,
+        let obeyed = match self.obey(verb, by, stored) {
+            Ok(obeyed) => obeyed,
             Err(refusal) => {
                 self.forget();
                 return self.refuse(request, refusal);
             }
         };
-        let plan = planned.map(|verb| Box::new(self.plan(&verb, abort.as_ref())));
-        let mut operated = self.audited(recorded, by, abort, is_noted);
+        let plan = planned.map(|verb| Box::new(self.plan(&verb, obeyed.abort.as_ref())));
+        let mut operated = self.audited(recorded, by, obeyed, is_noted);
         operated.plan = plan;
         self.reply(request, Answer::Operated(Box::new(operated)));
     }
@@ -94,14 +102,16 @@ impl Draft<'_> {
         let row = match (self.row(verb.target()?), stored) {
             (Some(row), _) => row,
             (None, StoredTarget::Row(row)) => row,
+            (None, StoredTarget::Again(again)) => &again.row,
             (None, StoredTarget::None | StoredTarget::Archive(..)) => return None,
         };
         (row.revision != expected).then_some(Refusal::Revised(expected, row.revision, row.state))
     }
 
-    fn obey(&mut self, verb: Verb, by: &OperatorRequest, stored: StoredTarget) -> Done {
+    fn obey(&mut self, verb: Verb, by: &OperatorRequest, stored: StoredTarget) -> Result<Obeyed, Refusal> {
+        let mut obeyed = Obeyed::default();
         match verb {
-            Verb::Abort(id) => return self.abort(id, by),
+            Verb::Abort(id) => obeyed.abort = self.abort(id, by)?,
             Verb::Pause(what) => self.pause(what)?,
             Verb::Resume(what) => self.resume_what(&what)?,
             Verb::RetryNow(id) => self.retry_now(id)?,
@@ -119,25 +129,21 @@ impl Draft<'_> {
             }
             Verb::Decide(id, answer) => self.decide_question(id, answer)?,
             Verb::Acknowledge(id) => self.acknowledge(id, stored)?,
+            Verb::RunAgain(id) => obeyed.submitted = Some(self.run_again(id, stored)?),
             Verb::Drain(_) => self.drain_by_request()?,
         }
-        Ok(None)
+        Ok(obeyed)
     }
 
     /// Records the request in the audit log. A dry run is undone instead, and only answered.
-    fn audited(
-        &mut self,
-        recorded: Recorded,
-        by: &OperatorRequest,
-        abort: Option<AbortAnswer>,
-        is_noted: bool,
-    ) -> Operated {
+    fn audited(&mut self, recorded: Recorded, by: &OperatorRequest, obeyed: Obeyed, is_noted: bool) -> Operated {
         let (changes, changed) = self.changed();
         let mut operated = Operated {
             number: None,
             changes,
             changed,
-            abort,
+            submitted: obeyed.submitted,
+            abort: obeyed.abort,
             plan: None,
         };
         if by.dry_run {
@@ -178,6 +184,7 @@ impl Draft<'_> {
             digest: recorded.digest,
             act: Some(recorded.act),
             abort: operated.abort.clone(),
+            submitted: operated.submitted,
         });
         self.record(Record::Audit(entry.clone()));
         self.effect(RequestEffect::Operated(entry));
@@ -194,9 +201,11 @@ impl Draft<'_> {
         // Members that are evicted with their whole family are only counted.
         let mut changed = self.evicted_members();
         for (before, after) in self.changes() {
+            // One that was just submitted has not changed.
+            let Some(before) = before else { continue };
             changed = changed.saturating_add(1);
             if changes.len() < AUDIT_CHANGES {
-                let (id, before, after) = (after.id, snapshot_of(before.unwrap_or(after)), snapshot_of(after));
+                let (id, before, after) = (after.id, snapshot_of(before), snapshot_of(after));
                 changes.push(Changed { id, before, after });
             }
         }
@@ -362,6 +371,26 @@ impl Draft<'_> {
         Ok(())
     }
 
+    /// Submits a failed root again, and takes its failure off the list. A repeat finds the first one's procedure under
+    /// its key.
+    fn run_again(&mut self, id: ProcedureId, stored: StoredTarget) -> Result<ProcedureId, Refusal> {
+        let row = match stored {
+            StoredTarget::Again(again) if is_failure(&again.row) => {
+                let submitted = self.submit_again(again.submission)?;
+                self.take_note_of(*again.row);
+                return Ok(submitted);
+            }
+            StoredTarget::Again(again) => again.row,
+            StoredTarget::Row(row) => row,
+            StoredTarget::None | StoredTarget::Archive(..) => return Err(Refusal::NotLive(id)),
+        };
+        let text = format!(
+            "{id} is {}; only a root that failed or was rolled back runs again",
+            row.state
+        );
+        Err(Refusal::NotNow(NotNow::NotFailed, text))
+    }
+
     /// Replaces the output of a procedure that succeeded. Callers that ask for it from now on get the new output.
     fn override_result(&mut self, id: ProcedureId, output: Blob, stored: StoredTarget) -> Result<(), Refusal> {
         let limit = self.kernel.rules.bounds.payload;
@@ -371,7 +400,9 @@ impl Draft<'_> {
         let (mut row, in_memory) = match (self.row(id), stored) {
             (Some(row), _) => (Box::new(row.clone()), true),
             (None, StoredTarget::Row(row)) => (row, false),
-            (None, StoredTarget::None | StoredTarget::Archive(..)) => return Err(Refusal::NotLive(id)),
+            (None, StoredTarget::None | StoredTarget::Again(_) | StoredTarget::Archive(..)) => {
+                return Err(Refusal::NotLive(id));
+            }
         };
         if row.state != ProcedureState::Success {
             let text = format!(
@@ -402,6 +433,7 @@ fn repeated(before: &AuditEntry, again: &Recorded) -> Answer {
         number: Some(before.number),
         changes: before.changes.clone(),
         changed: before.changed,
+        submitted: before.submitted,
         abort: before.abort.clone(),
         plan: None,
     }))
@@ -448,6 +480,7 @@ mod tests {
             digest: recorded.digest,
             act: Some(recorded.act.clone()),
             abort: None,
+            submitted: None,
         }
     }
 

@@ -187,6 +187,9 @@ impl Draft<'_> {
             | Verb::Signal(..)
             | Verb::Decide(..)
             | Verb::Acknowledge(..) => {}
+            Verb::RunAgain(_) => {
+                warnings.push("a new procedure runs, with the value that this one was submitted with".to_owned());
+            }
         }
         plan.warnings = warnings;
     }

@@ -299,6 +299,12 @@ impl Draft<'_> {
         if !is_retry(&report.outcome) {
             self.consume_wake(row);
         }
+        if report.payload.is_some() {
+            // A root that ends now never fails, so it is never run again.
+            let ends = matches!(report.outcome, StageOutcome::Done(_));
+            let is_needed = !ends || !row.rounds.is_empty() || !report.children.is_empty();
+            self.submitted_replaced(row, report.replaced.take().filter(|_| is_needed));
+        }
         if let Some(value) = report.payload.as_ref().or(report.upgraded.as_ref()) {
             self.value_recorded(row, value.clone(), |row| row.stage.clone());
         }
@@ -350,6 +356,18 @@ impl Draft<'_> {
         self.record(Record::Payload(row.id, value));
         if let Some(rules) = self.rules_of(&row.kind) {
             row.version = rules.version;
+        }
+    }
+
+    /// Records that another value is about to replace the one that a root was submitted with. That one is kept, so that
+    /// the root can be run again.
+    pub(super) fn submitted_replaced(&mut self, row: &mut Row, submitted: Option<Blob>) {
+        if !std::mem::take(&mut row.as_submitted) {
+            return;
+        }
+        if let Some(value) = submitted {
+            let version = self.rules_of(&row.kind).map_or(row.version, |rules| rules.version);
+            self.record(Record::Submitted(row.id, version, value));
         }
     }
 

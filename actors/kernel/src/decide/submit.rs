@@ -68,6 +68,16 @@ impl Draft<'_> {
         self.reply(request, Answer::Submitted(ids));
     }
 
+    /// Submits what runs a root again, unless that was done before. Returns the new root.
+    pub(super) fn submit_again(&mut self, submission: Submission) -> Result<ProcedureId, Refusal> {
+        if let Some(entry) = self.known(&submission, &BTreeMap::new()) {
+            return Ok(entry.id);
+        }
+        self.check(&submission.birth)?;
+        check_name(&submission.birth)?;
+        Ok(self.submit(submission, &Labels::default(), &mut BTreeMap::new()))
+    }
+
     fn check_all(&self, submissions: &[Submission]) -> Result<(), Refusal> {
         let limit = self.kernel.rules.bounds.batch;
         if submissions.len() > limit {
@@ -239,6 +249,8 @@ impl Draft<'_> {
         self.record(Record::Payload(id, birth.payload.clone()));
         let mut row = self.born(id, birth);
         row.key = key;
+        // Without its children a root would be another procedure, so one that is born with some is not run again.
+        row.as_submitted = birth.brood.is_none();
         row.graph.clone_from(&birth.graph);
         row.labels = birth.labels_below(creator);
         self.labelled(id.family, &row.labels);

@@ -132,6 +132,9 @@ impl Draft<'_> {
         if let Some(mut row) = self.take(id) {
             row.history = number;
             let changed = report.payload.filter(|_| report.outcome.is_ok());
+            if changed.is_some() {
+                self.submitted_replaced(&mut row, report.replaced);
+            }
             if let Some(value) = changed.or(report.upgraded) {
                 self.value_recorded(&mut row, value, |_| top.stage.clone());
             }

@@ -22,7 +22,7 @@ const DEADLINE: u64 = 1 << 2;
 const PRIORITY: u64 = 1 << 3;
 const KEY: u64 = 1 << 4;
 const LIMITS: u64 = 1 << 5;
-const HOLDS: u64 = 1 << 6;
+const AS_SUBMITTED: u64 = 1 << 6;
 const ON_TIMEOUT_EXECUTE: u64 = 1 << 7;
 const WHILE_ACTIVE: u64 = 1 << 8;
 const LOCKS_FOR_LIFE: u64 = 1 << 9;
@@ -39,6 +39,7 @@ const KEEPS_PLACE: u64 = 1 << 19;
 const NAME: u64 = 1 << 20;
 const LABELS: u64 = 1 << 21;
 const STAGE_LIMITS: u64 = 1 << 22;
+const HOLDS: u64 = 1 << 23;
 
 /// Kinds by number, so that a frozen family need not spell out its own. There are as many as registered kinds.
 #[derive(Clone, Debug, Default)]
@@ -193,6 +194,7 @@ fn flags(row: &Row) -> u64 {
         (DEADLINE, row.deadline.is_some()),
         (PRIORITY, row.priority != 0),
         (KEY, row.key.is_some()),
+        (AS_SUBMITTED, row.as_submitted),
         (TRACE, row.trace.is_some()),
         (AFTER, row.waits_after != Seq::default()),
         (LIMITS, !row.limits.is_empty()),
@@ -313,6 +315,7 @@ impl<'a> Unpack<'a> {
             },
             limits: if has(LIMITS) { self.limits()? } else { Vec::new() },
             stage_limits: if has(STAGE_LIMITS) { self.limits()? } else { Vec::new() },
+            as_submitted: has(AS_SUBMITTED),
             holds: has(HOLDS),
             hold: if has(WHILE_ACTIVE) {
                 Hold::WhileActive

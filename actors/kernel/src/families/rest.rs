@@ -61,6 +61,7 @@ fn rests(row: &Row) -> bool {
         history: _,
         standing: _,
         attempts_kept,
+        as_submitted: _,
         wake,
         rounds,
         limits: _,

@@ -26,6 +26,7 @@ impl Row {
             history: 0,
             standing: 0,
             attempts_kept: Vec::new(),
+            as_submitted: false,
             wake: None,
             rounds: Vec::new(),
             limits: Vec::new(),

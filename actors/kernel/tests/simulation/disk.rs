@@ -20,6 +20,8 @@ pub(crate) struct Disk {
     pub(crate) signals: BTreeMap<(ProcedureId, u32), SignalEntry>,
     /// Values, each with its length.
     pub(crate) payloads: BTreeMap<ProcedureId, usize>,
+    /// Families whose roots' first values are kept beside the newest.
+    pub(crate) submitted: BTreeSet<u64>,
     /// The locks that each visit's newest attempt was set going under.
     pub(crate) ran_under: BTreeMap<(ProcedureId, u32), Vec<LockNeed>>,
     live: BTreeSet<u64>,
@@ -76,6 +78,11 @@ impl Disk {
             }
             Record::Payload(id, value) => {
                 self.payloads.insert(*id, value.len());
+            }
+            Record::Submitted(id, ..) => {
+                if !id.is_root() || !self.submitted.insert(id.family) {
+                    return Err(format!("the first value of {id} is kept twice, or it is no root"));
+                }
             }
             Record::History(entry) => self.history_put(entry)?,
             Record::HistoryDropped(family, number) => {

@@ -40,6 +40,9 @@ impl Disk {
             self.rows.remove(&id);
             self.payloads.remove(&id);
         }
+        if doomed.submitted {
+            self.submitted.remove(&doomed.family);
+        }
         for number in 1..=doomed.history {
             self.history.remove(&(doomed.family, number));
         }
@@ -82,6 +85,7 @@ impl Disk {
             family,
             due,
             members: u32::try_from(rows.len()).unwrap_or(u32::MAX),
+            submitted: rows.first().is_some_and(|row| !row.as_submitted),
             history_from: rows.first().map_or(0, |row| row.history_from),
             history: rows.iter().map(|row| row.history).max().unwrap_or_default(),
             signals: signals
@@ -106,7 +110,7 @@ impl Disk {
     fn leavings(&self) -> Option<String> {
         let left = (self.rows.len(), self.history.len(), self.signals.len());
         let more = (
-            self.payloads.len(),
+            self.payloads.len() + self.submitted.len(),
             self.keys.len(),
             self.due.len(),
             self.labels.len() + self.failures.len(),

@@ -49,6 +49,7 @@ impl Play {
         let (epoch, now) = (self.shell.kernel.epoch(), self.shell.now);
         let report = StageEnded {
             payload: self.draw.percent(30).then(|| self.draw.value()),
+            replaced: Some(Blob::default()),
             writes: vec![write],
             submitted: self.submissions(id),
             signals: self.signals(),
@@ -135,6 +136,7 @@ impl Play {
         let report = UndoEnded {
             retry_after: chosen.then(|| delay_at(self.shell.now)),
             payload: self.draw.percent(20).then(|| self.draw.value()),
+            replaced: Some(Blob::default()),
             // Undos fail with one text alone here, so none fails for its note.
             note: note_at(self.shell.now, scope).filter(|note| note.len() <= NOTE),
             ..UndoEnded::new(scope, number, self.shell.now, outcome)

@@ -10,7 +10,7 @@ use procession_kernel::{
 use super::fields::unknown_field;
 use super::root;
 use crate::export::{EXPORT_MAX, FamilyExport};
-use crate::journal::keys::{self, OUTPUT, PAYLOAD};
+use crate::journal::keys::{self, OUTPUT, PAYLOAD, SUBMITTED};
 use crate::journal::{Space, codec};
 use crate::supervisor::lifecycle::recovery::{row_of, signal_of};
 
@@ -131,7 +131,7 @@ fn is_of(family: u64, space: &Space, key: &[u8]) -> Result<bool, String> {
     let begins = key.starts_with(&keys::family(family));
     match space {
         Space::Procedures | Space::History => Ok(begins && key.len() == 12),
-        Space::Payloads => Ok(begins && key.len() == 13 && matches!(key.last(), Some(&PAYLOAD | &OUTPUT))),
+        Space::Payloads => Ok(begins && key.len() == 13 && matches!(key.last(), Some(&PAYLOAD | &OUTPUT | &SUBMITTED))),
         Space::Signals => Ok(begins && keys::parse_signal(key).is_some()),
         Space::Live => Ok(key == keys::family(family)),
         Space::Finished => {

@@ -59,6 +59,7 @@ pub(super) async fn batch(
         digest: None,
         act: Some(act),
         abort: None,
+        submitted: None,
     })));
     if number - oldest >= AUDIT_KEPT as u64 {
         records.push(Record::AuditDropped(oldest));

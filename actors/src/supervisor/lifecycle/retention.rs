@@ -199,6 +199,7 @@ fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> EvictedFamily {
         family,
         due,
         members: 0,
+        submitted: false,
         history_from: 0,
         history: 0,
         signals: Vec::new(),
@@ -239,10 +240,16 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Evicte
         let entry = reader.key_entry(key.as_str().as_bytes()).await?;
         key_until = entry.and_then(|entry| entry.until);
     }
+    // A root that changed its value with its last stage has left no other.
+    let submitted = match root.filter(|root| !root.as_submitted) {
+        Some(root) => reader.submitted(root).await?.is_some(),
+        None => false,
+    };
     Ok(EvictedFamily {
         family,
         due,
         members: u32::try_from(rows.len()).unwrap_or(u32::MAX),
+        submitted,
         history_from,
         history: if raw.is_empty() { history } else { 0 },
         signals: signals

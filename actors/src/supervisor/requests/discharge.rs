@@ -133,6 +133,7 @@ fn doomed(export: &FamilyExport, labels: Vec<u64>) -> EvictedFamily {
         family: export.family,
         due: Timestamp::default(),
         members: export.members(),
+        submitted: false,
         history_from: 0,
         history: 0,
         signals: Vec::new(),

@@ -11,6 +11,8 @@ pub(in crate::supervisor) enum ToRead {
     Nothing,
     /// The row of this procedure, which may have finished.
     FinishedRow(ProcedureId),
+    /// The row of this root, and the value that it was submitted with.
+    Submitted(ProcedureId),
     /// The whole family, for its archive.
     QuarantinedFamily(u64),
 }
@@ -20,6 +22,7 @@ pub(in crate::supervisor) const fn to_read(verb: &Verb) -> ToRead {
     match verb {
         Verb::OverrideResult(id, _) => ToRead::FinishedRow(*id),
         Verb::Acknowledge(id) => ToRead::FinishedRow(ProcedureId::root(id.family)),
+        Verb::RunAgain(id) => ToRead::Submitted(ProcedureId::root(id.family)),
         Verb::Discharge(family) => ToRead::QuarantinedFamily(*family),
         Verb::Abort(_)
         | Verb::Pause(_)

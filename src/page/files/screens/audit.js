@@ -16,6 +16,7 @@ const SAVED = 10_000;
 /** @param {Act} act */
 export function outcome(act) {
   const [first] = act.changes;
+  if (act.submitted) return `runs again as ${act.submitted}`;
   if (!first) return act.changed ? several(act.changed, 'procedure') : 'no procedure changed';
   const rest = act.changed > 1 ? `, and ${act.changed - 1} more` : '';
   const text = first.before === first.after ? `stays ${first.after}` : `${first.before} → ${first.after}`;

@@ -25,7 +25,7 @@ function note(body) {
 export function Failures() {
   const loaded = useLoad('failures', {}, { on: ['verdict'], pause: 2_000, filter: 'root:0' });
   const may = useRights();
-  const [closing, close] = useState(/** @type {Group|null} */ (null));
+  const [asked, ask] = useState(/** @type {{name: string, group: Group}|null} */ (null));
   const body = /** @type {Body|null} */ (loaded.data);
   /** @type {import('../table.js').Column<Group>[]} */
   const columns = [
@@ -41,9 +41,11 @@ export function Failures() {
     { name: 'Last', width: '74px', align: 'right', show: (group) => html`<${Ago} time=${group.last} label="last" />` },
   ];
   if (may('operate')) {
-    columns.push({ name: 'Actions', width: '116px', align: 'right', show: (group) => html`<button type="button" onClick=${() => close(group)}>Acknowledge…</button>` });
+    const button = (/** @type {string} */ name, /** @type {Group} */ group) => html`<button type="button" onClick=${() => ask({ name, group })}>${VERBS[name]?.name}…</button>`;
+    columns.push({ name: 'Actions', width: '204px', align: 'right', show: (group) => html`${button('run-again', group)} ${button('acknowledge', group)}` });
   }
-  const verb = VERBS.acknowledge;
+  const verb = asked && VERBS[asked.name];
+  const filter = asked ? filterOf(asked.group) : '';
   return html`
     <div class="screen">
       <${Head} title="Failures" note=${body && note(body)} />
@@ -52,7 +54,7 @@ export function Failures() {
           ? html`<${Empty}>No failure waits to be acknowledged.<//>`
           : html`<${Table} label="Failures" rows=${body.items} columns=${columns} rowKey=${key} rowId=${(/** @type {Group} */ group) => group.newest} height=${44} />`)}
       <//>
-      ${closing && verb && html`<${Ask} verb=${{ ...verb, plans: true }} path="bulk/acknowledge" target=${{ id: 'all of', kind: filterOf(closing) }} start=${{}} fixed=${{ filter: filterOf(closing), limit: MANY }} onClose=${() => { close(null); loaded.reload(); }} />`}
+      ${asked && verb && html`<${Ask} verb=${{ ...verb, plans: true }} path=${`bulk/${asked.name}`} target=${{ id: 'all of', kind: filter }} start=${{}} fixed=${{ filter, limit: MANY }} onClose=${() => { ask(null); loaded.reload(); }} />`}
     </div>`;
 }
 

@@ -1,0 +1,237 @@
+//! A root that failed runs again: as another, with the value that it was submitted with.
+
+use std::future::IntoFuture;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use procession::errors::{AskError, NotNow};
+use procession::operate::{Act as Acted, OperatorRequest, Verb};
+use procession::procedure::{Child, Timestamp};
+use procession::provider::Space;
+use procession::status::{ListFilter, ProcedureState, WaitReason};
+use procession::submit::Label;
+use procession::testkit::{FaultPlan, Run, Trouble, World};
+use procession::{Builder, Children, Procedure, ProcedureId, StageContext, StageError, Step};
+use serde::{Deserialize, Serialize};
+
+use crate::support::{Tested, each_crash, end};
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// What each call of *reserve* found in its value: who called, and the notes of the stages before.
+#[derive(Clone, Debug, Default)]
+struct Shop(Arc<Mutex<Vec<(ProcedureId, Vec<String>)>>>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Order {
+    item: String,
+    notes: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Stage {
+    Look,
+    Reserve,
+    Pay,
+}
+
+impl Order {
+    fn of(item: &str) -> Self {
+        Self {
+            item: item.to_owned(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl Procedure for Order {
+    const KIND: &'static str = "order";
+    type Stage = Stage;
+    type Env = Shop;
+    type Output = u32;
+
+    fn first(&self) -> Stage {
+        Stage::Look
+    }
+
+    async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        match stage {
+            // Leaves its value as it is.
+            Stage::Look => Ok(Step::Next(Stage::Reserve)),
+            Stage::Reserve => {
+                let mut seen = cx.env().0.lock().map_err(|_| StageError::fail("poisoned"))?;
+                seen.push((cx.id(), self.notes.clone()));
+                self.notes.push("reserved".to_owned());
+                Ok(if self.item == "held" {
+                    Step::Wait {
+                        event: "go".to_owned(),
+                        timeout: None,
+                        then: Stage::Pay,
+                    }
+                } else {
+                    Step::Next(Stage::Pay)
+                })
+            }
+            Stage::Pay if self.item == "free" => Ok(Step::Done(1)),
+            Stage::Pay => {
+                self.notes.push("lost with the failure".to_owned());
+                Err(StageError::fail("the payment service is down"))
+            }
+        }
+    }
+
+    /// The newest value of one that is undone is no longer that of its stages.
+    async fn rollback(&mut self, _: Stage, _: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+        self.notes.push("undone".to_owned());
+        Ok(())
+    }
+}
+
+fn by() -> OperatorRequest {
+    OperatorRequest::new("ann", "the service is back")
+}
+
+async fn failures(run: &Run) -> Result<Vec<u64>, Trouble> {
+    let page = run.executor.failures(None, 100).await?;
+    Ok(page.items.iter().map(|entry| entry.family).collect())
+}
+
+fn refused(answer: Result<procession::operate::Operated, AskError>, expected: NotNow) -> Result<(), Trouble> {
+    match answer {
+        Err(AskError::NotNow { kind, .. }) if kind == expected => Ok(()),
+        other => Err(format!("{other:?} is not refused as {expected:?}").into()),
+    }
+}
+
+fn live(drive: impl AsyncFn(&Run) -> Result<(), Trouble>) -> Tested {
+    let set_up = |builder: Builder| builder.register::<Order>(Shop::default());
+    World::new().run(FaultPlan::none(), set_up, drive)?.done()
+}
+
+#[test]
+fn a_failed_root_runs_again_with_its_first_value_however_it_crashes() -> Tested {
+    let done = each_crash(
+        |_: &World| Shop::default(),
+        |shop, builder| builder.register::<Order>(shop.clone()),
+        async |_, run| {
+            // What was evicted before the crash is not made again.
+            if run.now() < Timestamp(1_000_000) {
+                let order = run.executor.submit(Order::of("book")).key("a");
+                let order = order.named("a book").label("customer", "4711").priority(7);
+                let first = run.wait(order.into_future()).await??;
+                run.wait(first.outcome()).await?.err().ok_or("it does not fail")?;
+                let again = run.executor.run_again(first.id(), by()).await?;
+                let second = again.submitted.ok_or("it does not run again")?;
+                assert_ne!(second, first.id());
+                run.settle().await;
+                let repeated = run.executor.run_again(first.id(), by()).await?;
+                assert_eq!(repeated.submitted, Some(second), "it runs again once");
+                run.settle().await;
+                assert_eq!(failures(run).await?, [second.family], "the first is acknowledged");
+                let status = run.executor.status(second).await?;
+                assert_eq!(status.state, ProcedureState::RolledBack);
+                let key = format!("again {}", first.id());
+                assert_eq!(
+                    (status.key.as_ref().map(|key| key.as_str()), status.name.as_deref()),
+                    (Some(key.as_str()), Some("a book"))
+                );
+                assert_eq!((status.priority, status.labels.get("customer")), (7, Some("4711")));
+                let all = run.executor.list(ListFilter::default(), None, 10).await?.items;
+                assert_eq!(all.len(), 2, "{all:?}");
+            }
+            run.pass(15 * DAY).await;
+            let left = run.world.disk.dump(&Space::Payloads);
+            assert_eq!(left.len(), 0, "{left:?}");
+            Ok(())
+        },
+        |shop, _| {
+            let seen = shop.0.lock().map_err(|_| "poisoned")?;
+            let changed = seen.iter().find(|(_, notes)| !notes.is_empty());
+            changed.map_or(Ok(()), |call| {
+                Err(format!("{call:?} does not begin with the first value").into())
+            })
+        },
+    )?;
+    assert!(done.commits >= 15, "{done:?}");
+    Ok(())
+}
+
+#[test]
+fn the_audit_says_which_root_runs_which_again() -> Tested {
+    live(async |run: &Run| {
+        end(run, Order::of("book"), "a").await?.err();
+        let first = ProcedureId::root(1);
+        let dry = run.executor.run_again(first, by().dry_run()).await?;
+        assert!(dry.number.is_none() && dry.plan.is_some(), "{dry:?}");
+        assert_eq!(failures(run).await?, [1], "a plan does nothing");
+        let again = run.executor.run_again(first, by().key("once")).await?;
+        let entries = run.executor.audit(None, 10).await?;
+        let [entry] = &entries[..] else {
+            return Err(format!("{entries:?}").into());
+        };
+        assert_eq!((entry.target, entry.submitted), (Some(first), again.submitted));
+        assert_eq!(entry.act, Some(Acted::Operate(Verb::RunAgain(first))));
+        let repeated = run.executor.run_again(first, by().key("once")).await?;
+        assert_eq!(
+            (repeated.number, repeated.submitted),
+            (Some(entry.number), again.submitted)
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn what_runs_again_waits_for_its_permit() -> Tested {
+    live(async |run: &Run| {
+        end(run, Order::of("book"), "a").await?.err();
+        run.executor.set_limit("order", Some(1), by()).await?;
+        let holder = run.wait(run.executor.submit(Order::of("held")).into_future()).await??;
+        run.settle().await;
+        let again = run.executor.run_again(ProcedureId::root(1), by()).await?;
+        let second = again.submitted.ok_or("it does not run again")?;
+        run.settle().await;
+        let wait = run.executor.status(second).await?.wait;
+        assert!(matches!(wait, Some(WaitReason::Permit(_))), "{wait:?}");
+        run.executor.signal(holder.id(), "go", &()).await?;
+        run.settle().await;
+        assert_eq!(run.executor.status(second).await?.state, ProcedureState::RolledBack);
+        let limits = run.executor.limits().await?;
+        assert!(limits.iter().all(|limit| limit.used == 0), "{limits:?}");
+        Ok(())
+    })
+}
+
+#[test]
+fn only_a_failed_root_whose_value_is_kept_runs_again() -> Tested {
+    live(async |run: &Run| {
+        end(run, Order::of("free"), "a").await??;
+        refused(
+            run.executor.run_again(ProcedureId::root(1), by()).await,
+            NotNow::NotFailed,
+        )?;
+        let waits = run.wait(run.executor.submit(Order::of("held")).into_future()).await??;
+        run.settle().await;
+        refused(run.executor.run_again(waits.id(), by()).await, NotNow::NotEnded)?;
+        let unknown = run.executor.run_again(ProcedureId::root(99), by()).await;
+        assert!(matches!(unknown, Err(AskError::Unknown(_))), "{unknown:?}");
+        let children = Children::new().child(Child::new(&Order::of("book"))?);
+        let parent = run.executor.submit(Order::of("book")).children(children);
+        let parent = run.wait(parent.into_future()).await??;
+        run.settle().await;
+        refused(run.executor.run_again(parent.id(), by()).await, NotNow::ValueNotKept)?;
+        assert_eq!(failures(run).await?, [parent.id().family]);
+        // Any member names its family.
+        let by_name = Label::new("customer", "4711");
+        let order = run.executor.submit(Order::of("book")).label("customer", "4711");
+        let order = run.wait(order.into_future()).await??;
+        run.settle().await;
+        let member = ProcedureId::new(order.id().family, 3);
+        assert!(run.executor.run_again(member, by()).await?.submitted.is_some());
+        let filter = ListFilter {
+            labels: vec![by_name],
+            ..ListFilter::default()
+        };
+        assert_eq!(run.executor.list(filter, None, 10).await?.items.len(), 2);
+        Ok(())
+    })
+}
