@@ -51,6 +51,35 @@ journey('failures are found, looked at in their group, and acknowledged', async 
   assert.equal((await api('audit')).body.items.length, 2, 'each has its entry');
 });
 
+journey('the failures of a group run again, and one of them once more', async (page, go) => {
+  await three();
+  await go('failures');
+  await shown(page, 'Failures');
+  const row = page.getByRole('row').filter({ hasText: 'no space on rs-4' });
+  await row.getByRole('button', { name: 'Run again…' }).click();
+  const all = page.getByRole('dialog', { name: /^Run again/ });
+  await all.getByText('It would be asked of 2 procedures.').waitFor();
+  await all.getByRole('textbox', { name: /^Reason/ }).fill('the disk has room');
+  await all.getByRole('button', { name: 'Run again', exact: true }).click();
+  await all.getByText('It is begun, and on disk.').waitFor();
+  await pass(10_000);
+  await all.getByRole('button', { name: 'Close' }).last().click();
+  // Each fails once more, as another procedure.
+  const found = async () => (await api('procedures?filter=failure:any')).body.items.map((item) => item.key).sort();
+  await becomes(found, ['again 1.0', 'again 2.0', 'order-3']);
+
+  await go('procedures/3.0');
+  await page.getByRole('button', { name: 'Run again…' }).click();
+  const one = page.getByRole('dialog', { name: /^Run again/ });
+  await one.getByRole('textbox', { name: /^Reason/ }).fill('once more');
+  await one.getByRole('button', { name: 'Run again', exact: true }).click();
+  await one.getByText('It runs as').waitFor();
+  const { submitted } = (await api('audit')).body.items.find((act) => act.target === '3.0');
+  await one.getByRole('link', { name: submitted, exact: true }).click();
+  await page.waitForURL(`**/procedures/${submitted}`);
+  await page.getByText('again 3.0').first().waitFor();
+});
+
 journey('who may only look sees failures, and closes none', async (page, go) => {
   await three();
   await go('failures');
