@@ -11,7 +11,7 @@ const KNOWN = ['now', 'as_of', 'dry_run', 'revision', 'number', 'changes', 'chan
 const LINES = 12;
 
 /** What parts of a plan say, in the order in which they are read. @type {Record<string, string>} */
-const PARTS = { undone: 'Undone', undos: 'Undone', stays: 'Stays as it is', freed: 'Given back', moves_next: 'Moves next', next: 'Moves next' };
+const PARTS = { undone: 'Undone', undos: 'Undone', stays: 'Stays as it is', freed: 'Given back', moves_next: 'Moves next', next: 'Moves next', submitted: 'Runs again as' };
 
 /** @param {{plan: any, isDone?: boolean}} props */
 export function Plan({ plan, isDone }) {

@@ -73,7 +73,7 @@ journey('the failures of a group run again, and one of them once more', async (p
   const one = page.getByRole('dialog', { name: /^Run again/ });
   await one.getByRole('textbox', { name: /^Reason/ }).fill('once more');
   await one.getByRole('button', { name: 'Run again', exact: true }).click();
-  await one.getByText('It runs as').waitFor();
+  await one.getByText('Runs again as').waitFor();
   const { submitted } = (await api('audit')).body.items.find((act) => act.target === '3.0');
   await one.getByRole('link', { name: submitted, exact: true }).click();
   await page.waitForURL(`**/procedures/${submitted}`);

@@ -18,9 +18,12 @@ use crate::support::{Tested, each_crash, end};
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// What each call of *reserve* found in its value: who called, and the notes of the stages before.
+/// Who called *reserve*, and the notes of earlier stages that it found in its value.
+type Seen = (ProcedureId, Vec<String>);
+
+/// Every call of *reserve*.
 #[derive(Clone, Debug, Default)]
-struct Shop(Arc<Mutex<Vec<(ProcedureId, Vec<String>)>>>);
+struct Shop(Arc<Mutex<Vec<Seen>>>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Order {

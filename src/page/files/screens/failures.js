@@ -42,7 +42,7 @@ export function Failures() {
   ];
   if (may('operate')) {
     const button = (/** @type {string} */ name, /** @type {Group} */ group) => html`<button type="button" onClick=${() => ask({ name, group })}>${VERBS[name]?.name}…</button>`;
-    columns.push({ name: 'Actions', width: '204px', align: 'right', show: (group) => html`${button('run-again', group)} ${button('acknowledge', group)}` });
+    columns.push({ name: 'Actions', width: '248px', align: 'right', show: (group) => html`${button('run-again', group)} ${button('acknowledge', group)}` });
   }
   const verb = asked && VERBS[asked.name];
   const filter = asked ? filterOf(asked.group) : '';
