@@ -296,18 +296,9 @@ pub(crate) fn labelled() -> Vec<Sample> {
 /// Labels in the index, and a family that leaves it.
 pub(crate) fn label_index() -> Vec<Sample> {
     let doomed = EvictedFamily {
-        family: 42,
         due: Timestamp(6),
-        members: 0,
-        history_from: 0,
-        history: 0,
-        signals: Vec::new(),
         labels: labels().iter().map(Label::digest).collect(),
-        failed: None,
-        submitted: false,
-        key: None,
-        key_until: None,
-        raw: Vec::new(),
+        ..doomed(42)
     };
     let samples = [
         ("labelled", Record::Labelled(42, labels())),
@@ -331,6 +322,24 @@ pub(crate) fn streaks() -> Vec<Sample> {
     vec![row("failing-since".to_owned(), failing)]
 }
 
+/// A finished family without members, so that its eviction deletes nothing but what the sample says.
+fn doomed(family: u64) -> EvictedFamily {
+    EvictedFamily {
+        family,
+        due: Timestamp(600),
+        members: 0,
+        history_from: 0,
+        history: 0,
+        signals: Vec::new(),
+        labels: Vec::new(),
+        failed: None,
+        submitted: false,
+        key: None,
+        key_until: None,
+        raw: Vec::new(),
+    }
+}
+
 /// A failure that is listed, acknowledged, and evicted.
 pub(crate) fn failures() -> Vec<Sample> {
     let root = Row {
@@ -346,18 +355,8 @@ pub(crate) fn failures() -> Vec<Sample> {
     };
     let listed = FailureEntry::of(&root, Some(&Kind::from("load"))).map(Box::new);
     let doomed = EvictedFamily {
-        family: root.id.family,
-        due: Timestamp(600),
-        members: 0,
-        history_from: 0,
-        history: 0,
-        signals: Vec::new(),
-        labels: Vec::new(),
         failed: root.ended,
-        submitted: false,
-        key: None,
-        key_until: None,
-        raw: Vec::new(),
+        ..doomed(root.id.family)
     };
     let closed = [
         ("closed", Record::FailureClosed(root.id.family, Timestamp(9))),
@@ -378,18 +377,8 @@ pub(crate) fn run_again() -> Vec<Sample> {
         ..plain()
     };
     let doomed = EvictedFamily {
-        family: root.id.family,
-        due: Timestamp(600),
-        members: 0,
-        history_from: 0,
-        history: 0,
-        signals: Vec::new(),
-        labels: Vec::new(),
-        failed: None,
         submitted: true,
-        key: None,
-        key_until: None,
-        raw: Vec::new(),
+        ..doomed(root.id.family)
     };
     let verb = Verb::RunAgain(root.id);
     let act = AuditEntry {

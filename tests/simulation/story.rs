@@ -247,6 +247,10 @@ impl Story {
     fn told_end(&mut self, outcome: &Outcome) -> Result<(), Trouble> {
         let fate = (outcome.state, outcome.cause.clone());
         match self.fates.insert(outcome.id, fate.clone()) {
+            // A child that succeeded may be compensated since, as `promises` has it.
+            Some((ProcedureState::Success, None)) if !outcome.id.is_root() && fate.0 == ProcedureState::RolledBack => {
+                Ok(())
+            }
             Some(before) if before != fate => {
                 Err(format!("{} had ended as {before:?}, and is told as {fate:?}", outcome.id).into())
             }

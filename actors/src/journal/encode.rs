@@ -96,10 +96,11 @@ pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError
         }
         Record::Payload(id, bytes) => batch.put(Space::Payloads, &keys::payload(*id, PAYLOAD), bytes.as_slice()),
         Record::Submitted(id, version, bytes) => {
-            let mut value = Vec::with_capacity(2 + bytes.len());
-            value.extend_from_slice(&version.to_be_bytes());
-            value.extend_from_slice(bytes.as_slice());
-            batch.put(Space::Payloads, &keys::payload(*id, SUBMITTED), &value);
+            batch.put_with(Space::Payloads, &keys::payload(*id, SUBMITTED), |value| {
+                value.extend_from_slice(&version.to_be_bytes());
+                value.extend_from_slice(bytes.as_slice());
+                Ok::<(), CodecError>(())
+            })?;
         }
         Record::Output(id, bytes) => batch.put(Space::Payloads, &keys::payload(*id, OUTPUT), bytes.as_slice()),
         Record::History(entry) => {

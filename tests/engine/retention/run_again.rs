@@ -4,9 +4,9 @@ use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use procession::errors::{AskError, NotNow};
+use procession::errors::{AskError, NotNow, UpgradeError};
 use procession::operate::{Act as Acted, OperatorRequest, Verb};
-use procession::procedure::{Child, Timestamp};
+use procession::procedure::{Child, Old, Timestamp};
 use procession::provider::Space;
 use procession::status::{ListFilter, ProcedureState, WaitReason};
 use procession::submit::Label;
@@ -15,6 +15,9 @@ use procession::{Builder, Children, Procedure, ProcedureId, StageContext, StageE
 use serde::{Deserialize, Serialize};
 
 use crate::support::{Tested, each_crash, end};
+
+/// Largest value, in bytes, where that is tried.
+const LARGE: usize = 1_024;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -64,6 +67,10 @@ impl Procedure for Order {
             Stage::Reserve => {
                 let mut seen = cx.env().0.lock().map_err(|_| StageError::fail("poisoned"))?;
                 seen.push((cx.id(), self.notes.clone()));
+                if self.item == "large" {
+                    self.notes.push("x".repeat(2 * LARGE));
+                    return Ok(Step::Next(Stage::Pay));
+                }
                 self.notes.push("reserved".to_owned());
                 Ok(if self.item == "held" {
                     Step::Wait {
@@ -157,6 +164,79 @@ fn a_failed_root_runs_again_with_its_first_value_however_it_crashes() -> Tested 
     )?;
     assert!(done.commits >= 15, "{done:?}");
     Ok(())
+}
+
+#[test]
+fn a_value_that_was_refused_or_undone_is_not_the_first_one() -> Tested {
+    let shop = Shop::default();
+    let set_up = |builder: Builder| builder.max_payload(LARGE).register::<Order>(shop.clone());
+    let drive = async |run: &Run| {
+        end(run, Order::of("large"), "a").await?.err();
+        let first = ProcedureId::root(1);
+        let left: Order = run.executor.value(first).await?.ok_or("its value is kept")?;
+        // The stage that failed is undone as well as the one before it.
+        assert_eq!(left.notes, ["undone", "undone"], "an undo is the first that changed it");
+        let again = run.executor.run_again(first, by()).await?;
+        run.settle().await;
+        let seen = shop.0.lock().map_err(|_| "poisoned")?.clone();
+        let second = again.submitted.ok_or("it does not run again")?;
+        assert_eq!(seen, [(first, Vec::new()), (second, Vec::new())]);
+        Ok(())
+    };
+    World::new().run(FaultPlan::none(), set_up, drive)?.done()
+}
+
+/// An order of later code, which has a price.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Priced {
+    item: String,
+    price: u32,
+}
+
+impl Procedure for Priced {
+    const KIND: &'static str = Order::KIND;
+    const VERSION: u16 = Order::VERSION + 1;
+    const OLDEST: u16 = Order::VERSION;
+    type Stage = Stage;
+    type Env = ();
+    type Output = u32;
+
+    fn first(&self) -> Stage {
+        Stage::Pay
+    }
+
+    async fn execute(&mut self, _: Stage, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Ok(Step::Done(self.price))
+    }
+
+    async fn rollback(&mut self, _: Stage, _: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+        Ok(())
+    }
+
+    fn upgrade(_: u16, old: Old<'_>) -> Result<Self, UpgradeError> {
+        let Order { item, notes } = old.decode()?;
+        let price = 7 + u32::try_from(notes.len()).unwrap_or(u32::MAX);
+        Ok(Self { item, price })
+    }
+}
+
+#[test]
+fn the_first_value_is_upgraded_when_later_code_runs_it_again() -> Tested {
+    let world = World::new();
+    let before = |builder: Builder| builder.register::<Order>(Shop::default());
+    let fails = async |run: &Run| Ok(drop(end(run, Order::of("book"), "a").await?.err()));
+    world.run(FaultPlan::none(), before, fails)?.done()?;
+    let after = |builder: Builder| builder.register::<Priced>(());
+    let runs = async |run: &Run| {
+        let again = run.executor.run_again(ProcedureId::root(1), by()).await?;
+        let second = again.submitted.ok_or("it does not run again")?;
+        let price = run.wait(run.executor.handle::<Priced>(second).outcome()).await??;
+        assert_eq!(price, 7, "without the notes of stages");
+        let repeated = run.executor.run_again(ProcedureId::root(1), by()).await?;
+        assert_eq!(repeated.submitted, Some(second));
+        Ok(())
+    };
+    world.run(FaultPlan::none(), after, runs)?.done()
 }
 
 #[test]
