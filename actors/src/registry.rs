@@ -33,7 +33,7 @@ use crate::upgrade::Old;
 pub(crate) struct Did<T> {
     pub(crate) outcome: T,
     pub(crate) payload: Option<Blob>,
-    /// The value that `payload` replaces.
+    /// The value that `payload` replaces, if the call asks for it.
     pub(crate) replaced: Option<Blob>,
     /// The upgraded value, if no commit holds it yet.
     pub(crate) upgraded: Option<Blob>,
@@ -343,8 +343,9 @@ impl<P: Procedure> Typed<P> {
         Ok(())
     }
 
-    /// Encodes the value as the stage left it. Returns it, and the one that it replaces; nothing if it is unchanged.
-    fn changed(&mut self) -> Result<(Option<Blob>, Option<Blob>), String> {
+    /// Encodes the value as the stage left it. Returns it, and the one that it replaces if that is asked for; nothing if
+    /// it is unchanged.
+    fn changed(&mut self, is_asked: bool) -> Result<(Option<Blob>, Option<Blob>), String> {
         let Some(value) = &self.value else {
             return Ok((None, None));
         };
@@ -356,7 +357,8 @@ impl<P: Procedure> Typed<P> {
             return Ok((None, None));
         }
         let replaced = std::mem::replace(&mut self.committed, bytes.clone());
-        Ok((Some(bytes), Some(replaced)))
+        // What nobody needs is dropped here, where it was made.
+        Ok((Some(bytes), is_asked.then_some(replaced)))
     }
 
     async fn run_stage(&mut self, call: &Call, host: &Host) -> Did<StageOutcome> {
@@ -422,7 +424,7 @@ impl<P: Procedure> Typed<P> {
                 ..Did::nothing(outcome)
             };
         }
-        match self.changed() {
+        match self.changed(call.stage.as_submitted) {
             Ok((payload, replaced)) => Did {
                 outcome,
                 payload,
@@ -490,7 +492,7 @@ impl<P: Procedure> Typed<P> {
         let (writes, note) = (std::mem::take(&mut cx.writes), cx.note.take());
         drop(cx);
         let (failed, note) = match result {
-            Ok(Ok(())) => match self.changed() {
+            Ok(Ok(())) => match self.changed(call.stage.as_submitted) {
                 Ok((payload, replaced)) => {
                     return Did {
                         outcome: Ok(()),

@@ -339,7 +339,7 @@ impl Supervisor {
         self.flush();
         let waiting = self.kernel.seq().0.saturating_sub(receipt.seq().0);
         self.metrics.telemetry().commits_waiting.set(waiting as f64);
-        self.count_failures(ctx);
+        self.count_failures(false, ctx);
         self.wake_more(ctx);
         self.look_at_drain(ctx);
     }
@@ -1642,8 +1642,9 @@ impl Supervisor {
         }));
     }
 
-    fn count_failures(&mut self, ctx: &mut Context<Self>) {
-        if let Some(count) = self.health.count_failures(self.pipeline.durable(), &self.reader) {
+    fn count_failures(&mut self, is_asked: bool, ctx: &mut Context<Self>) {
+        let durable = self.pipeline.durable();
+        if let Some(count) = self.health.count_failures(durable, is_asked, &self.reader) {
             ctx.spawn(
                 count
                     .into_actor(self)
@@ -1654,7 +1655,7 @@ impl Supervisor {
 
     fn check_health(&mut self, requester: Requester, ctx: &mut Context<Self>) {
         self.measure_disk(ctx);
-        self.count_failures(ctx);
+        self.count_failures(matches!(requester, Requester::Caller(_)), ctx);
         let check = self.health.begin_check(requester, self.pipeline.durable());
         self.read_queues(QueueReading::for_check(check), ctx);
     }

@@ -33,6 +33,8 @@ pub struct StageCall {
     /// The procedure's value, if the decision or the shell has it at hand. Otherwise the procedure's actor or the
     /// store provides it.
     pub payload: Option<Blob>,
+    /// The value is the one that a root was submitted with. The report of a call that changes it brings this one along.
+    pub as_submitted: bool,
     /// For a child with a gate: the siblings that come before it, in the order given.
     pub before: Vec<ProcedureId>,
     /// The task for user code.

@@ -179,7 +179,8 @@ pub struct StageEnded {
     pub outcome: StageOutcome,
     /// The payload, if the stage changed it.
     pub payload: Option<Blob>,
-    /// The value that `payload` replaces, in the schema version of the code.
+    /// The value that `payload` replaces, in the schema version of the code, if the call [asked for
+    /// it](crate::StageCall::as_submitted).
     pub replaced: Option<Blob>,
     /// The payload as upgraded from an older version, if no commit holds it yet. It is stored whatever the outcome is,
     /// unless the stage left a newer payload.
@@ -221,7 +222,8 @@ pub struct UndoEnded {
     pub retry_after: Option<Duration>,
     /// The payload, if the undo changed it.
     pub payload: Option<Blob>,
-    /// The value that `payload` replaces, in the schema version of the code.
+    /// The value that `payload` replaces, in the schema version of the code, if the call [asked for
+    /// it](crate::StageCall::as_submitted).
     pub replaced: Option<Blob>,
     /// The payload as upgraded from an older version, as in [`StageEnded::upgraded`].
     pub upgraded: Option<Blob>,

@@ -44,6 +44,7 @@ pub(crate) fn call_of(row: &Row, task: StageTask) -> StageCall {
         attempt: row.attempt + 1,
         ready: row.ready.unwrap_or(row.since),
         payload: None,
+        as_submitted: row.as_submitted,
         before: before(row),
         task,
     }
@@ -81,6 +82,7 @@ pub(crate) fn undo_call(row: &Row, scope: ProcedureId, entry: &HistoryEntry, att
         attempt,
         ready: row.ready.unwrap_or(row.since),
         payload: None,
+        as_submitted: row.as_submitted,
         before: before(row),
         task: StageTask::Undo {
             scope,

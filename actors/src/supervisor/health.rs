@@ -186,9 +186,10 @@ impl Health {
     pub(super) fn count_failures(
         &mut self,
         durable: Seq,
+        is_asked: bool,
         reader: &Reader,
     ) -> Option<impl Future<Output = Option<Counted>> + use<>> {
-        self.failures.begin(durable, reader)
+        self.failures.begin(durable, is_asked, reader)
     }
 
     /// Records a count of failures.

@@ -48,6 +48,7 @@ mod tests {
             attempt: 1,
             ready: Timestamp::default(),
             payload: None,
+            as_submitted: false,
             before: Vec::new(),
             task: StageTask::CleanUp,
         })

@@ -16,7 +16,7 @@ use crate::view::{Rule, Verdict};
 const COUNTED_MAX: usize = 1_000;
 /// Kinds that the verdict names.
 const KINDS_NAMED: usize = 3;
-/// A count takes at most one part in this many of the time.
+/// Counts that nobody waits for take at most one part in this many of the time.
 const SHARE: u32 = 20;
 
 /// The newest count, and whether it still holds.
@@ -24,7 +24,7 @@ pub(super) struct FailureCount {
     /// The commits in which the list has changed since the last count began: the first of them, and the last.
     changed: Option<(Seq, Seq)>,
     is_counting: bool,
-    /// When the next count may begin.
+    /// When the next count may begin that nobody waits for.
     next: Option<Instant>,
     found: Counted,
 }
@@ -65,14 +65,16 @@ impl FailureCount {
         };
     }
 
-    /// Returns a new count, if the list has changed on disk since the last one, which must be over.
+    /// Returns a new count, if the list has changed on disk since the last one, which must be over. If a caller waits
+    /// for verdicts, it begins at once: what the machine did meanwhile must not decide what callers are told.
     pub(super) fn begin(
         &mut self,
         durable: Seq,
+        is_asked: bool,
         reader: &Reader,
     ) -> Option<impl Future<Output = Option<Counted>> + use<>> {
         let (first, last) = self.changed?;
-        let is_early = self.next.is_some_and(|next| machine_now() < next);
+        let is_early = !is_asked && self.next.is_some_and(|next| machine_now() < next);
         if durable < first || self.is_counting || is_early {
             return None;
         }

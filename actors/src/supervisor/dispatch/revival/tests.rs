@@ -15,6 +15,7 @@ fn call(family: u64) -> StageCall {
         attempt: 1,
         ready: Timestamp::default(),
         payload: None,
+        as_submitted: false,
         before: Vec::new(),
         task: StageTask::CleanUp,
     }
