@@ -279,3 +279,49 @@ fn g_036_a_call_names_its_saga_in_whatever_member_it_is_made() -> Tested {
         },
     )
 }
+
+#[test]
+fn a_saga_that_failed_runs_again_with_its_input() -> Tested {
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&calls);
+    let down = Arc::new(AtomicBool::new(true));
+    let is_down = Arc::clone(&down);
+    let buys = async move |call: Call, (item,): (String,)| -> Result<Value, Fault> {
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.push((call.saga(), item));
+        if is_down.load(Ordering::Relaxed) {
+            return Err(Fault::new("DOWN", "the payment service is down"));
+        }
+        Ok(json!(7))
+    };
+    let attributes = r#", "Input": ["$.[item]"], "Output": {"price": "$.#root"},
+        "Catch": [{"Exceptions": ["java.lang.Throwable"], "Next": "Fail"}]"#;
+    let sagas = Sagas::builder()
+        .json("buy.json", one("buy", attributes))
+        .method("svc", "buy", buys)
+        .build()?;
+    live(&World::new(), &sagas, async |run| {
+        let machine = sagas.machine("buy")?.params(&json!({"item": "book"}))?;
+        let handle = ask(run, run.executor.submit(machine).key("order-1").into_future()).await??;
+        run.settle().await;
+        let failed = run.executor.saga(handle.id());
+        assert_eq!(ask(run, failed.outcome()).await??.status, SagaStatus::Failed);
+        down.store(false, Ordering::Relaxed);
+        let again = run.executor.run_again(handle.id(), by()).await?;
+        let second = run.executor.saga(again.submitted.ok_or("it does not run again")?);
+        run.settle().await;
+        let outcome = ask(run, second.outcome()).await??;
+        assert_eq!(outcome.status, SagaStatus::Success);
+        Ok(())
+    })?;
+    let calls = calls.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let [(first, _), (second, _)] = &calls[..] else {
+        return Err(format!("{calls:?}").into());
+    };
+    assert_ne!(
+        first, second,
+        "a service does not take the second call for a repeat of the first"
+    );
+    assert!(calls.iter().all(|(_, item)| item == "book"), "{calls:?}");
+    Ok(())
+}
