@@ -37,11 +37,13 @@
 //! # Ok::<(), procession::filter::FilterError>(())
 //! ```
 
+mod audit;
 mod compare;
 mod scan;
 mod term;
 mod words;
 
+pub use audit::AuditFilter;
 pub(crate) use words::{is_retrying, is_rolling_back};
 
 use std::collections::BTreeSet;

@@ -3,6 +3,7 @@
 //! engine share these shapes, and a reader of another release reads them: fields are added,
 //! never renamed and never removed.
 
+mod audit;
 mod explanation;
 mod failures;
 mod flow;
@@ -22,6 +23,7 @@ mod value;
 mod verdict;
 mod words;
 
+pub use audit::{AuditView, ChangedView};
 pub use explanation::{
     ChildrenLeftView, EndView, ExplanationView, LinkView, LockWantedView, PermitWantedView, PlaceView,
 };

@@ -22,6 +22,7 @@ use crate::queues::{CountedAddr, CountedMessage, Ordered};
 use crate::read::{CommittedReader, Quarantined};
 use crate::registry::Registry;
 use crate::signal::SendSignal;
+use crate::submit::Submit;
 use crate::supervisor::dispatch::workers::Workers;
 use crate::supervisor::failure::{Broken, Failure};
 use crate::supervisor::lifecycle::Open;
@@ -339,6 +340,16 @@ impl Engine {
             last: false,
         };
         self.signal_rules.admit(&self.reader, &[&signal]).await
+    }
+
+    /// Returns the message that submits an encoded value as a procedure of a registered kind. The value's own code runs on
+    /// this thread.
+    ///
+    /// # Errors
+    ///
+    /// [`SubmitError::UnknownKind`]; [`SubmitError::Unsupported`] if the value is none of the kind, or cannot run here.
+    pub fn submission_of(&self, kind: &Kind, value: &Blob) -> Result<Submit, SubmitError> {
+        Ok(Submit::of(self.registry.birth(kind, value)?))
     }
 
     /// Checks that an encoded output has the kind's own type, before it replaces another output. If the kind is not

@@ -386,6 +386,17 @@ impl Operate {
     }
 }
 
+/// Submits a procedure in the name of an operator: the audit log has who submitted it, and why. The answer's `submitted`
+/// is the new root. A repeat of its idempotency key and value submits nothing, and finds the first one.
+#[derive(Message)]
+#[rtype(result = "Result<Operated, AskError>")]
+pub struct SubmitBy {
+    /// What is submitted.
+    pub submit: Submit,
+    /// Who submits it, and why.
+    pub by: OperatorRequest,
+}
+
 /// Asks for operators' requests, newest first, from before the given number if there is one.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<Vec<AuditEntry>, AskError>")]

@@ -16,7 +16,7 @@ use procession_kernel::{
 
 use crate::accepts::{Accepts, SignalRules};
 use crate::context::{Call, Host, StageContext};
-use crate::error::{CodecError, StartError};
+use crate::error::{CodecError, StartError, SubmitError};
 use crate::fault_injection::Calling;
 use crate::guard::{guarded, guarded_each, panic_cause, panic_text};
 use crate::hooks::{HookCall, HookPoint, HookSet, Hooks};
@@ -248,6 +248,16 @@ impl Registry {
             }
             None => Err(format!("no procedure of kind \"{kind}\" is registered")),
         }
+    }
+
+    /// Returns what a submission of these bytes would be, as a value of the kind's current version.
+    pub(crate) fn birth(&self, kind: &Kind, value: &Blob) -> Result<Birth, SubmitError> {
+        let Some(registered) = self.kinds.get(kind) else {
+            return Err(SubmitError::UnknownKind { kind: kind.clone() });
+        };
+        let revived = (registered.revive)(value, registered.rules.version);
+        let mut running = revived.map_err(|why| SubmitError::Unsupported { why })?;
+        Ok(running.birth()?)
     }
 
     /// Checks that these bytes are an output of the kind. Outputs of unregistered kinds cannot be checked.

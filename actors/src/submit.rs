@@ -31,11 +31,15 @@ impl Submit {
     ///
     /// [`CodecError`] if the value cannot be encoded.
     pub fn new<P: Procedure>(procedure: &P) -> Result<Self, CodecError> {
-        Ok(Self {
-            birth: birth_of(procedure)?,
+        Ok(Self::of(birth_of(procedure)?))
+    }
+
+    pub(crate) const fn of(birth: Birth) -> Self {
+        Self {
+            birth,
             key: None,
             key_for: None,
-        })
+        }
     }
 
     /// Sets the idempotency key: submitting the same key and value again returns the same id, and runs once.

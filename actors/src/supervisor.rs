@@ -64,8 +64,8 @@ use crate::journal::{Appended, Batch, Journal, Reader};
 use crate::limiter::{Acquired, Limiter, LocksHeld, Served, Usage, Waiters};
 use crate::messages::{
     self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Drain, Export, Failures, History, Limits, List, Locks,
-    Operate, PollLatest, Query, ReadArchive, ReadHistoryPage, SendSignal, SendSignals, Submit, SubmitBatch, Subscribe,
-    SubscribeLatest, TakeSnapshot, Tree, WriteUserData,
+    Operate, PollLatest, Query, ReadArchive, ReadHistoryPage, SendSignal, SendSignals, Submit, SubmitBatch, SubmitBy,
+    Subscribe, SubscribeLatest, TakeSnapshot, Tree, WriteUserData,
 };
 use crate::procedure_actor::{Report, Reported};
 use crate::queues::{BatchedInbox, CountedAddr, CountedMessage, InboxWake, Ordered, handle_counted};
@@ -102,7 +102,7 @@ use pipeline::in_place::InPlace;
 use pipeline::{AwaitingReceipt, JournalGone, Pipeline, PipelineSettings, SUBSCRIBERS};
 use quarantine::Quarantine;
 use requests::Requests;
-use requests::again::{not_ended, read_again};
+use requests::again::{not_ended, read_again, read_new};
 use requests::discharge::why_quarantined;
 use requests::finished::FinishedRead;
 use requests::operate::{ToRead, to_read};
@@ -594,6 +594,14 @@ impl Handler<Operate> for Supervisor {
     }
 }
 
+impl Handler<SubmitBy> for Supervisor {
+    type Result = Operating;
+
+    fn handle(&mut self, SubmitBy { submit, by }: SubmitBy, _: &mut Self::Context) -> Self::Result {
+        self.submit_by(submit, by)
+    }
+}
+
 impl Supervisor {
     /// Decides the event of a caller's request, if the engine accepts it. Returns the reply to wait for.
     fn request(&mut self, event: impl FnOnce(RequestId) -> Event, ctx: &mut Context<Self>) -> Result<Reply, AskError> {
@@ -698,6 +706,19 @@ impl Supervisor {
         }))
     }
 
+    /// Decides a submission of an operator, once its key was looked up.
+    fn submit_by(&mut self, submit: Submit, by: OperatorRequest) -> Operating {
+        let verb = Verb::Submit(submit.birth.kind.clone());
+        let read = read_new(submit, self.reader.clone(), self.kernel.rules().bounds.name).into_actor(self);
+        Box::pin(read.then(move |read, supervisor, ctx| {
+            let operated: AskFuture<Operated> = match read {
+                Ok(submission) => supervisor.admit_new(verb, by, StoredTarget::New(submission), ctx),
+                Err(error) => Box::pin(async move { Err(error) }),
+            };
+            operated.into_actor(supervisor)
+        }))
+    }
+
     /// Reads a failed root and the value that it was submitted with, and decides to run it again.
     fn run_again(&mut self, root: ProcedureId, by: OperatorRequest) -> Operating {
         let read = self.finished_row(root).then(move |row, supervisor, _| {
@@ -713,34 +734,35 @@ impl Supervisor {
         });
         Box::pin(read.then(move |read, supervisor, ctx| {
             let operated: AskFuture<Operated> = match read {
-                Ok(stored) => supervisor.admit_again(root, by, stored, ctx),
+                Ok(stored) => supervisor.admit_new(Verb::RunAgain(root), by, stored, ctx),
                 Err(error) => Box::pin(async move { Err(error) }),
             };
             operated.into_actor(supervisor)
         }))
     }
 
-    /// Decides to run a failed root again. If the new one needs limits or locks, the limiter has answered before. The
-    /// row may have been acknowledged or evicted since it was read; then its failure is off the list twice.
-    fn admit_again(
+    /// Decides a verb that submits a root. If the new one needs limits or locks, the limiter has answered before. The row
+    /// of one that runs again may have been acknowledged or evicted since it was read; then its failure is off the list
+    /// twice.
+    fn admit_new(
         &mut self,
-        root: ProcedureId,
+        verb: Verb,
         by: OperatorRequest,
         mut stored: StoredTarget,
         ctx: &mut Context<Self>,
     ) -> AskFuture<Operated> {
         let mut demand = Demand::default();
-        if let StoredTarget::Again(again) = &mut stored
+        if let Some(submission) = stored.submission()
             && !by.dry_run
         {
-            let submissions = std::slice::from_mut(&mut again.submission);
+            let submissions = std::slice::from_mut(submission);
             if let Some(longest) = longest_key(submissions) {
                 self.lifecycle.note_key(longest);
             }
             demand = self.admission.demand_of_submissions(&self.kernel, submissions);
         }
         if demand.is_empty() {
-            return self.operate(Verb::RunAgain(root), by, stored, ctx);
+            return self.operate(verb, by, stored, ctx);
         }
         if let Some(refusal) = self.status.refusal() {
             return Box::pin(async move { Err(refusal) });
@@ -751,10 +773,10 @@ impl Supervisor {
         };
         let (pending, work) = self.admission.ask(demand, None);
         self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
-            if let StoredTarget::Again(again) = &mut stored {
-                admit_births(again.submission.birth.asking(), acquired.answers);
+            if let Some(submission) = stored.submission() {
+                admit_births(submission.birth.asking(), acquired.answers);
             }
-            let event = Event::Requested(request, Box::new(Verb::RunAgain(root)), Box::new(by), stored);
+            let event = Event::Requested(request, Box::new(verb), Box::new(by), stored);
             let decision = supervisor.kernel.decide(supervisor.clock.now(), event);
             supervisor.commit_admitted(decision, pending, acquired.served, ctx);
         });
@@ -2291,6 +2313,7 @@ handle_counted_requests! {
     messages::SendSignals,
     messages::Submit,
     messages::SubmitBatch,
+    messages::SubmitBy,
     messages::Subscribe,
     messages::TakeSnapshot,
     messages::Tree,

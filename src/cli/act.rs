@@ -3,13 +3,18 @@
 
 pub(super) mod ask;
 mod bulk;
+mod kinds;
 mod outcome;
+mod submit;
 pub(super) mod target;
+mod value;
+
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use procession::operate::VerbName;
 use procession::views::state_words;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::document::Document;
 use super::exit::{Exit, Failure};
@@ -48,6 +53,26 @@ pub(super) enum Act {
     Decide(DecideArgs),
     /// Let a schedule submit a run now, beside its timetable.
     RunNow(OneArgs),
+    /// Send a procedure a signal: the event that it waits for, or will.
+    Signal(SignalArgs),
+    /// Submit a procedure of a registered kind, its value as JSON.
+    Submit(submit::SubmitArgs),
+    /// Change the priority of a procedure, and its place in the queues.
+    Priority(PriorityArgs),
+    /// Set what a limit allows: permits at once, a rate, both, or anything.
+    Limit(LimitArgs),
+    /// Try the undo again at which a rollback failed, from its first attempt on.
+    RetryUndo(SomeArgs),
+    /// Count the undo at which a rollback failed as done. What its stage did stays.
+    SkipUndo(SomeArgs),
+    /// Replace the output of a procedure that succeeded, or end one that lives with an output, without its code.
+    OverrideResult(OverrideArgs),
+    /// Put a quarantined family into the archive, and free what it holds.
+    Discharge(OneArgs),
+    /// Stop the engine in order: start no more stages, and stop when none runs.
+    Drain(DrainArgs),
+    /// Print the value and the output of a procedure as JSON. The audit log has who looked, and why.
+    Reveal(OneArgs),
     /// End a procedure as it stands, without rollback: the last resort.
     Bypass(BypassArgs),
 }
@@ -79,16 +104,22 @@ impl How {
 
     /// Refuses what could not be carried out, before anything is asked. Returns the reason.
     pub(super) fn must_make_sense(&self, needs_reason: bool) -> Result<String, Failure> {
-        let reason = self.reason.clone().unwrap_or_default();
+        let reason = self.reason(needs_reason)?;
         if self.dry_run {
             return Ok(reason);
         }
-        if reason.trim().is_empty() && needs_reason {
-            let text = "say why with --reason: the audit keeps it; or look at the plan with --dry-run";
-            return Err(Failure::usage(text));
-        }
         if !self.yes && (self.json || !ask::is_possible()) {
             let text = "there is no terminal to ask on: look at the plan with --dry-run, and give --yes";
+            return Err(Failure::usage(text));
+        }
+        Ok(reason)
+    }
+
+    /// Returns the reason, which only a plan may lack where it is needed.
+    fn reason(&self, is_needed: bool) -> Result<String, Failure> {
+        let reason = self.reason.clone().unwrap_or_default();
+        if is_needed && !self.dry_run && reason.trim().is_empty() {
+            let text = "say why with --reason: the audit keeps it; or look at the plan with --dry-run";
             return Err(Failure::usage(text));
         }
         Ok(reason)
@@ -167,13 +198,77 @@ pub(super) struct DecideArgs {
     /// Which procedure: its id, for instance 42.0, or its idempotency key.
     #[arg(value_name = "ID")]
     id: Named,
-    /// The answer as JSON: true, 7, '"yes"'. What its code expects is said in the question.
-    #[arg(value_name = "JSON", value_parser = json_of)]
+    /// The answer as JSON: true, 7, '"yes"'; @FILE reads a file, - standard input. What its code expects is said in the
+    /// question.
+    #[arg(value_name = "JSON", value_parser = value::json)]
     answer: Value,
 }
 
-fn json_of(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}; a text has quotes: '\"yes\"'"))
+#[derive(Debug, Clone, Args)]
+pub(super) struct SignalArgs {
+    #[command(flatten)]
+    how: How,
+    /// Which procedure: its id, for instance 42.0, or its idempotency key.
+    #[arg(value_name = "ID")]
+    id: Named,
+    /// Name of the event.
+    #[arg(value_name = "EVENT")]
+    event: String,
+    /// What is sent, as JSON; @FILE reads a file, - standard input.
+    #[arg(value_name = "JSON", value_parser = value::json, default_value = "null")]
+    payload: Value,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct PriorityArgs {
+    #[command(flatten)]
+    how: How,
+    /// Which procedure: its id, for instance 42.0, or its idempotency key.
+    #[arg(value_name = "ID")]
+    id: Named,
+    /// From -32768 to 32767; whoever has more is served first.
+    #[arg(value_name = "N", allow_negative_numbers = true)]
+    priority: i16,
+}
+
+#[derive(Debug, Clone, Args)]
+#[group(id = "allowed", required = true, multiple = true, args = ["at_once", "rate", "unlimited"])]
+pub(super) struct LimitArgs {
+    #[command(flatten)]
+    how: How,
+    /// Which limit, as "procession limits" lists them.
+    #[arg(value_name = "LIMIT")]
+    key: String,
+    /// Permits at once.
+    #[arg(value_name = "N")]
+    at_once: Option<u32>,
+    /// How many may begin in which time, for instance 10/1s.
+    #[arg(long, value_name = "N/TIME", value_parser = value::rate)]
+    rate: Option<value::Rate>,
+    /// Allow anything.
+    #[arg(long, conflicts_with_all = ["at_once", "rate"])]
+    unlimited: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct OverrideArgs {
+    #[command(flatten)]
+    how: How,
+    /// Which procedure: its id, for instance 42.0, or its idempotency key.
+    #[arg(value_name = "ID")]
+    id: Named,
+    /// The output as JSON, of the kind's own type; @FILE reads a file, - standard input.
+    #[arg(value_name = "JSON", value_parser = value::json)]
+    output: Value,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct DrainArgs {
+    #[command(flatten)]
+    how: How,
+    /// How long running stages may take, for instance 90s; at most an hour.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = value::time)]
+    deadline: Duration,
 }
 
 /// One act that was asked for. Its target is first the name that was given, then the id.
@@ -181,66 +276,152 @@ struct Wish<T = Target> {
     how: How,
     verb: VerbName,
     target: T,
-    recursive: bool,
-    failed: bool,
-    answer: Option<Value>,
+    /// What the verb takes, as the API has it.
+    operands: Map<String, Value>,
+    /// What is said of the target once it is done, if that is not what the verb says.
+    done: Option<&'static str>,
 }
 
 impl Act {
     pub(super) async fn run(self) -> Result<Exit, Failure> {
-        self.wish().run().await
+        match self {
+            Self::Submit(args) => args.run().await,
+            Self::Reveal(args) => reveal(args).await,
+            Self::RunNow(args) => run_now(args).await,
+            Self::Pause(args) => args.with(VerbName::Pause).run().await,
+            Self::Resume(args) => args.with(VerbName::Resume).run().await,
+            Self::Retry(args) => args.with(VerbName::RetryNow).run().await,
+            Self::Abort(args) => args.with(VerbName::Abort).run().await,
+            Self::Acknowledge(args) => args.with(VerbName::Acknowledge).run().await,
+            Self::RunAgain(args) => args.with(VerbName::RunAgain).run().await,
+            Self::RetryUndo(args) => args.with(VerbName::RetryUndo).run().await,
+            Self::SkipUndo(args) => args.with(VerbName::SkipUndo).run().await,
+            Self::Discharge(args) => args.with(VerbName::Discharge).run().await,
+            Self::Decide(args) => {
+                let target = Target::One(args.id);
+                let wish = Wish::new(VerbName::Decide, target, args.how);
+                wish.operand("answer", args.answer).run().await
+            }
+            Self::Signal(args) => {
+                let wish = Wish::new(VerbName::Signal, Target::One(args.id), args.how);
+                let wish = wish.operand("name", args.event);
+                wish.operand("payload", args.payload).run().await
+            }
+            Self::Priority(args) => {
+                let wish = Wish::new(VerbName::SetPriority, Target::One(args.id), args.how);
+                wish.operand("priority", args.priority).run().await
+            }
+            Self::OverrideResult(args) => {
+                let wish = Wish::new(VerbName::OverrideResult, Target::One(args.id), args.how);
+                wish.operand("output", args.output).run().await
+            }
+            Self::Bypass(args) => args.wish().run().await,
+            Self::Limit(args) => args.wish().run().await,
+            Self::Drain(args) => {
+                let deadline = u64::try_from(args.deadline.as_millis()).unwrap_or(u64::MAX);
+                let wish = Wish::new(VerbName::Drain, Target::All, args.how);
+                wish.operand("deadline_ms", deadline).run().await
+            }
+        }
     }
+}
 
+impl OneArgs {
+    fn with(self, verb: VerbName) -> Wish<Target<Named>> {
+        Wish::new(verb, Target::One(self.id), self.how)
+    }
+}
+
+impl SomeArgs {
+    fn with(self, verb: VerbName) -> Wish<Target<Named>> {
+        Wish::new(verb, Target::of(self.id, None, self.filter), self.how)
+    }
+}
+
+impl ManyArgs {
+    fn with(self, verb: VerbName) -> Wish<Target<Named>> {
+        Wish::new(verb, Target::of(self.id, self.kind, self.filter), self.how)
+    }
+}
+
+impl BypassArgs {
     fn wish(self) -> Wish<Target<Named>> {
-        let one = |verb, how, id| Wish {
+        let mut wish = Wish::new(VerbName::Bypass, Target::One(self.id), self.how);
+        if self.recursive {
+            wish = wish.operand("recursive", true);
+        }
+        if self.failed {
+            wish = wish.operand("as", "failed");
+        }
+        wish
+    }
+}
+
+impl LimitArgs {
+    fn wish(self) -> Wish<Target<Named>> {
+        let mut wish = Wish::new(VerbName::SetLimit, Target::Limit(self.key), self.how);
+        if self.unlimited {
+            wish = wish.operand("unlimited", true);
+        }
+        if let Some(at_once) = self.at_once {
+            wish = wish.operand("limit", at_once);
+        }
+        if let Some(rate) = self.rate {
+            wish = wish.operand("begins", rate.begins).operand("per_ms", rate.per_ms);
+        }
+        wish
+    }
+}
+
+/// Asks a schedule for a run. Another procedure would keep the signal, and never take it.
+async fn run_now(args: OneArgs) -> Result<Exit, Failure> {
+    let site = args.how.site()?;
+    args.how.must_make_sense(false)?;
+    let id = site.resolve(&args.id).await?;
+    let shown = site.get(&format!("procedures/{id}"), &[]).await?;
+    let kind = shown.get("procedure").get("kind").and_then(Value::as_str);
+    if let Some(kind) = kind.filter(|kind| *kind != SCHEDULE) {
+        let kind = print::plain(kind);
+        let text = format!("{id} is of the kind {kind}, and no schedule; see \"procession ls kind:{SCHEDULE}\"");
+        return Err(Failure::usage(text));
+    }
+    let mut wish = Wish::new(VerbName::Signal, Target::One(Named::Id(id)), args.how);
+    wish.done = Some("is asked for a run");
+    wish.operand("name", RUN_NOW).run().await
+}
+
+/// Prints the value and the output of a procedure.
+async fn reveal(args: OneArgs) -> Result<Exit, Failure> {
+    let site = args.how.site()?;
+    let reason = args.how.reason(true)?;
+    let id = site.resolve(&args.id).await?;
+    let path = format!("procedures/{id}/{}", VerbName::Reveal);
+    let document = site.post(&path, &json!({ "reason": reason }), args.how.dry_run).await?;
+    document.print()?;
+    Ok(Exit::Done)
+}
+
+impl<I> Wish<Target<I>> {
+    fn new(verb: VerbName, target: Target<I>, how: How) -> Self {
+        Self {
             how,
             verb,
-            target: Target::One(id),
-            recursive: false,
-            failed: false,
-            answer: None,
-        };
-        let many = |verb, args: ManyArgs| Wish {
-            how: args.how,
-            verb,
-            target: Target::of(args.id, args.kind, args.filter),
-            recursive: false,
-            failed: false,
-            answer: None,
-        };
-        let some = |verb, args: SomeArgs| Wish {
-            how: args.how,
-            verb,
-            target: Target::of(args.id, None, args.filter),
-            recursive: false,
-            failed: false,
-            answer: None,
-        };
-        match self {
-            Self::Pause(args) => many(VerbName::Pause, args),
-            Self::Resume(args) => many(VerbName::Resume, args),
-            Self::Retry(args) => some(VerbName::RetryNow, args),
-            Self::Abort(args) => some(VerbName::Abort, args),
-            Self::Acknowledge(args) => some(VerbName::Acknowledge, args),
-            Self::RunAgain(args) => some(VerbName::RunAgain, args),
-            Self::Decide(args) => Wish {
-                answer: Some(args.answer),
-                ..one(VerbName::Decide, args.how, args.id)
-            },
-            Self::RunNow(args) => one(VerbName::Signal, args.how, args.id),
-            Self::Bypass(args) => Wish {
-                recursive: args.recursive,
-                failed: args.failed,
-                ..one(VerbName::Bypass, args.how, args.id)
-            },
+            target,
+            operands: Map::new(),
+            done: None,
         }
+    }
+
+    fn operand(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.operands.insert(name.to_owned(), value.into());
+        self
     }
 }
 
 impl Wish<Target<Named>> {
     async fn run(self) -> Result<Exit, Failure> {
         let site = self.how.site()?;
-        // An answer and a request are what the code waits for, and nothing changes for what has ended: whoever gives
+        // An answer and a signal are what the code waits for, and nothing changes for what has ended: whoever gives
         // them needs no reason.
         let needs_reason = !matches!(self.verb, VerbName::Decide | VerbName::Signal | VerbName::Acknowledge);
         let reason = self.how.must_make_sense(needs_reason)?;
@@ -248,13 +429,15 @@ impl Wish<Target<Named>> {
             let (how, verb) = (&self.how, self.verb);
             return BulkWish { how, verb, filter }.make(&site, &reason).await;
         }
+        if let Target::Kind(kind) = &self.target {
+            kinds::must_be_known(&site, kind).await?;
+        }
         let wish = Wish {
             target: self.target.resolve(&site).await?,
             how: self.how,
             verb: self.verb,
-            recursive: self.recursive,
-            failed: self.failed,
-            answer: self.answer,
+            operands: self.operands,
+            done: self.done,
         };
         wish.make(&site, &reason).await
     }
@@ -262,8 +445,8 @@ impl Wish<Target<Named>> {
 
 impl Wish {
     async fn make(self, site: &Site, reason: &str) -> Result<Exit, Failure> {
-        self.must_be_a_schedule(site).await?;
-        let plan = site.post(&self.path(), &self.body(), true).await?;
+        let body = Value::Object(self.operands.clone());
+        let plan = site.post(&self.path(), &body, true).await?;
         let planned: Outcome = plan.read()?;
         if self.how.dry_run {
             self.show(&plan, &planned)?;
@@ -281,54 +464,36 @@ impl Wish {
         if !self.how.is_meant(self.verb.as_str(), &self.target)? {
             return Ok(Exit::Done);
         }
-        // What moves is paused wherever it is by then: held to its revision, it would slip away. So would a schedule,
-        // which moves with each of its runs.
-        let expected = planned
-            .revision
-            .as_deref()
-            .filter(|_| !matches!(self.verb, VerbName::Pause | VerbName::Resume | VerbName::Signal));
+        let expected = planned.revision.as_deref().filter(|_| self.is_held_to_its_plan());
         let done = self.apply(site, reason, expected).await?;
         let outcome: Outcome = done.read()?;
         if self.how.json {
             done.print()?;
         } else {
-            print::line(&outcome.sentence(self.verb, &self.target));
+            print::line(&match self.done {
+                Some(done) => outcome.told(&self.target, done),
+                None => outcome.sentence(self.verb, &self.target),
+            });
         }
         Ok(Exit::Done)
     }
 
-    /// Refuses to ask another procedure for a run: it would keep the signal, and never take it.
-    async fn must_be_a_schedule(&self, site: &Site) -> Result<(), Failure> {
-        let (VerbName::Signal, Target::One(id)) = (self.verb, &self.target) else {
-            return Ok(());
-        };
-        let shown = site.get(&format!("procedures/{id}"), &[]).await?;
-        let kind = shown.get("procedure").get("kind").and_then(Value::as_str);
-        match kind.filter(|kind| *kind != SCHEDULE) {
-            Some(kind) => {
-                let kind = print::plain(kind);
-                let text =
-                    format!("{id} is of the kind {kind}, and no schedule; see \"procession ls kind:{SCHEDULE}\"");
-                Err(Failure::usage(&text))
-            }
-            None => Ok(()),
-        }
+    /// Returns `false` for what is done to a procedure wherever it is by then: held to its revision, one that moves would
+    /// slip away.
+    fn is_held_to_its_plan(&self) -> bool {
+        !matches!(
+            self.verb,
+            VerbName::Pause | VerbName::Resume | VerbName::Signal | VerbName::SetPriority
+        )
     }
 
     fn path(&self) -> String {
-        format!("{}/{}", self.target.path(), self.verb)
-    }
-
-    fn body(&self) -> Value {
-        if let Some(answer) = &self.answer {
-            json!({ "answer": answer })
-        } else if self.verb == VerbName::Signal {
-            json!({ "name": RUN_NOW })
-        } else {
-            let mut body = serde_json::Map::new();
-            body.extend(self.recursive.then(|| ("recursive".to_owned(), json!(true))));
-            body.extend(self.failed.then(|| ("as".to_owned(), json!("failed"))));
-            Value::Object(body)
+        match &self.target {
+            // A limit is set by its own path.
+            Target::Limit(_) => self.target.path(),
+            Target::One(_) | Target::Kind(_) | Target::All | Target::Filter(_) => {
+                format!("{}/{}", self.target.path(), self.verb)
+            }
         }
     }
 
@@ -342,15 +507,22 @@ impl Wish {
 
     /// Sends the act with what it needs.
     async fn apply(&self, site: &Site, reason: &str, expected: Option<&str>) -> Result<Document, Failure> {
-        let mut body = self.body();
-        if let Some(fields) = body.as_object_mut() {
-            fields.insert("reason".to_owned(), reason.into());
-            fields.extend(expected.map(|revision| ("expected".to_owned(), revision.into())));
-            if let (Target::One(id), VerbName::Bypass) = (&self.target, self.verb) {
-                fields.insert("confirm".to_owned(), id.to_string().into());
-            }
+        let mut fields = self.operands.clone();
+        fields.insert("reason".to_owned(), reason.into());
+        fields.extend(expected.map(|revision| ("expected".to_owned(), revision.into())));
+        if let Target::One(id) = &self.target
+            && ask::cannot_be_undone(self.verb.as_str())
+        {
+            fields.insert("confirm".to_owned(), id.to_string().into());
         }
-        send(site, &self.path(), &body, self.verb.as_str(), &self.target).await
+        send(
+            site,
+            &self.path(),
+            &Value::Object(fields),
+            self.verb.as_str(),
+            &self.target,
+        )
+        .await
     }
 }
 

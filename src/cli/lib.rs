@@ -6,9 +6,14 @@ mod bench;
 pub mod demo;
 mod document;
 mod exit;
+mod fields;
 mod import;
+mod login;
 mod look;
+mod manual;
+mod moment;
 mod named;
+mod pager;
 mod place;
 mod print;
 pub mod saga;
@@ -19,7 +24,7 @@ mod watch;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use exit::{Exit, Failure};
 
 /// Durable procedures: a look into the journal of an engine that is stopped, or at one that runs
@@ -28,6 +33,9 @@ use exit::{Exit, Failure};
 #[derive(Parser)]
 #[command(name = "procession", version, about, arg_required_else_help = true)]
 struct Arguments {
+    /// Print instants in UTC on a terminal, too, and not how long ago they were.
+    #[arg(long, global = true)]
+    utc: bool,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -50,6 +58,10 @@ enum Verb {
     Demo(demo::command::DemoArgs),
     /// Measure the engine against the raw store on this machine.
     Bench(bench::BenchArgs),
+    /// Print what completes the verbs and options of this program in a shell.
+    Completion(manual::CompletionArgs),
+    /// Write the manual pages of this program into a directory.
+    Man(manual::ManArgs),
 }
 
 /// Reads the arguments, carries the verb out, and gives the exit code: 0 done, 1 failed, 2 usage,
@@ -57,6 +69,7 @@ enum Verb {
 #[must_use]
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    moment::show_instants(arguments.utc);
     let outcome = actix_rt::System::new().block_on(async move {
         match arguments.verb {
             Verb::Look(look) => look.run().await,
@@ -66,6 +79,8 @@ pub fn main() -> ExitCode {
             Verb::Saga(arguments) => saga::run(arguments).await,
             Verb::Demo(arguments) => done(demo::command::run(arguments).await),
             Verb::Bench(arguments) => done(bench::run(arguments).await),
+            Verb::Completion(arguments) => manual::complete(&arguments, Arguments::command()),
+            Verb::Man(arguments) => manual::write(&arguments, Arguments::command()),
         }
     });
     match outcome {

@@ -2,6 +2,7 @@
 //! private copy, so that nothing in its directory is written, and end what they began when they
 //! are done.
 
+mod audit;
 mod doctor;
 mod export;
 mod failures;
@@ -21,6 +22,7 @@ use serde::Deserialize;
 
 use super::exit::{Exit, Failure};
 use super::source::Source;
+use super::watch::once;
 pub(super) use ls::why;
 
 /// Rows of a tree or a history that are printed, unless more are asked for: more than anybody reads.
@@ -50,6 +52,8 @@ pub(super) enum Look {
     Locks(locks::LocksArgs),
     /// List the limits: permits that are out, and who waits.
     Limits(limits::LimitsArgs),
+    /// List what operators did, newest first, or what a filter says: who:ann verb:abort target:42 night.
+    Audit(audit::AuditArgs),
     /// Say what is stuck or damaged. Exit code 3 if something needs you.
     Doctor(doctor::DoctorArgs),
     /// Print families as JSON lines: rows, history, signals; payloads only if asked for.
@@ -67,7 +71,7 @@ impl Look {
         match self {
             Self::Ls(args) => {
                 let wanted = args.wanted()?;
-                let verb = async |source: &Source| ls::run(source, &wanted, args.place.json).await;
+                let verb = async |source: &Source| ls::run(source, &wanted, &args.place).await;
                 args.watch.run(&args.place, verb).await
             }
             Self::Show(args) => {
@@ -82,13 +86,12 @@ impl Look {
             }
             Self::Flows(args) => {
                 let wanted = args.wanted()?;
-                let verb = async |source: &Source| flows::run(source, &wanted, args.place.json).await;
+                let verb = async |source: &Source| flows::run(source, &wanted, &args.place).await;
                 args.watch.run(&args.place, verb).await
             }
             Self::Failures(args) => {
-                let json = args.place.json;
                 args.watch
-                    .run(&args.place, async |from| failures::run(from, json).await)
+                    .run(&args.place, async |from| failures::run(from, &args.place).await)
                     .await
             }
             Self::Graph(args) => {
@@ -116,8 +119,12 @@ impl Look {
                     .run(&args.place, async |from| doctor::run(from, &args).await)
                     .await
             }
-            Self::History(args) => history::run(&args.place.open().await?, &args).await,
-            Self::Why(args) => why::run(&args.place.open().await?, &args).await,
+            Self::History(args) => once(&args.place, async |from| history::run(from, &args).await).await,
+            Self::Why(args) => once(&args.place, async |from| why::run(from, &args).await).await,
+            Self::Audit(args) => {
+                let filter = args.filter()?;
+                once(&args.place, async |from| audit::run(from, &args, &filter).await).await
+            }
             Self::Export(args) => export::run(&args.place.open().await?, &args).await,
         }
     }

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use procession::offline::Offline;
 
+use super::document::Document;
 use super::exit::Failure;
+use super::fields;
+use super::login::Login;
 use super::site::Site;
 use super::source::{Journal, Source};
 
@@ -16,13 +19,16 @@ const URL: &str = "PROCESSION_URL";
 #[derive(Debug, Clone, Args)]
 pub(super) struct Place {
     /// Directory of a closed journal. No engine may hold it; it is not changed.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["url", "headers"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["url", "headers", "token_file", "profile"])]
     data: Option<PathBuf>,
     #[command(flatten)]
     remote: Remote,
     /// Print JSON, one document a line.
     #[arg(long)]
     pub(super) json: bool,
+    /// Print these fields alone, as --json names them: id,state,cause.text. With --json one entry a line.
+    #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
+    fields: Vec<String>,
 }
 
 /// A dashboard that runs.
@@ -36,6 +42,8 @@ pub(super) struct Remote {
     /// given several times.
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
+    #[command(flatten)]
+    login: Login,
 }
 
 impl Place {
@@ -58,6 +66,16 @@ impl Place {
         Ok(Source::Journal(Journal::new(opened.map_err(Failure::new)??)))
     }
 
+    /// Prints a document for programs, or the fields that are asked for. Returns `false` if people are to read it.
+    pub(super) fn prints(&self, document: &Document) -> Result<bool, Failure> {
+        if !self.fields.is_empty() {
+            fields::print(document, &self.fields, self.json)?;
+        } else if self.json {
+            document.print()?;
+        }
+        Ok(self.json || !self.fields.is_empty())
+    }
+
     /// Returns `true` if a directory is looked at, which does not change.
     pub(super) const fn is_closed(&self) -> bool {
         self.data.is_some()
@@ -75,9 +93,15 @@ impl Remote {
     }
 
     fn site(&self) -> Result<Option<Site>, Failure> {
-        let named = self.url.clone().or_else(|| std::env::var(URL).ok());
-        let named = named.filter(|url| !url.is_empty());
-        named.map(|url| Site::new(&url, &self.headers)).transpose()
+        let profile = self.login.profile()?;
+        let named = self.url.clone().or_else(|| profile.url.clone());
+        let named = named.or_else(|| std::env::var(URL).ok());
+        let Some(url) = named.filter(|url| !url.is_empty()) else {
+            return Ok(None);
+        };
+        let mut headers = self.headers.clone();
+        headers.extend(self.login.authorization(&profile)?);
+        Site::new(&url, &headers).map(Some)
     }
 }
 

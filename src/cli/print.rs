@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 
-use ::console::{Alignment, measure_text_width, pad_str};
+use ::console::{Alignment, Term, measure_text_width, pad_str, truncate_str};
 use procession::views::ProcedureView;
 use serde::Serialize;
 
@@ -14,33 +14,74 @@ use crate::demo::console;
 const NAMED: usize = 8;
 /// Blanks between two columns.
 const GAP: usize = 2;
+/// A column that is cut to the width of the terminal keeps so many characters.
+const NARROWEST: usize = 8;
 
-/// Prints rows below their headings; nothing if there are no rows.
+/// Prints rows below their headings; nothing if there are no rows. On a terminal the widest columns are cut to its width.
 pub(super) fn table<const N: usize>(headings: [&str; N], rows: impl IntoIterator<Item = [String; N]>) {
-    let mut table = vec![headings.map(str::to_owned)];
-    table.extend(rows);
-    if table.len() == 1 {
+    let mut table = vec![headings.map(str::to_owned).to_vec()];
+    table.extend(rows.into_iter().map(Vec::from));
+    rows_of(&table);
+}
+
+/// Prints rows of the same columns, of which the first has the headings; nothing if there are no others.
+pub(super) fn rows_of(table: &[Vec<String>]) {
+    let Some(headings) = table.first().filter(|_| table.len() > 1) else {
         return;
-    }
-    let mut widths = [0; N];
-    for row in &table {
+    };
+    let mut widths = vec![0; headings.len()];
+    for row in table {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = measure_text_width(cell).max(*width);
         }
     }
-    for row in &table {
-        let cells = row.iter().zip(widths);
+    if let Some(columns) = columns() {
+        narrow(&mut widths, columns);
+    }
+    for row in table {
+        let cells = row.iter().zip(&widths);
         let text: String = cells
-            .map(|(cell, width)| pad_str(cell, width + GAP, Alignment::Left, None))
+            .map(|(cell, width)| {
+                let cut = truncate_str(cell, *width, "…");
+                pad_str(&cut, width + GAP, Alignment::Left, None).into_owned()
+            })
             .collect();
         line(text.trim_end());
     }
+}
+
+/// Takes from the widest columns until a row fits, or none can give more.
+fn narrow(widths: &mut [usize], columns: usize) {
+    let gaps = GAP * widths.len().saturating_sub(1);
+    let mut over = (widths.iter().sum::<usize>() + gaps).saturating_sub(columns);
+    while over > 0
+        && let Some(widest) = widths.iter_mut().max().filter(|widest| **widest > NARROWEST)
+    {
+        *widest -= 1;
+        over -= 1;
+    }
+}
+
+/// Returns the width of the terminal to which results go, if they go to one.
+fn columns() -> Option<usize> {
+    let (_, columns) = Term::stdout().size_checked()?;
+    io::stdout().is_terminal().then_some(usize::from(columns))
 }
 
 /// Prints one line of the result.
 pub(super) fn line(text: &str) {
     if !held(text) {
         console::result(text);
+    }
+}
+
+/// Prints a text as it is.
+pub(super) fn text(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(error)),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 
@@ -113,14 +154,6 @@ pub(super) fn or_dash(text: Option<&str>) -> String {
     text.map_or_else(|| "-".to_owned(), plain)
 }
 
-/// Returns an instant without its fraction: enough for a table.
-pub(super) fn seconds(time: &str) -> String {
-    match time.split_once('.') {
-        Some((whole, _)) => format!("{whole}Z"),
-        None => time.to_owned(),
-    }
-}
-
 /// Returns how a procedure stands, in its colour, on a terminal alone.
 pub(super) fn standing(procedure: &ProcedureView) -> String {
     let standing = procedure.standing();
@@ -164,12 +197,19 @@ pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{plain, seconds};
+    use super::{narrow, plain};
 
     #[test]
     fn a_text_of_others_does_not_steer_the_terminal() {
         assert_eq!(plain("a\u{1b}[2J\nb\u{202e}ä"), "a\\u{1b}[2J\\nb\\u{202e}ä");
-        assert_eq!(seconds("2026-11-21T11:18:15.25Z"), "2026-11-21T11:18:15Z");
-        assert_eq!(seconds("2026-11-21T11:18:15Z"), "2026-11-21T11:18:15Z");
+    }
+    #[test]
+    fn the_widest_columns_give_way() {
+        let mut widths = [4, 40, 30];
+        narrow(&mut widths, 50);
+        assert_eq!(widths, [4, 21, 21]);
+        let mut narrowest = [8, 8];
+        narrow(&mut narrowest, 10);
+        assert_eq!(narrowest, [8, 8]);
     }
 }

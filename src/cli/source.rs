@@ -1,6 +1,7 @@
 //! Where the verbs read: a closed journal or a dashboard. Both answer with the same documents,
 //! so that there is one way to show them.
 
+mod audit;
 mod doctor;
 mod export;
 mod find;
@@ -21,8 +22,7 @@ use super::document::Document;
 use super::exit::Failure;
 use super::named::Named;
 use super::site::Site;
-use find::resolve;
-use procession::filter::Filter;
+use procession::filter::{AuditFilter, Filter};
 
 /// Something that can be looked at.
 pub(super) enum Source {
@@ -64,7 +64,7 @@ impl Source {
     /// Returns the id of a named procedure. If the result of a key is gone, the failure names the id that it stood for.
     pub(super) async fn resolve(&self, named: &Named) -> Result<ProcedureId, Failure> {
         match self {
-            Self::Journal(journal) => resolve(named, async |key| journal.find(key).await).await,
+            Self::Journal(journal) => journal.resolve(named).await,
             Self::Site(site) => site.resolve(named).await,
         }
     }
@@ -106,6 +106,19 @@ impl Source {
         match self {
             Self::Journal(journal) => journal.tree(id).await,
             Self::Site(site) => site.tree(id).await,
+        }
+    }
+
+    /// Returns `items`, `cursor`, `scanned`: what operators did. The filter is given as it is written, and as it is read.
+    pub(super) async fn audit(
+        &self,
+        (text, filter): (&str, &AuditFilter),
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Document, Failure> {
+        match self {
+            Self::Journal(journal) => journal.audit(filter, before, limit).await,
+            Self::Site(site) => site.audit(text, before, limit).await,
         }
     }
 

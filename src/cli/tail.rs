@@ -11,9 +11,9 @@ use super::document::{Document, read};
 use super::exit::{Exit, Failure};
 use super::look::{ROWS, why};
 use super::place::Remote;
-use super::print;
 use super::site::{Event, Heard, Listening, Site, Unanswered};
 use super::source::Wanted;
+use super::{moment, print};
 use procession::filter::Filter;
 use procession::views::ProcedureView;
 
@@ -210,6 +210,6 @@ fn printed(text: &str) -> Next {
 
 fn line(now: &str, row: &ProcedureView) -> String {
     let why = why(row).map(|why| format!(" ({why})")).unwrap_or_default();
-    let (now, state) = (print::seconds(now), print::standing(row));
+    let (now, state) = (moment::seconds(now), print::standing(row));
     format!("{now}  {} {}  {state}{why}  {}", row.id, row.kind, row.next)
 }

@@ -8,8 +8,8 @@ use procession::provider::{Clock, SystemClock};
 
 use super::exit::{Exit, Failure};
 use super::place::Place;
-use super::print;
 use super::source::Source;
+use super::{pager, print};
 
 /// How long one picture stands.
 const EVERY: Duration = Duration::from_secs(2);
@@ -32,7 +32,7 @@ impl Watch {
         verb: impl AsyncFn(&Source) -> Result<Exit, Failure>,
     ) -> Result<Exit, Failure> {
         if !self.watch {
-            return verb(&place.open().await?).await;
+            return once(place, verb).await;
         }
         if place.is_closed() || !io::stdout().is_terminal() {
             return Err(Failure::usage(
@@ -49,6 +49,18 @@ impl Watch {
             failure = again_and_again(&source, verb) => Err(failure),
         }
     }
+}
+
+/// Carries a verb out once. On a terminal what does not fit is shown by the user's pager.
+pub(super) async fn once(place: &Place, verb: impl AsyncFn(&Source) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+    let source = place.open().await?;
+    if place.json || !io::stdout().is_terminal() {
+        return verb(&source).await;
+    }
+    print::hold();
+    let done = verb(&source).await;
+    pager::show(&print::release())?;
+    done
 }
 
 /// Draws until it is refused: a dashboard that does not answer now may do so later.
@@ -70,11 +82,47 @@ async fn again_and_again(source: &Source, verb: impl AsyncFn(&Source) -> Result<
     }
 }
 
-/// Puts a picture in the place of the one before.
+/// Puts a picture in the place of the one before. What does not fit on the screen is left out at its end, so that the
+/// headings stay.
 fn draw(picture: &str) -> Result<(), Failure> {
+    let picture = match pager::rows() {
+        Some(rows) => head_of(picture, rows),
+        None => picture.to_owned(),
+    };
     let mut out = io::stdout().lock();
     let drawn = out
         .write_all(CLEAR.as_bytes())
         .and_then(|()| out.write_all(picture.as_bytes()));
     drawn.and_then(|()| out.flush()).map_err(Failure::new)
+}
+
+/// Returns as much of a picture as a screen of so many rows holds, with a word on how much more there is.
+fn head_of(picture: &str, rows: usize) -> String {
+    let lines = picture.lines().count();
+    // The cursor stands below the last line.
+    if lines < rows {
+        return picture.to_owned();
+    }
+    let shown = rows.saturating_sub(2).max(1);
+    let mut head: String = picture.lines().take(shown).flat_map(|line| [line, "\n"]).collect();
+    head.push_str(&format!(
+        "… {} more lines; a larger window shows them\n",
+        lines.saturating_sub(shown)
+    ));
+    head
+}
+
+#[cfg(test)]
+mod tests {
+    use super::head_of;
+
+    #[test]
+    fn the_head_of_a_picture_stays() {
+        let picture = "ID\n1\n2\n3\n4\n";
+        assert_eq!(head_of(picture, 6), picture);
+        assert_eq!(
+            head_of(picture, 4),
+            "ID\n1\n… 3 more lines; a larger window shows them\n"
+        );
+    }
 }

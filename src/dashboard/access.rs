@@ -88,7 +88,7 @@ pub enum Right {
     Repair,
     /// Set limits and priorities, drain.
     Configure,
-    /// Send signals.
+    /// Submit procedures, send signals.
     Submit,
 }
 

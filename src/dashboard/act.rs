@@ -3,6 +3,7 @@
 
 pub(super) mod bulk;
 mod reveal;
+mod submit;
 mod verb;
 mod wish;
 
@@ -26,8 +27,7 @@ use super::access::Right;
 use super::params::id_of;
 use super::problem::{Answer, Problem};
 use super::state::{State, caller};
-use super::whole::changed;
-use crate::views::{PlanView, millis, time};
+use crate::views::{ChangedView, PlanView, millis, time};
 
 /// How long running stages may take when the engine drains, unless something else is sent.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -114,7 +114,7 @@ async fn operate(
             Verb::Signal(id, EventName::from(name), payload)
         }
         // They are served elsewhere.
-        VerbName::Reveal | VerbName::Export | VerbName::SetLimit | VerbName::Drain => {
+        VerbName::Reveal | VerbName::Export | VerbName::SetLimit | VerbName::Submit | VerbName::Drain => {
             return Err(Problem::no_such_path());
         }
     };
@@ -134,7 +134,7 @@ async fn with_output(state: &State, id: ProcedureId, scope: BypassScope, output:
     })
 }
 
-/// `kinds/{kind}/{verb}` and `engine/{verb}`: to pause and to resume, and to drain.
+/// `kinds/{kind}/{verb}` and `engine/{verb}`: to pause and to resume, to submit, and to drain.
 pub(super) async fn many(request: HttpRequest, body: Body, state: web::Data<State>) -> Answer {
     let caller = caller(&request)?;
     let kind = request.match_info().get("kind").map(Kind::from);
@@ -143,6 +143,11 @@ pub(super) async fn many(request: HttpRequest, body: Body, state: web::Data<Stat
         caller.need(Right::Configure)?;
         let asked = Request::read(&request, body, &caller.0)?;
         return drain(&state, asked).await;
+    }
+    if let (VerbName::Submit, Some(kind)) = (verb, &kind) {
+        caller.need(Right::Submit)?;
+        let asked = Request::read_with(&request, body, &caller.0, false)?;
+        return submit::submit(&state, kind, asked).await;
     }
     let make = if verb == VerbName::Pause {
         Verb::Pause
@@ -228,6 +233,7 @@ pub(super) async fn other_method(request: HttpRequest) -> HttpResponse {
     let is_known = match verb {
         "" | "pause" | "resume" => true,
         "drain" => path.get("id").is_none() && path.get("kind").is_none(),
+        "submit" => path.get("kind").is_some(),
         verb => path.get("kind").is_none() && verb::named(verb).is_some(),
     };
     let problem = if is_known {
@@ -247,7 +253,7 @@ fn answer(state: &State, operated: &Operated, is_dry: bool, revision: Option<Seq
 }
 
 fn shown(operated: &Operated, is_dry: bool, revision: Option<Seq>) -> Value {
-    let changes: Vec<Value> = operated.changes.iter().map(changed).collect();
+    let changes: Vec<ChangedView> = operated.changes.iter().map(ChangedView::from).collect();
     json!({
         "dry_run": is_dry,
         "revision": revision.map(|revision| revision.to_string()),

@@ -6,7 +6,7 @@ use actix_web::{HttpRequest, web};
 use procession_kernel::ProcedureId;
 
 use super::problem::Problem;
-use crate::filter::{FILTER_MAX, Filter};
+use crate::filter::{AuditFilter, FILTER_MAX, Filter};
 
 /// Longest query string: a filter whose every byte is escaped, and what else there is.
 const QUERY_MAX: usize = 8 * 1024;
@@ -84,6 +84,16 @@ impl Params {
             return Err(Problem::too_large("The filter", text.len(), FILTER_MAX));
         }
         let read = text.parse::<Filter>();
+        read.map_err(|error| Problem::filter(format!("The filter cannot be read: {}.", error.why()), error.position()))
+    }
+
+    /// Returns which entries of the audit log are asked for.
+    pub(super) fn audit_filter(&self) -> Result<AuditFilter, Problem> {
+        let text = self.text("filter").unwrap_or_default();
+        if text.len() > FILTER_MAX {
+            return Err(Problem::too_large("The filter", text.len(), FILTER_MAX));
+        }
+        let read = text.parse::<AuditFilter>();
         read.map_err(|error| Problem::filter(format!("The filter cannot be read: {}.", error.why()), error.position()))
     }
 

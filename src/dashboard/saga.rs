@@ -15,8 +15,8 @@ use super::redact::Part;
 use super::routes::{read, write};
 use super::show::words;
 use super::state::{State, caller};
-use super::whole::changed;
 use crate::saga::{DecideError, Decided, Saga, SagaReader, Said, is_member};
+use crate::views::ChangedView;
 
 /// Changes, and members, that one answer lists.
 const LISTED: usize = 100;
@@ -113,11 +113,11 @@ async fn decide(
     let saga = state.executor.saga(id);
     let decided = take(&saga, Values { params, results }, asked.by).await?;
     let operated = &decided.operated;
-    let changes: Vec<Value> = operated
+    let changes: Vec<ChangedView> = operated
         .iter()
         .flat_map(|one| &one.changes)
         .take(LISTED)
-        .map(changed)
+        .map(ChangedView::from)
         .collect();
     let members = decided.members.iter().take(LISTED);
     let members: Vec<Value> = members

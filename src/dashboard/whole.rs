@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use actix_web::{HttpRequest, web};
 use procession_actors::view::{BlockedStage, KindUse, Mailboxes, Rule, Snapshot, Verdict, WorkerStatus};
-use procession_kernel::{Changed, Kind, LimitUse, PauseScope, ProcedureId, Timestamp};
+use procession_kernel::{Kind, LimitUse, PauseScope, ProcedureId, Timestamp};
 use serde_json::{Value, json};
 
 use super::model::{Counts, Pulse, Rate, Rates, Tiles};
@@ -12,7 +12,7 @@ use super::params::Params;
 use super::problem::Answer;
 use super::show::Show;
 use super::state::{State, viewer};
-use crate::views::{LimitView, LockUseView, fine_millis, millis, snapshot_words, time};
+use crate::views::{LimitView, LockUseView, fine_millis, millis, time};
 
 /// Locks, and waiters of each, that one reply shows at most.
 const LOCKS_MAX: usize = 5_000;
@@ -295,14 +295,5 @@ fn worker(worker: &WorkerStatus) -> Value {
         "waiting": worker.waiting,
         "extra": worker.extra,
         "actors": worker.actors,
-    })
-}
-
-/// Shows what an act did to one procedure.
-pub(super) fn changed(changed: &Changed) -> Value {
-    json!({
-        "id": changed.id.to_string(),
-        "before": snapshot_words(&changed.before),
-        "after": snapshot_words(&changed.after),
     })
 }

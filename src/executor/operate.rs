@@ -1,11 +1,12 @@
 //! Requests of operators. Each is journalled with who sent it, and why.
 
 use super::Executor;
-use procession_actors::AskError;
 use procession_actors::FamilyExport;
-use procession_actors::messages::{Audit, Operate, ReadArchive};
+use procession_actors::journal::codec;
+use procession_actors::messages::{Audit, Operate, ReadArchive, Submit, SubmitBy};
+use procession_actors::{AskError, SubmitError};
 use procession_kernel::{
-    AuditEntry, BypassAs, BypassScope, Limit, Operated, OperatorRequest, PauseScope, ProcedureId, RevealScope,
+    AuditEntry, BypassAs, BypassScope, Kind, Limit, Operated, OperatorRequest, PauseScope, ProcedureId, RevealScope,
 };
 use serde::Serialize;
 
@@ -54,6 +55,46 @@ impl Executor {
     /// [`AskError::NotNow`] if it has not failed, or its value is not kept; [`AskError::Unknown`] if it is not known.
     pub async fn run_again(&self, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
         self.operate(Operate::run_again(id, by)).await
+    }
+
+    /// Returns the message that submits a value of a kind that is known by its name alone: what JSON says, for instance.
+    /// It is checked and encoded as the kind's own type. Send it with [`submit_by`](Self::submit_by), or to the
+    /// [supervisor](Self::supervisor).
+    ///
+    /// ```
+    /// # #[actix_rt::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use procession::operate::OperatorRequest;
+    /// # use procession::procedure::Noop;
+    /// # use procession::{Executor, Procedure};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
+    /// let submit = executor.submission_of(Noop::KIND, &serde_json::json!(null))?.key("nightly-1");
+    /// let by = OperatorRequest::new("ann", "the nightly run was skipped");
+    /// let submitted = executor.submit_by(submit, by).await?.submitted;
+    /// # assert!(submitted.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SubmitError::UnknownKind`] if the kind is not registered; [`SubmitError::Unsupported`] if the value is none of
+    /// the kind, or cannot run here; [`SubmitError::Codec`] if it cannot be encoded.
+    pub fn submission_of(&self, kind: &str, value: &impl Serialize) -> Result<Submit, SubmitError> {
+        let value = codec::encode_user(value)?;
+        self.engine.submission_of(&Kind::from(kind), &value)
+    }
+
+    /// Submits a procedure in the name of an operator: the audit log has who submitted it, and why. The answer's
+    /// `submitted` is the new root, or the one that the same key and value submitted before.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotNow`] if the submission is refused: the key stands for another value, for instance; [`AskError`] if
+    /// the engine has stopped or its journal has failed.
+    pub async fn submit_by(&self, submit: Submit, by: OperatorRequest) -> Result<Operated, AskError> {
+        self.ask(SubmitBy { submit, by }).await
     }
 
     /// Changes the priority of a procedure, and its place in the queues.

@@ -1,11 +1,12 @@
 //! The verbs of operators: the plan changes nothing, the act is what was planned, and what is
 //! refused says what to do.
 
+use procession::ProcedureId;
 use serde_json::json;
 
 use crate::Outcome;
 use crate::golden::must_have_said;
-use crate::journal::Does;
+use crate::journal::{Does, rest};
 use crate::remote::{Canned, problem};
 use crate::run::procession;
 use crate::site::{Site, Time, all, look};
@@ -102,6 +103,102 @@ fn a_question_is_shown_and_answered_without_a_reason() -> Outcome {
     let again = site.run("decide 1.0 true --yes")?;
     assert_ne!(again.code, Some(0), "nobody asks any more: {}", again.out);
     Ok(())
+}
+
+#[test]
+fn every_verb_of_the_interface_is_there() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let site = Site::open(root.path(), Time::Still, all)?;
+    site.submit(waits(), "a")?;
+    site.submit(Does::Retries("no route".to_owned()), "b")?;
+    let ended = site.submit(Does::Ends, "c")?;
+    let said = |name: &str, arguments: &str, code| must_have_said(&site.run(arguments)?, name, arguments, code);
+    for (name, arguments, code) in [
+        ("verb_priority", "priority 1 -5 --yes --reason later", 0),
+        ("verb_limit", "limit job 2 --rate 10/1s --yes --reason less", 0),
+        ("verb_limit_lifted", "limit job --unlimited --yes --reason more", 0),
+        ("verb_retry_undo", "retry-undo 2 --yes --reason again", 5),
+        ("verb_skip_undo", "skip-undo 2 --yes --reason again", 5),
+        (
+            "verb_override",
+            "override-result c \"better\" --yes --reason checked",
+            0,
+        ),
+        ("verb_override_wrong", "override-result c 7 --yes --reason checked", 1),
+        ("verb_discharge", "discharge 2 --yes --reason gone", 5),
+        ("verb_signal_plan", "signal a go --dry-run", 0),
+        ("verb_reveal", "reveal c --reason look", 0),
+        ("verb_pause_unknown", "pause --kind nosuch --yes --reason quiet", 2),
+        ("verb_audit", "audit", 0),
+        (
+            "verb_audit_filtered",
+            "audit verb:priority who:ann --fields number,verb,why",
+            0,
+        ),
+        ("verb_audit_wrong", "audit when:now", 2),
+    ] {
+        said(name, arguments, code)?;
+    }
+    let revealed = site.run("reveal c --reason look")?.out;
+    assert!(revealed.contains("better"), "{ended}: {revealed}");
+    said("verb_signal", "signal a go --yes", 0)?;
+    let nothing = site.run("limit job --yes --reason more")?;
+    assert_eq!(nothing.code, Some(2), "{}", nothing.err);
+    Ok(())
+}
+
+#[test]
+fn a_procedure_is_submitted_as_json() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let site = Site::open(root.path(), Time::Still, all)?;
+    let said = |name: &str, arguments: &str, code| must_have_said(&site.run(arguments)?, name, arguments, code);
+    let job = r#"{"lock":null,"does":{"Waits":"go"}}"#;
+    said("submit_plan", &format!("submit job {job} --dry-run"), 0)?;
+    let submit = format!("submit job {job} --key k --label customer=4711 --name nightly --priority 3");
+    said("submit", &submit, 0)?;
+    futures::executor::block_on(rest(site.executor(), ProcedureId::root(1)))?;
+    for (name, arguments, code) in [
+        ("submit_again", submit.as_str(), 0),
+        (
+            "submit_other",
+            "submit job {\"lock\":null,\"does\":\"Ends\"} --key k",
+            5,
+        ),
+        ("submit_wrong", "submit job 7", 1),
+        ("submit_unknown", "submit jbo 7", 2),
+        ("submit_label", "submit job 7 --label customer", 2),
+        ("submit_shown", "show label:customer=4711", 0),
+        ("submit_unlabelled", "show label:customer=1", 1),
+        ("submit_audit", "audit verb:submit", 0),
+    ] {
+        said(name, arguments, code)?;
+    }
+    let file = root.path().join("job.json");
+    std::fs::write(&file, job)?;
+    let from_file = site.run(&format!("submit job @{}", file.display()))?;
+    assert!(
+        from_file.out.contains("submitted 2.0"),
+        "{}{}",
+        from_file.out,
+        from_file.err
+    );
+    futures::executor::block_on(rest(site.executor(), ProcedureId::root(2)))?;
+    site.run(&submit.replace("--key k", "--key l"))?;
+    let two = site.run("show label:customer=4711")?;
+    assert!(
+        two.code == Some(2) && two.err.contains("is ambiguous: 1.0, 3.0"),
+        "{}",
+        two.err
+    );
+    Ok(())
+}
+
+#[test]
+fn an_engine_drains() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let site = Site::open(root.path(), Time::Still, all)?;
+    let arguments = "drain --deadline 5s --yes --reason upgrade";
+    must_have_said(&site.run(arguments)?, "verb_drain", arguments, 0)
 }
 
 #[test]

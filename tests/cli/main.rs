@@ -18,6 +18,7 @@ mod server;
 mod site;
 mod standing;
 mod tail;
+mod terminal;
 
 /// Tests pass errors up; the harness prints them.
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;

@@ -168,6 +168,7 @@ fn each_verb_needs_its_right_and_no_other() -> Tested {
         ("procedures/1.0/bypass", Right::Repair),
         ("procedures/1.0/priority", Right::Configure),
         ("kinds/job/pause", Right::Operate),
+        ("kinds/job/submit", Right::Submit),
         ("engine/pause", Right::Operate),
         ("limits/job", Right::Configure),
         ("procedures/1.0/reveal", Right::Payload),

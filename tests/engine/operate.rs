@@ -16,3 +16,4 @@ mod pause_rollback;
 mod priority;
 mod questions;
 mod retry_now;
+mod submit_by;

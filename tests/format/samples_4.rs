@@ -397,6 +397,20 @@ pub(crate) fn run_again() -> Vec<Sample> {
     ]
 }
 
+/// A submission of an operator.
+pub(crate) fn submitted_by() -> Vec<Sample> {
+    let verb = Verb::Submit("order".into());
+    let act = AuditEntry {
+        words: verb.to_string(),
+        act: Some(Act::Operate(verb)),
+        target: None,
+        changes: Vec::new(),
+        submitted: Some(ProcedureId::root(57)),
+        ..samples_2::audit()
+    };
+    vec![("submit".to_owned(), Record::Audit(Box::new(act)))]
+}
+
 /// A signal with the time at which it was sent, and the last of its name.
 pub(crate) fn signals() -> Vec<Sample> {
     let entry = SignalEntry {

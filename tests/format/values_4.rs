@@ -101,6 +101,18 @@ fn what_runs_a_root_again_is_as_it_was_when_it_came() -> Tested {
 }
 
 #[test]
+fn an_act_is_as_it_was_when_operators_could_submit() -> Tested {
+    let samples = samples::submitted_by();
+    let golden = compare("v4/submit.hex", &samples)?;
+    let [(_, Record::Audit(entry))] = samples.as_slice() else {
+        return Err("it is an act".into());
+    };
+    let line = golden.first().ok_or("no act")?;
+    assert_eq!(format::audit(entry.number, value(line)?)?, **entry);
+    Ok(())
+}
+
+#[test]
 fn a_row_is_as_it_was_when_names_could_be_closed() -> Tested {
     read_rows("v4/closed.hex", &samples::closed())
 }

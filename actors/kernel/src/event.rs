@@ -265,8 +265,21 @@ pub enum StoredTarget {
     Row(Box<Row>),
     /// A failed root, and the submission that runs it again.
     Again(Box<Again>),
+    /// A new root, which an operator submits.
+    New(Box<Submission>),
     /// A quarantined family as it goes into the archive, and the keys that a discharge deletes.
     Archive(Blob, Box<EvictedFamily>),
+}
+
+impl StoredTarget {
+    /// Returns the submission that the request makes, if it makes one.
+    pub fn submission(&mut self) -> Option<&mut Submission> {
+        match self {
+            Self::Again(again) => Some(&mut again.submission),
+            Self::New(submission) => Some(submission),
+            Self::None | Self::Row(_) | Self::Archive(..) => None,
+        }
+    }
 }
 
 /// An event, which the kernel decides on.

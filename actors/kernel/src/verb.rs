@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::id::{Blob, EventName, LimitKey, ProcedureId};
+use crate::id::{Blob, EventName, Kind, LimitKey, ProcedureId};
 use crate::limit::Limit;
 use crate::wait::PauseScope;
 
@@ -110,6 +110,9 @@ pub enum Verb {
     /// Submit a failed root again, with the value that it was submitted with, and acknowledge its failure.
     #[serde(rename = "g")]
     RunAgain(ProcedureId),
+    /// Submit a root of this kind. Its value and all else of the submission go [beside the verb](crate::StoredTarget::New).
+    #[serde(rename = "m")]
+    Submit(Kind),
     /// Start no more stages, and stop when nothing runs or this time is up.
     #[serde(rename = "q")]
     Drain(#[serde(with = "millis")] Duration),
@@ -152,13 +155,15 @@ pub enum VerbName {
     Acknowledge,
     /// [`Verb::RunAgain`].
     RunAgain,
+    /// [`Verb::Submit`].
+    Submit,
     /// [`Verb::Drain`].
     Drain,
 }
 
 impl VerbName {
     /// Every name.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Abort,
         Self::Pause,
         Self::Resume,
@@ -176,6 +181,7 @@ impl VerbName {
         Self::Decide,
         Self::Acknowledge,
         Self::RunAgain,
+        Self::Submit,
         Self::Drain,
     ];
 
@@ -200,6 +206,7 @@ impl VerbName {
             Self::Decide => "decide",
             Self::Acknowledge => "acknowledge",
             Self::RunAgain => "run-again",
+            Self::Submit => "submit",
             Self::Drain => "drain",
         }
     }
@@ -246,6 +253,7 @@ impl Verb {
             Self::Decide(..) => VerbName::Decide,
             Self::Acknowledge(_) => VerbName::Acknowledge,
             Self::RunAgain(_) => VerbName::RunAgain,
+            Self::Submit(_) => VerbName::Submit,
             Self::Drain(_) => VerbName::Drain,
         }
     }
@@ -269,7 +277,7 @@ impl Verb {
             | Self::Acknowledge(id)
             | Self::RunAgain(id) => Some(*id),
             Self::Discharge(family) => Some(ProcedureId::root(*family)),
-            Self::Pause(_) | Self::Resume(_) | Self::SetLimit(..) | Self::Drain(_) => None,
+            Self::Pause(_) | Self::Resume(_) | Self::SetLimit(..) | Self::Submit(_) | Self::Drain(_) => None,
         }
     }
 
@@ -294,6 +302,7 @@ impl Verb {
             | Self::AuditReveal(..)
             | Self::Acknowledge(_)
             | Self::RunAgain(_)
+            | Self::Submit(_)
             | Self::Drain(_) => None,
         }
     }
@@ -320,7 +329,8 @@ impl Verb {
             | Self::Discharge(_)
             | Self::AuditReveal(..)
             | Self::Acknowledge(_)
-            | Self::RunAgain(_) => {}
+            | Self::RunAgain(_)
+            | Self::Submit(_) => {}
         }
         self
     }
@@ -353,6 +363,7 @@ impl fmt::Display for Verb {
             Self::Decide(id, answer) => write!(f, "answer the question of {id} with {} bytes", answer.len()),
             Self::Acknowledge(id) => write!(f, "acknowledge {id}"),
             Self::RunAgain(id) => write!(f, "run {id} again"),
+            Self::Submit(kind) => write!(f, "submit {kind}"),
             Self::Drain(time) => write!(f, "drain within {} ms", time.as_millis()),
         }
     }

@@ -1,6 +1,6 @@
 //! Rows, histories and signals of a closed journal.
 
-use procession_kernel::{Epoch, FailureEntry, HistoryEntry, ProcedureId, Seq};
+use procession_kernel::{AuditEntry, Epoch, FailureEntry, HistoryEntry, ProcedureId, Seq};
 
 use super::Offline;
 use crate::error::AskError;
@@ -41,6 +41,15 @@ impl Offline {
     /// [`AskError::Read`] if the store cannot be read.
     pub async fn newest_failures(&self, limit: usize) -> Result<(Vec<FailureEntry>, bool), AskError> {
         self.committed.newest_failures(limit).await
+    }
+
+    /// Reads every kept entry of the audit log, newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if the store or an entry cannot be read.
+    pub async fn audit(&self) -> Result<Vec<AuditEntry>, AskError> {
+        self.committed.audit(0, u64::MAX, usize::MAX).await
     }
 
     /// Reads what was submitted with an idempotency key. Returns `None` if nothing was, or if the key has been

@@ -11,14 +11,19 @@ pub(crate) fn is_possible() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
+/// Returns `true` for what the code cannot take back: the id is asked for once more.
+pub(super) fn cannot_be_undone(verb: &str) -> bool {
+    matches!(verb, "bypass" | "override-result" | "discharge")
+}
+
 /// Asks. For what cannot be undone the id must be typed.
 pub(crate) fn is_meant(verb: &str, target: &Target) -> Result<bool, Failure> {
-    let (question, wanted) = match (verb, target) {
-        ("bypass", Target::One(id)) => (
+    let (question, wanted) = match target {
+        Target::One(id) if cannot_be_undone(verb) => (
             format!("this cannot be undone; type the id to {verb} {target}: "),
             id.to_string(),
         ),
-        (_, Target::One(_) | Target::Kind(_) | Target::All | Target::Filter(_)) => {
+        Target::One(_) | Target::Kind(_) | Target::Limit(_) | Target::All | Target::Filter(_) => {
             (format!("{verb} {target}? [y/N] "), "y".to_owned())
         }
     };

@@ -81,20 +81,20 @@ impl Outcome {
             VerbName::RetryNow => "is tried again",
             VerbName::Bypass => "has ended, by you",
             VerbName::Decide => "has its answer",
-            VerbName::Signal => "is asked for a run",
+            VerbName::Signal => "has the signal",
             VerbName::Acknowledge => "is acknowledged",
             VerbName::RunAgain => return self.ran_again(target),
             VerbName::Abort => self.met().unwrap_or("is aborted"),
-            // The command line does not offer these.
-            VerbName::RetryUndo
-            | VerbName::SkipUndo
-            | VerbName::OverrideResult
-            | VerbName::SetPriority
-            | VerbName::SetLimit
-            | VerbName::Discharge
-            | VerbName::Reveal
-            | VerbName::Export
-            | VerbName::Drain => verb.as_str(),
+            VerbName::RetryUndo => "tries its undo again",
+            VerbName::SkipUndo => "goes on without that undo",
+            VerbName::OverrideResult => "has this output",
+            VerbName::SetPriority => "has this priority",
+            VerbName::SetLimit => "is set",
+            VerbName::Discharge => "is in the archive",
+            VerbName::Drain => "drains, and stops when no stage runs",
+            // What it prints is the outcome.
+            VerbName::Reveal | VerbName::Export => "is shown",
+            VerbName::Submit => return self.submitted(target),
         };
         self.told(target, done)
     }
@@ -102,6 +102,11 @@ impl Outcome {
     fn ran_again(&self, target: &Target) -> String {
         let new = self.submitted.as_deref().unwrap_or("another");
         format!("{target} runs again, as {new}{}", self.entry())
+    }
+
+    fn submitted(&self, target: &Target) -> String {
+        let new = self.submitted.as_deref().unwrap_or("another");
+        format!("{target}: submitted {new}{}", self.entry())
     }
 
     /// Says what the target does by now, how many procedures changed, and where that was recorded.

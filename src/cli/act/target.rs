@@ -12,6 +12,7 @@ use super::super::site::{Site, segment};
 pub(crate) enum Target<I = ProcedureId> {
     One(I),
     Kind(String),
+    Limit(String),
     All,
     /// All that a filter admits.
     Filter(String),
@@ -33,6 +34,7 @@ impl Target<Named> {
         Ok(match self {
             Self::One(named) => Target::One(site.resolve(&named).await?),
             Self::Kind(kind) => Target::Kind(kind),
+            Self::Limit(key) => Target::Limit(key),
             Self::All => Target::All,
             Self::Filter(filter) => Target::Filter(filter),
         })
@@ -45,6 +47,7 @@ impl Target {
         match self {
             Self::One(id) => format!("procedures/{id}"),
             Self::Kind(kind) => format!("kinds/{}", segment(kind)),
+            Self::Limit(key) => format!("limits/{}", segment(key)),
             Self::All => "engine".to_owned(),
             Self::Filter(_) => "bulk".to_owned(),
         }
@@ -56,6 +59,7 @@ impl fmt::Display for Target {
         match self {
             Self::One(id) => write!(f, "{id}"),
             Self::Kind(kind) => write!(f, "the kind {}", print::plain(kind)),
+            Self::Limit(key) => write!(f, "the limit {}", print::plain(key)),
             Self::All => f.write_str("the engine"),
             Self::Filter(filter) => write!(f, "all of {}", print::plain(filter)),
         }

@@ -5,9 +5,9 @@ use serde::Deserialize;
 
 use super::super::exit::{Exit, Failure};
 use super::super::place::Place;
-use super::super::print;
 use super::super::source::Source;
 use super::super::watch::Watch;
+use super::super::{moment, print};
 use super::ROWS;
 use procession::views::VerdictView;
 
@@ -79,19 +79,17 @@ pub(super) async fn run(source: &Source, args: &DoctorArgs) -> Result<Exit, Fail
     let document = source.findings(args.quick).await?;
     let findings: Findings = document.read()?;
     let needs_you = !findings.verdicts.is_empty() || !findings.unreadable.is_empty() || findings.damages > 0;
-    if args.place.json {
-        document.print()?;
-    } else {
+    if !args.place.prints(&document)? {
         show(&findings, needs_you);
     }
     Ok(if needs_you { Exit::NeedsYou } else { Exit::Done })
 }
 
 fn show(findings: &Findings, needs_you: bool) {
-    let bytes = findings.bytes.map_or_else(|| "?".to_owned(), |bytes| bytes.to_string());
+    let bytes = findings.bytes.map_or_else(|| "?".to_owned(), moment::bytes);
     let families = print::counted(findings.families, "live family", "live families");
     let procedures = print::counted(findings.procedures, "unfinished procedure", "unfinished procedures");
-    print::line(&format!("{bytes} bytes, {families}, {procedures}"));
+    print::line(&format!("{bytes}, {families}, {procedures}"));
     if let Some(free) = findings.disk_free_bytes {
         let synced = findings.engine.commit_p99_ms;
         // Whole milliseconds, cut: within one more it was done.
@@ -99,7 +97,8 @@ fn show(findings: &Findings, needs_you: bool) {
         let syncs = findings.engine.sync_p50_ms.zip(findings.engine.sync_p99_ms);
         let syncs = syncs.map(|(half, most)| format!("; fsync p50 {half} ms, p99 {most} ms"));
         print::line(&format!(
-            "{free} bytes are free on its disk{}{}",
+            "{} are free on its disk{}{}",
+            moment::bytes(free),
             synced.unwrap_or_default(),
             syncs.unwrap_or_default()
         ));

@@ -5,9 +5,9 @@ use procession::views::{FailureGroupView, FailuresView};
 
 use super::super::exit::{Exit, Failure};
 use super::super::place::Place;
-use super::super::print;
 use super::super::source::Source;
 use super::super::watch::Watch;
+use super::super::{moment, print};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct FailuresArgs {
@@ -17,11 +17,9 @@ pub(crate) struct FailuresArgs {
     pub(super) watch: Watch,
 }
 
-pub(super) async fn run(source: &Source, json: bool) -> Result<Exit, Failure> {
+pub(super) async fn run(source: &Source, place: &Place) -> Result<Exit, Failure> {
     let failures = source.failures().await?;
-    if json {
-        failures.print()?;
-    } else {
+    if !place.prints(&failures)? {
         show(&failures.read()?);
     }
     Ok(Exit::Done)
@@ -53,8 +51,8 @@ fn row(group: &FailureGroupView) -> [String; 7] {
     [
         group.count.to_string(),
         group.kind.clone(),
-        print::seconds(&group.first),
-        print::seconds(&group.last),
+        moment::when(&group.first),
+        moment::when(&group.last),
         group.newest.clone(),
         group.fingerprint.clone(),
         group.text.clone(),

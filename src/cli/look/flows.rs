@@ -5,9 +5,9 @@ use procession::ProcedureId;
 
 use super::super::exit::{Exit, Failure};
 use super::super::place::Place;
-use super::super::print;
 use super::super::source::{Source, Wanted};
 use super::super::watch::Watch;
+use super::super::{moment, print};
 use procession::flow::Counts;
 use procession::views::FlowView;
 use serde::Deserialize;
@@ -51,11 +51,9 @@ impl FlowsArgs {
     }
 }
 
-pub(super) async fn run(source: &Source, wanted: &Wanted, json: bool) -> Result<Exit, Failure> {
+pub(super) async fn run(source: &Source, wanted: &Wanted, place: &Place) -> Result<Exit, Failure> {
     let flows = source.flows(wanted).await?;
-    if json {
-        flows.print()?;
-    } else {
+    if !place.prints(&flows)? {
         show(&flows.read()?, wanted.shows_ended());
     }
     Ok(Exit::Done)
@@ -92,7 +90,7 @@ fn row(flow: &FlowView) -> [String; 7] {
             (Some(state), false) => state.clone(),
             (None, false) => "not counted".to_owned(),
         },
-        print::seconds(&flow.since),
+        moment::when(&flow.since),
         nodes(flow),
         print::named(flow.pending.clone()),
     ]
@@ -108,7 +106,7 @@ fn nodes(flow: &FlowView) -> String {
         text = format!("{} in hand, {text}", print::plain(node));
     }
     if let Some(oldest) = &queue.oldest {
-        text.push_str(&format!(", the oldest since {}", print::seconds(oldest)));
+        text.push_str(&format!(", the oldest{}", moment::since(oldest)));
     }
     text
 }

@@ -7,9 +7,9 @@ use clap::Args;
 use super::super::exit::{Exit, Failure};
 use super::super::named::Named;
 use super::super::place::Place;
-use super::super::print;
 use super::super::source::Source;
 use super::super::watch::Watch;
+use super::super::{moment, print};
 use super::why;
 use procession::views::{GraphView, NodeView};
 
@@ -32,8 +32,7 @@ pub(crate) struct GraphArgs {
 
 pub(super) async fn run(source: &Source, args: &GraphArgs) -> Result<Exit, Failure> {
     let document = source.graph(source.resolve(&args.id).await?).await?;
-    if args.place.json {
-        document.print()?;
+    if args.place.prints(&document)? {
         return Ok(Exit::Done);
     }
     let graph: GraphView = document.read()?;
@@ -87,7 +86,7 @@ fn row(node: &NodeView, names: &BTreeMap<&str, &str>) -> [String; 8] {
             Some(state) => state.clone(),
             None => print::standing(procedure),
         },
-        print::seconds(&procedure.since),
+        moment::when(&procedure.since),
         after(node, names),
         print::or_dash(reason(node).as_deref()),
     ]

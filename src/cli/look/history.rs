@@ -5,8 +5,8 @@ use clap::Args;
 use super::super::exit::{Exit, Failure};
 use super::super::named::Named;
 use super::super::place::Place;
-use super::super::print;
 use super::super::source::Source;
+use super::super::{moment, print};
 use super::{Items, ROWS};
 use procession::views::HistoryView;
 
@@ -29,8 +29,7 @@ pub(super) async fn run(source: &Source, args: &HistoryArgs) -> Result<Exit, Fai
     let history = source
         .history(source.resolve(&args.id).await?, args.family, args.limit)
         .await?;
-    if args.place.json {
-        history.print()?;
+    if args.place.prints(&history)? {
         return Ok(Exit::Done);
     }
     let Items { items } = history.read::<Items<HistoryView>>()?;
@@ -65,9 +64,9 @@ fn row(entry: &HistoryView) -> [String; 10] {
         print::plain(&entry.stage),
         entry.attempt.to_string(),
         entry.ending.to_string(),
-        entry.begun.clone(),
-        format!("{} ms", entry.waited_ms),
-        format!("{} ms", entry.took_ms),
+        moment::when(&entry.begun),
+        moment::took(entry.waited_ms),
+        moment::took(entry.took_ms),
         if entry.stands { "yes" } else { "-" }.to_owned(),
         print::or_dash(entry.error.as_deref()),
     ]

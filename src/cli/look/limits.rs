@@ -4,9 +4,9 @@ use clap::Args;
 
 use super::super::exit::{Exit, Failure};
 use super::super::place::Place;
-use super::super::print;
 use super::super::source::Source;
 use super::super::watch::Watch;
+use super::super::{moment, print};
 use super::Items;
 use procession::views::{LimitView, RateView};
 
@@ -20,8 +20,7 @@ pub(crate) struct LimitsArgs {
 
 pub(super) async fn run(source: &Source, args: &LimitsArgs) -> Result<Exit, Failure> {
     let limits = source.limits().await?;
-    if args.place.json {
-        limits.print()?;
+    if args.place.prints(&limits)? {
         return Ok(Exit::Done);
     }
     let Items { items } = limits.read::<Items<LimitView>>()?;
@@ -72,8 +71,7 @@ pub(super) fn free_again(rate: &RateView) -> String {
 
 fn row(limit: &LimitView, none: &str) -> [String; 7] {
     let next = limit.waiters.first().map(|waiter| {
-        let since = waiter.since.as_deref().map(print::seconds);
-        let since = since.map(|since| format!(" since {since}")).unwrap_or_default();
+        let since = waiter.since.as_deref().map(moment::since).unwrap_or_default();
         format!("{}{since}", waiter.id)
     });
     [

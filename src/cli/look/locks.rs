@@ -4,9 +4,9 @@ use clap::Args;
 
 use super::super::exit::{Exit, Failure};
 use super::super::place::Place;
-use super::super::print;
 use super::super::source::Source;
 use super::super::watch::Watch;
+use super::super::{moment, print};
 use super::{Items, ROWS};
 use procession::views::LockUseView;
 
@@ -24,8 +24,7 @@ pub(crate) struct LocksArgs {
 pub(super) async fn run(source: &Source, args: &LocksArgs) -> Result<Exit, Failure> {
     let mut locks = source.locks().await?;
     locks.cut(args.limit);
-    if args.place.json {
-        locks.print()?;
+    if args.place.prints(&locks)? {
         return Ok(Exit::Done);
     }
     let Items { items } = locks.read::<Items<LockUseView>>()?;
@@ -36,15 +35,13 @@ pub(super) async fn run(source: &Source, args: &LocksArgs) -> Result<Exit, Failu
 
 fn row(lock: &LockUseView) -> [String; 3] {
     let holders = lock.holders.iter().map(|holder| {
-        let since = holder.since.as_deref().map(print::seconds);
-        let since = since.map(|since| format!(" since {since}")).unwrap_or_default();
+        let since = holder.since.as_deref().map(moment::since).unwrap_or_default();
         format!("{} {}{since}", holder.id, holder.mode)
     });
     // An older dashboard tells no more of those who wait than their ids.
     let ids = lock.waiting.iter().skip(lock.waiters.len()).cloned();
     let waiting = lock.waiters.iter().map(|waiter| {
-        let since = waiter.since.as_deref().map(print::seconds);
-        let since = since.map(|since| format!(" since {since}")).unwrap_or_default();
+        let since = waiter.since.as_deref().map(moment::since).unwrap_or_default();
         format!("{} {}{since}", waiter.id, waiter.mode)
     });
     [

@@ -5,9 +5,9 @@ use procession::ProcedureId;
 
 use super::super::exit::{Exit, Failure};
 use super::super::place::Place;
-use super::super::print;
 use super::super::source::{Source, Wanted};
 use super::super::watch::Watch;
+use super::super::{moment, print};
 use procession::views::{PageView, ProcedureView};
 
 #[derive(Debug, Clone, Args)]
@@ -25,9 +25,9 @@ pub(crate) struct LsArgs {
     #[arg(long)]
     all: bool,
     /// How many to show at most.
-    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
-    /// Where to go on: the id that the last page ended with.
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: u32,
+    /// Where to go on: the id that the last page named. The newest come first.
     #[arg(long, value_name = "ID")]
     after: Option<ProcedureId>,
 }
@@ -38,17 +38,15 @@ impl LsArgs {
         Ok(Wanted {
             filter: self.filter.join(" ").parse().map_err(Failure::usage)?,
             all: self.all,
-            limit: usize::from(self.limit),
+            limit: usize::try_from(self.limit).unwrap_or(usize::MAX),
             after: self.after,
         })
     }
 }
 
-pub(super) async fn run(source: &Source, wanted: &Wanted, json: bool) -> Result<Exit, Failure> {
+pub(super) async fn run(source: &Source, wanted: &Wanted, place: &Place) -> Result<Exit, Failure> {
     let page = source.list(wanted).await?;
-    if json {
-        page.print()?;
-    } else {
+    if !place.prints(&page)? {
         show(&page.read()?, wanted.shows_ended());
     }
     Ok(Exit::Done)
@@ -86,7 +84,7 @@ fn row(procedure: &ProcedureView) -> [String; 8] {
         procedure.id.clone(),
         print::plain(&procedure.kind),
         print::standing(procedure),
-        print::seconds(&procedure.since),
+        moment::when(&procedure.since),
         print::plain(&procedure.stage),
         print::or_dash(procedure.key.as_deref()),
         print::or_dash(why(procedure).as_deref()),

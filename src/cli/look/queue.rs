@@ -5,9 +5,9 @@ use clap::Args;
 use super::super::exit::{Exit, Failure};
 use super::super::named::Named;
 use super::super::place::Place;
-use super::super::print;
 use super::super::source::Source;
 use super::super::watch::Watch;
+use super::super::{moment, print};
 use procession::flow::StreamName;
 use procession::views::{QueueView, QueuedView, RecordView};
 
@@ -34,9 +34,7 @@ pub(crate) struct QueueArgs {
 pub(super) async fn run(source: &Source, args: &QueueArgs) -> Result<Exit, Failure> {
     let id = source.resolve(&of_stream(&args.id)).await?;
     let queue = source.queue(id, args.before, usize::from(args.limit)).await?;
-    if args.place.json {
-        queue.print()?;
-    } else {
+    if !args.place.prints(&queue)? {
         show(&queue.read()?);
     }
     Ok(Exit::Done)
@@ -55,14 +53,14 @@ fn show(queue: &QueueView) {
     let since = queue
         .since
         .as_deref()
-        .map_or_else(String::new, |since| format!(" since {}", print::seconds(since)));
+        .map_or_else(String::new, |since| moment::since(since));
     let mut text = format!("{name} {}{since}: {} done", queue.state, queue.done);
     if let Some(rate) = queue.per_minute {
         text.push_str(&format!(", {rate} a minute"));
     }
     text.push_str(&format!(", {} waiting", queue.waiting));
     if let Some(oldest) = &queue.oldest {
-        text.push_str(&format!(", the oldest since {}", print::seconds(oldest)));
+        text.push_str(&format!(", the oldest{}", moment::since(oldest)));
     }
     if queue.sealed {
         text.push_str(", and nothing more is taken");
@@ -85,7 +83,7 @@ fn queued(node: &QueuedView) -> [String; 6] {
         print::or_dash(node.name.as_deref()),
         print::plain(&node.kind),
         node.state.clone(),
-        print::seconds(&node.since),
+        moment::when(&node.since),
         print::or_dash(node.question.as_deref().or(node.reason.as_deref())),
     ]
 }
@@ -104,7 +102,7 @@ fn record(record: &RecordView) -> [String; 8] {
         print::or_dash(record.name.as_deref()),
         print::plain(&record.kind),
         record.state.clone(),
-        print::seconds(&record.ended),
+        moment::when(&record.ended),
         record.attempts.to_string(),
         print::or_dash(note.as_deref()),
         print::or_dash(record.cause.as_deref()),

@@ -9,9 +9,9 @@ use super::super::document::read;
 use super::super::exit::{Exit, Failure};
 use super::super::named::Named;
 use super::super::place::Place;
-use super::super::print;
 use super::super::source::Source;
 use super::super::watch::Watch;
+use super::super::{moment, print};
 use procession::views::{ExplanationView, MailboxView, ProcedureView, SignalView};
 
 #[derive(Debug, Clone, Args)]
@@ -69,8 +69,7 @@ struct LastFailure {
 pub(super) async fn run(source: &Source, args: &ShowArgs) -> Result<Exit, Failure> {
     let id = source.resolve(&args.id).await?;
     let document = source.one(id).await?;
-    if args.place.json {
-        document.print()?;
+    if args.place.prints(&document)? {
         return Ok(Exit::Done);
     }
     let procedure: ProcedureView = read(document.get("procedure"))?;
@@ -86,13 +85,13 @@ pub(super) async fn run(source: &Source, args: &ShowArgs) -> Result<Exit, Failur
     } = source.signals(id).await?.read()?;
     show_mailbox(&mailbox.unwrap_or_default());
     print::table(
-        ["SIGNAL", "NAME", "KEY", "BYTES", "CONSUMED"],
+        ["SIGNAL", "NAME", "KEY", "SIZE", "CONSUMED"],
         signals.into_iter().map(|signal| {
             [
                 signal.number.to_string(),
                 print::plain(&signal.name),
                 print::or_dash(signal.key.as_deref()),
-                print::or_dash(signal.size().map(|size| size.to_string()).as_deref()),
+                print::or_dash(signal.size().map(moment::bytes).as_deref()),
                 if signal.consumed { "yes" } else { "no" }.to_owned(),
             ]
         }),
@@ -123,10 +122,10 @@ fn show(procedure: &ProcedureView, reason: Option<&str>) {
         procedure.version
     ));
     print::line(&format!(
-        "{:<10} {} since {}",
+        "{:<10} {}{}",
         "state",
         print::standing(procedure),
-        procedure.since
+        moment::since(&procedure.since)
     ));
     maybe("reason", reason);
     maybe("asks", procedure.question.as_deref());
@@ -165,8 +164,8 @@ fn show(procedure: &ProcedureView, reason: Option<&str>) {
     if procedure.paused {
         field("operator", "paused");
     }
-    field("submitted", &procedure.submitted);
-    maybe("ended", procedure.ended.as_deref());
+    field("submitted", &moment::when(&procedure.submitted));
+    maybe("ended", procedure.ended.as_deref().map(moment::when).as_deref());
 }
 
 /// Sums up the signals that wait for it, and names the events that are closed to it.
@@ -180,7 +179,7 @@ fn show_mailbox(mailbox: &MailboxView) {
         field("queue", &format!("{waits}: {}", names.join(", ")));
     }
     if let Some(oldest) = &mailbox.oldest {
-        field("oldest", &format!("sent at {oldest}"));
+        field("oldest", &format!("sent {}", moment::when(oldest)));
     }
     if !mailbox.closed.is_empty() {
         field("closed", &mailbox.closed.join(", "));

@@ -5,9 +5,9 @@ use clap::Args;
 use super::super::exit::{Exit, Failure};
 use super::super::named::Named;
 use super::super::place::Place;
-use super::super::print;
 use super::super::source::Source;
 use super::super::watch::Watch;
+use super::super::{moment, print};
 use super::{Items, ROWS, why};
 use procession::views::TreeNodeView;
 
@@ -31,8 +31,7 @@ pub(crate) struct TreeArgs {
 pub(super) async fn run(source: &Source, args: &TreeArgs) -> Result<Exit, Failure> {
     let mut tree = source.tree(source.resolve(&args.id).await?).await?;
     tree.cut(args.limit);
-    if args.place.json {
-        tree.print()?;
+    if args.place.prints(&tree)? {
         return Ok(Exit::Done);
     }
     let nodes: Items<TreeNodeView> = tree.read()?;
@@ -60,7 +59,7 @@ fn row(node: &TreeNodeView) -> [String; 7] {
         },
         print::plain(&procedure.kind),
         print::standing(procedure),
-        print::seconds(&procedure.since),
+        moment::when(&procedure.since),
         children,
         print::or_dash(why(procedure).as_deref()),
         print::plain(&procedure.next),

@@ -5,8 +5,8 @@ use clap::Args;
 use super::super::exit::{Exit, Failure};
 use super::super::named::Named;
 use super::super::place::Place;
-use super::super::print;
 use super::super::source::Source;
+use super::super::{moment, print};
 use super::limits::{free_again, of_rate};
 use procession::views::{ChildrenLeftView, CycleView, ExplanationView, LinkView, LockWantedView, PermitWantedView};
 
@@ -22,9 +22,7 @@ pub(crate) struct WhyArgs {
 pub(super) async fn run(source: &Source, args: &WhyArgs) -> Result<Exit, Failure> {
     let document = source.waits(source.resolve(&args.id).await?).await?;
     let explanation: ExplanationView = document.read()?;
-    if args.place.json {
-        document.print()?;
-    } else {
+    if !args.place.prints(&document)? {
         show(&explanation, source.is_running());
     }
     Ok(match explanation.deadlocks.is_empty() {
@@ -36,8 +34,11 @@ pub(super) async fn run(source: &Source, args: &WhyArgs) -> Result<Exit, Failure
 fn show(explanation: &ExplanationView, is_running: bool) {
     let say = |text: String| print::line(&print::plain(&text));
     say(format!(
-        "{} {} since {}: {}",
-        explanation.id, explanation.kind, explanation.since, explanation.reason
+        "{} {}{}: {}",
+        explanation.id,
+        explanation.kind,
+        moment::since(&explanation.since),
+        explanation.reason
     ));
     if let Some(LockWantedView {
         path, mode, holders, ..

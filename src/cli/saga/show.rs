@@ -13,8 +13,8 @@ use super::super::document::Document;
 use super::super::exit::{Exit, Failure};
 use super::super::named::Named;
 use super::super::place::Place;
-use super::super::print;
 use super::super::source::{Journal, Source};
+use super::super::{moment, print};
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct ShowArgs {
@@ -105,13 +105,13 @@ fn show(saga: &Shown) {
     let version = saga.version.as_ref().map(|version| format!(" version {version}"));
     let compensation = saga.compensation.as_deref().unwrap_or("-");
     print::line(&format!(
-        "{} {}{}: {} ({},{compensation}) since {}",
+        "{} {}{}: {} ({},{compensation}){}",
         saga.id,
         saga.machine,
         version.unwrap_or_default(),
         saga.standing.replace('_', " "),
         saga.status,
-        print::seconds(&saga.since),
+        moment::since(&saga.since),
     ));
     print::line(&saga.sentence);
     let headings = ["STATE", "TYPE", "STATUS", "TRIES", "TOOK", "UNDONE", "HERE"];
@@ -120,7 +120,7 @@ fn show(saga: &Shown) {
         [
             rest.id.clone(),
             rest.state.clone(),
-            print::seconds(&rest.since),
+            moment::when(&rest.since),
             if rest.can_skip { "yes" } else { "no" }.to_owned(),
             rest.why.clone(),
         ]

@@ -1,14 +1,19 @@
-//! What an idempotency key stands for, of either source.
+//! What an idempotency key or a label stands for, of either source.
 
 use procession::ProcedureId;
-use procession::views::time;
+use procession::submit::Label;
+use procession::views::{PageView, time};
 use serde::Deserialize;
 
+use super::super::document::Document;
 use super::super::exit::Failure;
 use super::super::named::Named;
 use super::super::print;
 use super::super::site::{Site, Unanswered};
-use super::Journal;
+use super::{Journal, Wanted};
+
+/// Procedures with one label that are looked at, at most.
+const LABELLED_MAX: usize = 500;
 
 /// As a dashboard tells it.
 #[derive(Deserialize)]
@@ -29,8 +34,22 @@ impl Journal {
     }
 }
 
+impl Journal {
+    pub(super) async fn resolve(&self, named: &Named) -> Result<ProcedureId, Failure> {
+        match named {
+            Named::Label(label) => one_of(label, &self.list(&labelled(label)?).await?),
+            Named::Id(_) | Named::Number { .. } | Named::Key(_) => {
+                resolve(named, async |key| self.find(key).await).await
+            }
+        }
+    }
+}
+
 impl Site {
     pub(crate) async fn resolve(&self, named: &Named) -> Result<ProcedureId, Failure> {
+        if let Named::Label(label) = named {
+            return one_of(label, &self.list(&labelled(label)?).await?);
+        }
         // A number need not be a key.
         let may_be_unknown = matches!(named, Named::Number { .. });
         resolve(named, async |key| match self.get("find", &[("key", key)]).await {
@@ -62,6 +81,37 @@ pub(super) async fn resolve(
             }
             found.id.parse().map_err(Failure::new)
         }
+        // It is looked up by the index of labels.
+        Named::Label(label) => Err(unknown(&label.to_string())),
+    }
+}
+
+/// Returns what to look for: procedures with this label, those that have ended, too.
+fn labelled(label: &Label) -> Result<Wanted, Failure> {
+    let value = label.to_string().replace('\\', "\\\\").replace('"', "\\\"");
+    Ok(Wanted {
+        filter: format!("label:\"{value}\"").parse().map_err(Failure::usage)?,
+        all: true,
+        limit: LABELLED_MAX,
+        after: None,
+    })
+}
+
+/// Returns the one root that has a label. Children may have inherited it.
+fn one_of(label: &Label, page: &Document) -> Result<ProcedureId, Failure> {
+    let page: PageView = page.read()?;
+    let ids = page.items.iter().filter_map(|item| item.id.parse::<ProcedureId>().ok());
+    let roots: Vec<ProcedureId> = ids.filter(|id| id.is_root()).collect();
+    let label = print::plain(&label.to_string());
+    match roots.as_slice() {
+        [root] if page.cursor.is_none() => Ok(*root),
+        [] if page.cursor.is_none() => Err(Failure::new(format!(
+            "no procedure has the label {label}; see \"procession ls --all\" for what is there"
+        ))),
+        several => Err(Failure::usage(format!(
+            "the label {label} is ambiguous: {} have it; name one by its id, see \"procession ls --all label:{label}\"",
+            print::named(several.iter().map(ToString::to_string).collect())
+        ))),
     }
 }
 

@@ -1,5 +1,6 @@
 //! A page of the procedures that a filter admits, of either source.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession::ProcedureId;
@@ -16,8 +17,14 @@ use super::{Journal, Wanted};
 use procession::filter::FilterContext;
 use procession::views::PageView;
 
+/// The list that begins with the newest.
+const PROCEDURES: &str = "procedures";
 /// Rows that a dashboard puts into one page, at most.
 const PAGE_MAX: usize = 500;
+/// Rows that a journal gives at once.
+const AT_ONCE: usize = 1_000;
+/// Rows that cannot be read, of which a list names so many.
+const UNREADABLE_MAX: usize = 1_000;
 
 impl Journal {
     pub(super) async fn list(&self, wanted: &Wanted) -> Result<Document, Failure> {
@@ -44,14 +51,47 @@ impl Journal {
             };
             fits(status) && (shows_ended || status.ended.is_none()) && filter.admits(status, &context)
         };
-        let mut page = self
-            .offline
-            .list(&wanted.among(), wanted.after, wanted.limit, admits)
-            .await?;
+        let mut page = self.newest(wanted, admits).await?;
         if let Some(state) = &state {
             page.items = page.items.into_iter().map(|status| state.shown(status)).collect();
         }
         Ok(page)
+    }
+}
+
+impl Journal {
+    /// Reads all rows in question, and returns the newest families of those that are admitted, the members of each in
+    /// their order. The journal reads forward alone, so as many as the page holds are kept on the way.
+    async fn newest(&self, wanted: &Wanted, admits: impl Fn(&Status) -> bool) -> Result<Page, Failure> {
+        let place_of = |id: ProcedureId| (Reverse(id.family), id.member);
+        let after = wanted.after.map(place_of);
+        let scope = wanted.among();
+        let mut newest = BTreeMap::new();
+        let mut whole = self.offline.list(&scope, None, AT_ONCE, &admits).await?;
+        let mut read = std::mem::take(&mut whole.items);
+        loop {
+            for status in read {
+                let place = place_of(status.id);
+                if after.is_none_or(|after| after <= place) {
+                    newest.insert(place, status);
+                }
+                if newest.len() > wanted.limit + 1 {
+                    newest.pop_last();
+                }
+            }
+            let Some(next) = whole.next else { break };
+            let page = self.offline.list(&scope, Some(next), AT_ONCE, &admits).await?;
+            whole.scanned += page.scanned;
+            let room = UNREADABLE_MAX.saturating_sub(whole.unreadable.len());
+            whole.unreadable.extend(page.unreadable.into_iter().take(room));
+            (read, whole.next) = (page.items, page.next);
+        }
+        if newest.len() > wanted.limit {
+            whole.next = newest.pop_last().map(|(_, status)| status.id);
+        }
+        whole.truncated = false;
+        whole.items = newest.into_values().collect();
+        Ok(whole)
     }
 }
 
@@ -90,7 +130,7 @@ impl Site {
     }
 
     async fn page(&self, wanted: &Wanted, cursor: Option<&str>, limit: usize) -> Result<Document, Failure> {
-        self.page_of("procedures", wanted, cursor, limit).await
+        self.page_of(PROCEDURES, wanted, cursor, limit).await
     }
 
     /// Reads a page of procedures or of sets.
@@ -108,6 +148,7 @@ impl Site {
         let limit = limit.max(1).to_string();
         let mut query = vec![("limit", limit.as_str()), ("filter", filter.trim())];
         query.extend(cursor.map(|cursor| ("cursor", cursor)));
+        query.extend((path == PROCEDURES).then_some(("order", "newest")));
         Ok(self.get(path, &query).await?)
     }
 }

@@ -106,6 +106,7 @@ fn of_many(verb: VerbName, asked: &Request) -> Result<BulkVerb, Problem> {
         | VerbName::Reveal
         | VerbName::Export
         | VerbName::SetLimit
+        | VerbName::Submit
         | VerbName::Drain => {
             let text = format!("\"{verb}\" is not asked for of many at once.");
             Err(Problem::request(text, "Ask for it of one at a time."))

@@ -25,8 +25,8 @@ pub(super) enum Caution {
     PlanAndId,
 }
 
-/// Finds a verb of one procedure by its name, with what it requires. The capacity of a limit and the drain have paths
-/// of their own.
+/// Finds a verb of one procedure by its name, with what it requires. The capacity of a limit, submissions and the
+/// drain have paths of their own.
 pub(in crate::dashboard) fn named(word: &str) -> Option<(VerbName, Terms)> {
     let name: VerbName = word.parse().ok()?;
     let (right, needs_reason, caution) = match name {
@@ -42,7 +42,7 @@ pub(in crate::dashboard) fn named(word: &str) -> Option<(VerbName, Terms)> {
         VerbName::SetPriority => (Right::Configure, true, Caution::None),
         VerbName::Signal => (Right::Submit, false, Caution::None),
         VerbName::Reveal | VerbName::Export => (Right::Payload, true, Caution::None),
-        VerbName::SetLimit | VerbName::Drain => return None,
+        VerbName::SetLimit | VerbName::Submit | VerbName::Drain => return None,
     };
     let terms = Terms {
         right,

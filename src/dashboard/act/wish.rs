@@ -1,5 +1,6 @@
 //! A request as it is read: its body, with the bounds of each part, and what must be in it.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,7 +71,7 @@ pub(in crate::dashboard) struct Wish {
     /// For `bypass`: how it ends.
     #[serde(rename = "as")]
     pub(super) ends_as: EndsAs,
-    /// For `priority`.
+    /// For `priority` and `submit`.
     pub(super) priority: Option<i16>,
     /// For `bulk`: which procedures.
     pub(super) filter: Option<String>,
@@ -82,13 +83,20 @@ pub(in crate::dashboard) struct Wish {
     pub(super) begins: Option<u32>,
     /// For limits: the time of `begins`, in milliseconds.
     pub(super) per_ms: Option<u64>,
-    /// For `signal`: name of the event.
+    /// For `signal`: name of the event. For `submit`: name of the procedure.
     pub(super) name: Option<String>,
     /// For `signal`: what is sent.
     pub(super) payload: Value,
     /// For `override-result`; `null` is an output, too.
     #[serde(deserialize_with = "that_is_there")]
     pub(super) output: Option<Value>,
+    /// For `submit`; `null` is a value, too.
+    #[serde(deserialize_with = "that_is_there")]
+    pub(super) value: Option<Value>,
+    /// For `submit`: the procedure's own key, which is not that of the request.
+    pub(super) idempotency_key: Option<String>,
+    /// For `submit`.
+    pub(super) labels: BTreeMap<String, String>,
     /// For `decide`; `null` is an answer, too.
     #[serde(deserialize_with = "that_is_there")]
     pub(super) answer: Option<Value>,

@@ -10,7 +10,7 @@ use crate::event::StoredTarget;
 use crate::failure::is_failure;
 use crate::family::Scope;
 use crate::history::HistoryEntry;
-use crate::id::{Blob, EventName, LimitKey, ProcedureId, RequestId, Seq};
+use crate::id::{Blob, EventName, Kind, LimitKey, ProcedureId, RequestId, Seq};
 use crate::lifecycle::ProcedureState;
 use crate::limit::Limit;
 use crate::record::Record;
@@ -103,7 +103,7 @@ impl Draft<'_> {
             (Some(row), _) => row,
             (None, StoredTarget::Row(row)) => row,
             (None, StoredTarget::Again(again)) => &again.row,
-            (None, StoredTarget::None | StoredTarget::Archive(..)) => return None,
+            (None, StoredTarget::None | StoredTarget::New(_) | StoredTarget::Archive(..)) => return None,
         };
         (row.revision != expected).then_some(Refusal::Revised(expected, row.revision, row.state))
     }
@@ -130,6 +130,7 @@ impl Draft<'_> {
             Verb::Decide(id, answer) => self.decide_question(id, answer)?,
             Verb::Acknowledge(id) => self.acknowledge(id, stored)?,
             Verb::RunAgain(id) => obeyed.submitted = Some(self.run_again(id, stored)?),
+            Verb::Submit(kind) => obeyed.submitted = Some(self.submit_by_request(&kind, stored)?),
             Verb::Drain(_) => self.drain_by_request()?,
         }
         Ok(obeyed)
@@ -382,13 +383,24 @@ impl Draft<'_> {
             }
             StoredTarget::Again(again) => again.row,
             StoredTarget::Row(row) => row,
-            StoredTarget::None | StoredTarget::Archive(..) => return Err(Refusal::NotLive(id)),
+            StoredTarget::None | StoredTarget::New(_) | StoredTarget::Archive(..) => return Err(Refusal::NotLive(id)),
         };
         let text = format!(
             "{id} is {}; only a root that failed or was rolled back runs again",
             row.state
         );
         Err(Refusal::NotNow(NotNow::NotFailed, text))
+    }
+
+    /// Submits a root. A repeat of its key and value finds the first one.
+    fn submit_by_request(&mut self, kind: &Kind, stored: StoredTarget) -> Result<ProcedureId, Refusal> {
+        match stored {
+            StoredTarget::New(submission) => self.submit_one(*submission),
+            StoredTarget::None | StoredTarget::Row(_) | StoredTarget::Again(_) | StoredTarget::Archive(..) => {
+                let text = format!("the value of the new \"{kind}\" is missing");
+                Err(Refusal::NotNow(NotNow::Invalid, text))
+            }
+        }
     }
 
     /// Replaces the output of a procedure that succeeded. Callers that ask for it from now on get the new output.
@@ -400,7 +412,7 @@ impl Draft<'_> {
         let (mut row, in_memory) = match (self.row(id), stored) {
             (Some(row), _) => (Box::new(row.clone()), true),
             (None, StoredTarget::Row(row)) => (row, false),
-            (None, StoredTarget::None | StoredTarget::Again(_) | StoredTarget::Archive(..)) => {
+            (None, StoredTarget::None | StoredTarget::Again(_) | StoredTarget::New(_) | StoredTarget::Archive(..)) => {
                 return Err(Refusal::NotLive(id));
             }
         };

@@ -186,7 +186,8 @@ impl Draft<'_> {
             | Verb::AuditReveal(..)
             | Verb::Signal(..)
             | Verb::Decide(..)
-            | Verb::Acknowledge(..) => {}
+            | Verb::Acknowledge(..)
+            | Verb::Submit(_) => {}
             Verb::RunAgain(_) => {
                 warnings.push("a new procedure runs, with the value that this one was submitted with".to_owned());
             }

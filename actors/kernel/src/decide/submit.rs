@@ -78,6 +78,15 @@ impl Draft<'_> {
         Ok(self.submit(submission, &Labels::default(), &mut BTreeMap::new()))
     }
 
+    /// Submits a root, unless that was done before. Returns its id.
+    pub(super) fn submit_one(&mut self, submission: Submission) -> Result<ProcedureId, Refusal> {
+        self.check_all(std::slice::from_ref(&submission))?;
+        Ok(match self.known(&submission, &BTreeMap::new()) {
+            Some(entry) => entry.id,
+            None => self.submit(submission, &Labels::default(), &mut BTreeMap::new()),
+        })
+    }
+
     fn check_all(&self, submissions: &[Submission]) -> Result<(), Refusal> {
         let limit = self.kernel.rules.bounds.batch;
         if submissions.len() > limit {

@@ -1,9 +1,9 @@
-//! Running a failed root again: what is read and asked before the decision.
+//! Operators' submissions, and running a failed root again: what is read and asked before the decision.
 
 use std::future::ready;
 use std::sync::Arc;
 
-use procession_kernel::{Again, Key, Labels, NotNow, ProcedureId, Row, StoredTarget, Timestamp};
+use procession_kernel::{Again, Key, Labels, NotNow, ProcedureId, Row, StoredTarget, Submission, Timestamp};
 
 use crate::error::AskError;
 use crate::journal::Reader;
@@ -47,6 +47,26 @@ pub(in crate::supervisor) async fn read_again(
     });
     submission.known = reader.key_entry(key_of(row.id).as_str().as_bytes()).await?;
     Ok(StoredTarget::Again(Box::new(Again { row, submission })))
+}
+
+/// Returns what the kernel must know of a submission, its key looked up. The key may have `longest` bytes.
+pub(in crate::supervisor) async fn read_new(
+    submit: Submit,
+    reader: Reader,
+    longest: usize,
+) -> Result<Box<Submission>, AskError> {
+    let mut submission = submission_of(submit);
+    if let Some(asked) = &submission.key {
+        let key = asked.key.as_str();
+        if key.is_empty() || key.len() > longest {
+            return Err(AskError::BadKey {
+                size: key.len(),
+                limit: longest,
+            });
+        }
+        submission.known = reader.key_entry(key.as_bytes()).await?;
+    }
+    Ok(Box::new(submission))
 }
 
 /// Returns the idempotency key of the run that repeats a root.

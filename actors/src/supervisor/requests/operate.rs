@@ -36,6 +36,7 @@ pub(in crate::supervisor) const fn to_read(verb: &Verb) -> ToRead {
         | Verb::AuditReveal(..)
         | Verb::Signal(..)
         | Verb::Decide(..)
+        | Verb::Submit(_)
         | Verb::Drain(_) => ToRead::Nothing,
     }
 }

@@ -1,0 +1,87 @@
+//! `--fields`: what is asked for of each entry of a document, in the order in which it is asked for.
+
+use serde_json::{Map, Value};
+
+use super::document::Document;
+use super::exit::Failure;
+use super::print;
+
+/// Prints these fields of each entry: as a table, or as JSON, one entry a line.
+pub(super) fn print(document: &Document, fields: &[String], json: bool) -> Result<(), Failure> {
+    let entries = entries(document);
+    for field in fields {
+        let is_there = entries.iter().any(|entry| at(entry, field).is_some());
+        if !is_there && !entries.is_empty() {
+            return Err(unknown(field, &entries));
+        }
+    }
+    if json {
+        for entry in &entries {
+            let picked = fields.iter().map(|field| {
+                let value = at(entry, field).cloned().unwrap_or_default();
+                (field.clone(), value)
+            });
+            print::json(&picked.collect::<Map<String, Value>>())?;
+        }
+        return Ok(());
+    }
+    let mut table = vec![fields.iter().map(|field| field.to_uppercase()).collect::<Vec<String>>()];
+    table.extend(entries.iter().map(|entry| {
+        let cells = fields.iter().map(|field| cell(at(entry, field)));
+        cells.collect()
+    }));
+    print::rows_of(&table);
+    Ok(())
+}
+
+/// Returns what a document lists, or the one that it tells of.
+fn entries(document: &Document) -> Vec<&Value> {
+    match (document.get("items"), document.get("procedure")) {
+        (Value::Array(items), _) => items.iter().collect(),
+        (_, procedure @ Value::Object(_)) => vec![procedure],
+        _ => vec![&document.0],
+    }
+}
+
+/// Returns a field by its path, such as `cause.text`.
+fn at<'a>(entry: &'a Value, field: &str) -> Option<&'a Value> {
+    field.split('.').try_fold(entry, |value, name| value.get(name))
+}
+
+fn cell(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => "-".to_owned(),
+        Some(Value::String(text)) => print::plain(text),
+        Some(other) => print::plain(&other.to_string()),
+    }
+}
+
+fn unknown(field: &str, entries: &[&Value]) -> Failure {
+    let first = entries.first().and_then(|entry| entry.as_object());
+    let there: Vec<&str> = first.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+    Failure::usage(format!(
+        "there is no field \"{}\"; there are {}",
+        print::plain(field),
+        there.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_field_is_found_by_its_path() {
+        let list = Document(json!({ "items": [{ "id": "1.0", "cause": { "text": "no route" } }] }));
+        let entries = entries(&list);
+        let [first] = entries.as_slice() else {
+            panic!("{entries:?}")
+        };
+        assert_eq!(at(first, "cause.text"), Some(&json!("no route")));
+        assert_eq!(at(first, "cause.kind"), None);
+        assert_eq!(cell(at(first, "cause")), r#"{"text":"no route"}"#);
+        assert!(unknown("when", &entries).text.contains("there are cause, id"));
+    }
+}

@@ -1,0 +1,39 @@
+//! `kinds/{kind}/submit`: a value that is sent as JSON becomes a procedure.
+
+use procession_kernel::Kind;
+
+use super::answer;
+use super::wish::{Request, Wish, wrong};
+use crate::dashboard::problem::{Answer, Problem};
+use crate::dashboard::state::State;
+use crate::messages::Submit;
+
+/// Submits it, if it is a value of the kind. A dry run says whether it is one.
+pub(super) async fn submit(state: &State, kind: &Kind, Request { wish, by }: Request) -> Answer {
+    let is_dry = by.dry_run;
+    if !state.engine().kinds().any(|known| known == kind) {
+        return Err(Problem::unknown(&format!("kind \"{kind}\"")));
+    }
+    let submit = submission(state, kind, wish)?;
+    let operated = state.executor.submit_by(submit, by).await?;
+    answer(state, &operated, is_dry, None)
+}
+
+fn submission(state: &State, kind: &Kind, wish: Wish) -> Result<Submit, Problem> {
+    let value = wish.value.as_ref();
+    let value = value.ok_or_else(|| wrong("`value` is missing; `null` is one, too."))?;
+    let mut submit = state.executor.submission_of(kind.as_str(), value)?;
+    if let Some(key) = wish.idempotency_key {
+        submit = submit.key(key);
+    }
+    if let Some(priority) = wish.priority {
+        submit = submit.priority(priority);
+    }
+    if let Some(name) = wish.name.filter(|name| !name.is_empty()) {
+        submit = submit.named(name);
+    }
+    Ok(wish
+        .labels
+        .into_iter()
+        .fold(submit, |submit, (name, value)| submit.label(name, value)))
+}
