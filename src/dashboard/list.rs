@@ -1,6 +1,8 @@
 //! `procedures`: a page of those that a filter admits. The live ones come from the read model;
 //! a filter that may mean others is read from the store, for most of the finished are only there.
 
+mod newest;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -52,14 +54,18 @@ pub(super) struct Search<'a> {
 
 pub(super) async fn list(request: HttpRequest, state: web::Data<State>) -> Answer {
     let grant = viewer(&request)?;
-    let params = Params::of(&request, &["filter", "cursor", "limit"])?;
+    let params = Params::of(&request, &["filter", "cursor", "limit", "order"])?;
     let filter = params.filter()?;
     let cursor = params.id("cursor")?;
     let limit = params.limit("limit", PAGE, PAGE_MAX)?;
+    let is_newest_first = params.choice("order", ["oldest", "newest"])? == "newest";
     let moment = state.moment()?;
     let mut search = Search::new(&state, &grant, &filter, limit).await?;
     let _turn = state.turns.take(&grant).await?;
-    let next = search.fill(&state, cursor).await?;
+    let next = match is_newest_first {
+        true => search.fill_newest(&state, cursor).await?,
+        false => search.fill(&state, cursor).await?,
+    };
     let body = json!({
         "items": search.items,
         "cursor": next.map(|id| id.to_string()),
@@ -113,13 +119,20 @@ impl<'a> Search<'a> {
     ) -> Result<Option<ProcedureId>, Problem> {
         // Not before: it may have waited for its turn.
         self.begun = state.now();
+        match self.of_model() {
+            Ok(()) => Ok(self.in_model(state, cursor).await),
+            Err(scope) => self.in_store(state, &scope, cursor).await,
+        }
+    }
+
+    /// Returns what is to be read of the store, unless the model has all that the filter may show.
+    fn of_model(&self) -> Result<(), FamilyScope> {
         // The model has no index, and would be walked whole for the few procedures of a key or a label.
         let is_of_live = self.filter.is_of_live();
         let scope = self.filter.scope(is_of_live);
-        if is_of_live && matches!(scope, FamilyScope::Live | FamilyScope::Families(_)) {
-            Ok(self.in_model(state, cursor).await)
-        } else {
-            self.in_store(state, &scope, cursor).await
+        match scope {
+            FamilyScope::Live | FamilyScope::Families(_) if is_of_live => Ok(()),
+            scope => Err(scope),
         }
     }
 

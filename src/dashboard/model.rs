@@ -293,6 +293,34 @@ impl Model {
         range.take(limit).map(|(_, row)| Arc::clone(row)).collect()
     }
 
+    /// Returns at most so many live rows from an id on: families by falling numbers, the members of each in their order.
+    pub(super) fn newest(&self, from: Bound<ProcedureId>, limit: usize) -> Vec<Arc<Status>> {
+        let live = &self.rows.live;
+        let root = |id: &ProcedureId| Bound::Included(ProcedureId::root(id.family));
+        let mut found = Vec::new();
+        let mut begin = match from {
+            Bound::Unbounded => live.last_key_value().map(|(id, _)| root(id)),
+            Bound::Included(_) | Bound::Excluded(_) => Some(from),
+        };
+        while let Some(from @ (Bound::Included(id) | Bound::Excluded(id))) = begin {
+            let last = Bound::Included(ProcedureId::new(id.family, u32::MAX));
+            let family = live.range((from, last)).take(limit - found.len());
+            found.extend(family.map(|(_, row)| Arc::clone(row)));
+            if found.len() == limit {
+                break;
+            }
+            let older = live.range(..ProcedureId::root(id.family));
+            begin = older.map(|(id, _)| root(id)).next_back();
+        }
+        found
+    }
+
+    /// Returns the number of the newest family that is known.
+    pub(super) fn newest_family(&self) -> u64 {
+        let last = [&self.rows.live, &self.rows.ended].map(|rows| rows.last_key_value().map(|(id, _)| id.family));
+        last.into_iter().flatten().max().unwrap_or_default()
+    }
+
     /// Returns at most so many updates after a commit; see [`Ring::after`].
     pub(super) fn updates(&self, after: Moment, limit: usize) -> Result<Vec<Arc<Update>>, Missed> {
         if after.epoch != self.moment.epoch {

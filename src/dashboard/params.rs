@@ -56,6 +56,14 @@ impl Params {
         }
     }
 
+    /// Reads one of these words; the first if there is none.
+    pub(super) fn choice<const N: usize>(&self, name: &str, words: [&'static str; N]) -> Result<&'static str, Problem> {
+        let text = self.text(name);
+        let mut found = words.iter().filter(|word| text.is_none_or(|text| text == **word));
+        let found = found.next().copied();
+        found.ok_or_else(|| Self::wrong(name, &words.join(" or ")))
+    }
+
     pub(super) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Problem> {
         let read = |text: &str| text.parse().map_err(|_| Self::wrong(name, "a number"));
         self.text(name).map(read).transpose()

@@ -139,7 +139,7 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
     }
   });
   const isReady = !isBusy && plan && (verb.needsNoReason || reason.trim()) && (!verb.types || typed === target.id);
-  const title = html`${verb.name} ${fixed.filter ? 'all of ' : ''}<span class="mono">${target.kind && !isOne ? target.kind : target.id}</span>`;
+  const title = html`${verb.name} ${fixed.filter ? 'all of ' : ''}<bdi class="mono">${target.kind && !isOne ? target.kind : target.id}</bdi>`;
   if (done) {
     return html`
       <${Dialog} title=${title} onClose=${onClose}>
@@ -151,7 +151,7 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
   return html`
     <${Dialog} title=${title} onClose=${onClose}>
       <form onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); if (isReady) apply(); }}>
-        <p>${hand && html`<b>${hand.name ?? `Place ${hand.place}`}</b>: `}${verb.says}</p>
+        <p>${hand && html`<b><bdi>${hand.name ?? `Place ${hand.place}`}</bdi></b>: `}${verb.says}</p>
         ${fields.map((field) => html`<${Input} key=${field.name} field=${field} value=${value(field)} onValue=${(/** @type {any} */ given) => setValues({ ...values, [field.name]: given })} />`)}
         <section class="plan" aria-label="Plan" aria-busy=${isBusy}>
           <h3>Plan</h3>

@@ -3,6 +3,7 @@ import { html, render, useEffect, useState } from './dom.js';
 import { Banner, Rail, toggleTheme } from './frame.js';
 import { Help } from './help.js';
 import { SCREENS as KNOWN, startKeys } from './keys.js';
+import { late } from './late.js';
 import { startLive } from './live.js';
 import { useLoad } from './load.js';
 import { startRouter, useRoute } from './router.js';
@@ -10,20 +11,15 @@ import { Attention } from './screens/attention.js';
 import { Audit } from './screens/audit.js';
 import { ByKey } from './screens/key.js';
 import { Flows } from './screens/flows.js';
-import { Kinds } from './screens/kinds.js';
-import { Limits } from './screens/limits.js';
 import { List } from './screens/list.js';
 import { Procedure } from './screens/procedure.js';
 import { Waits } from './screens/waits.js';
 import { Me } from './me.js';
 
-/** A screen that few look at: it is fetched when it is opened. @param {() => Promise<(props: any) => import('./types.js').Node>} fetched */
-const late = (fetched) => function Late(/** @type {any} */ props) {
-  const [Fetched, set] = useState(/** @type {null|((props: any) => import('./types.js').Node)} */ (null));
-  useEffect(() => void fetched().then((screen) => set(() => screen)), []);
-  return Fetched && html`<${Fetched} ...${props} />`;
-};
+// Screens that few look at.
 const Failures = late(() => import('./screens/failures.js').then((script) => script.Failures));
+const Kinds = late(() => import('./screens/kinds.js').then((script) => script.Kinds));
+const Limits = late(() => import('./screens/limits.js').then((script) => script.Limits));
 const EngineScreen = late(() => import('./screens/engine.js').then((script) => script.EngineScreen));
 
 /** @type {Record<string, (props: any) => import('./types.js').Node>} */

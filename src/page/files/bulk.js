@@ -22,7 +22,7 @@ function became(outcome) {
 const COLUMNS = [
   { name: 'Procedure', width: '110px', show: (outcome) => html`<${Id} id=${outcome.id} tab="audit" />` },
   { name: 'What became of it', width: '170px', show: became },
-  { name: 'Why', width: 'minmax(240px, 1fr)', show: (outcome) => (outcome.refused === null ? html`<span class="none">–</span>` : html`<span title=${outcome.refused}>${outcome.refused}</span>`) },
+  { name: 'Why', width: 'minmax(240px, 1fr)', show: (outcome) => (outcome.refused === null ? html`<span class="none">–</span>` : html`<bdi title=${outcome.refused}>${outcome.refused}</bdi>`) },
   { name: 'Entry in the audit', width: '130px', align: 'right', show: (outcome) => outcome.number ?? html`<span class="none">–</span>` },
 ];
 
@@ -51,9 +51,9 @@ function Told({ row, body }) {
     <div class="bulk">
       <dl class="of">
         <div><dt>Verb</dt><dd>${[VERBS[name]?.name ?? name, ...more].join(' ') || 'unknown'}</dd></div>
-        <div><dt>For all of</dt><dd>${body.filter === null ? html`<span class="dim">a list of ids</span>` : html`<a class="mono" href=${listOf(body.filter)} title="What the filter admits now; the bulk is for those that it admitted when it was begun">${body.filter}</a>`}</dd></div>
-        <div><dt>Asked by</dt><dd>${body.who}</dd></div>
-        <div><dt>Reason</dt><dd>${body.reason}</dd></div>
+        <div><dt>For all of</dt><dd>${body.filter === null ? html`<span class="dim">a list of ids</span>` : html`<a class="mono" href=${listOf(body.filter)} title="What the filter admits now; the bulk is for those that it admitted when it was begun"><bdi>${body.filter}</bdi></a>`}</dd></div>
+        <div><dt>Asked by</dt><dd><bdi>${body.who}</bdi></dd></div>
+        <div><dt>Reason</dt><dd><bdi>${body.reason}</bdi></dd></div>
       </dl>
       <p class="told" role="status">${`${count(body.done)} of ${count(all)} done · ${count(body.refused)} refused · ${rest(row, body)}`}</p>
       <div class="track" role="progressbar" aria-label="Asked so far" aria-valuemin="0" aria-valuemax=${all} aria-valuenow=${asked}>

@@ -191,8 +191,8 @@ function Line({ branch, top, index, open, isSelf, isMarked, spans, onMark, onFol
           ? html`<button type="button" class="fold" tabindex="-1" aria-label=${open ? 'Fold' : 'Unfold'} onClick=${onFold}>${open ? '▾' : '▸'}</button>`
           : html`<span class="fold"></span>`}
         ${row
-          ? html`<${Id} id=${row.id} /><span class="kind">${row.kind}</span><${State} row=${row} />`
-          : html`<span class="kind group">${branch.kind} × ${count(branch.members.length)}</span><span class="dim sum">${sums(branch.members)}</span>`}
+          ? html`<${Id} id=${row.id} /><bdi class="kind" title=${row.kind}>${row.kind}</bdi><${State} row=${row} />`
+          : html`<span class="kind group"><bdi>${branch.kind}</bdi> × ${count(branch.members.length)}</span><span class="dim sum">${sums(branch.members)}</span>`}
       </div>
       <div role="gridcell" class="hidden">${bars}</div>
     </div>`;

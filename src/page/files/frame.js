@@ -1,5 +1,5 @@
 /** The frame of the page: screens at the left, and how fresh all is. */
-import { html, useState } from './dom.js';
+import { html, useEffect, useState } from './dom.js';
 import { SCREENS } from './keys.js';
 import { useLive } from './live.js';
 import { useLoad } from './load.js';
@@ -26,16 +26,19 @@ export function Rail({ path, me, onHelp }) {
   const here = path.split('/')[0] ?? '';
   const attention = useLoad('attention', {}, { on: ['verdict'], pause: 5_000 });
   const failures = unacknowledged(attention.data);
+  const [isOpen, open] = useState(false);
+  useEffect(() => open(false), [path]);
   return html`
-    <nav class="rail" aria-label="Screens">
+    <nav class=${`rail ${isOpen ? 'open' : ''}`} aria-label="Screens" onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === 'Escape' && open(false)}>
       <a class="brand" href="./" title="What needs you"><span class="mark" aria-hidden="true"><i></i><i></i><i></i></span>Procession</a>
+      <button type="button" class="unfold" aria-expanded=${isOpen} onClick=${() => open(!isOpen)}>${SCREENS.find((screen) => screen.path === here)?.name ?? 'Menu'}${failures && html` <span class="tag bad">${failures}</span>`} <span aria-hidden="true">▾</span></button>
       <ul>
         ${SCREENS.map(({ letter, path: to, name }) => html`
           <li key=${letter}><a href=${to || './'} aria-current=${here === to ? 'page' : undefined}><span>${name}${to === 'failures' && failures && html` <span class="tag bad" title="Failures that nobody has acknowledged">${failures}</span>`}</span><kbd>g ${letter}</kbd></a></li>`)}
       </ul>
       <${Fresh} />
       <div class="who">
-        ${me && html`<p title=${`Rights: ${me.rights.join(', ')}`}><span class="dim">You are</span> ${me.who}${me.rights.length === 1 && html`<span class="tag">read only</span>`}</p>`}
+        ${me && html`<p title=${`Rights: ${me.rights.join(', ')}`}><span class="dim">You are</span> <bdi>${me.who}</bdi>${me.rights.length === 1 && html`<span class="tag">read only</span>`}</p>`}
         <p class="switches">
           <button type="button" class="plain" onClick=${toggleTheme} title="Dark or light (t)">Theme</button>
           <button type="button" class="plain" onClick=${onHelp} title="Keys (?)">Keys</button>

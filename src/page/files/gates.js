@@ -104,13 +104,13 @@ function columns(rows) {
   const names = new Map(rows.map((row) => [row.id, called(row)]));
   /** @type {import('./table.js').Column<GraphRow>[]} */
   const found = [
-    { name: 'Name', width: 'minmax(70px, 1fr)', show: (row) => html`<span title=${`${called(row)} of ${row.kind}`}>${row.name ?? html`<span class="none">–</span>`}</span>` },
+    { name: 'Name', width: 'minmax(70px, 1fr)', show: (row) => html`<bdi title=${`${called(row)} of ${row.kind}`}>${row.name ?? html`<span class="none">–</span>`}</bdi>` },
     { name: 'Procedure', width: '66px', show: (row) => html`<${Id} id=${row.id} tab="graph" bare />` },
     { name: 'State', width: '126px', show: (row) => html`<${State} row=${row} />` },
     { name: 'Why', width: 'minmax(96px, 2fr)', show: (row) => html`<${Why} row=${row} />` },
     { name: 'Runs after', width: 'minmax(76px, 1fr)', show: (row) => html`<${RunsAfter} row=${row} names=${names} />` },
   ];
-  if (rows.some((row) => row.node === 'PENDING')) found.push({ name: 'Actions', width: '96px', show: (row) => row.node === 'PENDING' && html`<${Verbs} target=${{ id: row.id, row }} only=${[row.reason === 'repeat_limit' ? 'resume' : 'retry']} />` });
+  if (rows.some((row) => row.node === 'PENDING')) found.push({ name: 'Actions', width: '96px', pin: true, show: (row) => row.node === 'PENDING' && html`<${Verbs} target=${{ id: row.id, row }} only=${[row.reason === 'repeat_limit' ? 'resume' : 'retry']} />` });
   return found;
 }
 
@@ -118,7 +118,7 @@ function columns(rows) {
 function Why({ row }) {
   const asks = row.question === undefined ? '' : shown(row.question);
   const text = [row.node === null ? why(row) : asks || row.why, row.node !== null && row.cause && shown(row.cause.text)].filter(Boolean).join(': ');
-  return text ? html`<span title=${text}>${text}</span>` : html`<span class="none">–</span>`;
+  return text ? html`<bdi title=${text}>${text}</bdi>` : html`<span class="none">–</span>`;
 }
 
 /** @param {{row: GraphRow, names: Map<string, string>}} props */
@@ -127,5 +127,5 @@ function RunsAfter({ row, names }) {
   if (before.length === 0) return html`<span class="none">nothing</span>`;
   const some = before.slice(0, NAMED).map((id) => names.get(id) ?? id).join(', ');
   const more = before.length > NAMED ? ` and ${count(before.length - NAMED)} more` : '';
-  return html`<span title=${before.map((id) => names.get(id) ?? id).slice(0, 100).join(', ')}>${some}${more}</span>`;
+  return html`<span title=${before.map((id) => names.get(id) ?? id).slice(0, 100).join(', ')}><bdi>${some}</bdi>${more}</span>`;
 }

@@ -24,10 +24,16 @@ function edgesOf(locks, waits, cycles) {
   return [...found.values()];
 }
 
+/** Characters of a node's text at most. */
+const TEXT = 40;
+
+/** @param {string} text */
+const cut = (text) => (text.length > TEXT ? `${text.slice(0, TEXT - 1)}…` : text);
+
 /** @param {string} name */
 function spotOf(name) {
   const isLock = name.startsWith('lock ');
-  return { name, isLock, width: (isLock ? name.length - 5 : name.length) * 7.4 + 26, height: 26 };
+  return { name, isLock, width: cut(isLock ? name.slice(5) : name).length * 7.4 + 26, height: 26 };
 }
 
 /** What is connected to the seeds, and how much was left out. @param {Edge[]} edges @param {string[]} seeds */
@@ -91,7 +97,8 @@ function Node({ spot, isChosen, isBad }) {
   const inner = html`
     <g class=${`node ${spot.isLock ? 'lock' : 'one'} ${isChosen ? 'chosen' : ''} ${isBad ? 'bad' : ''}`} transform=${`translate(${spot.x - spot.width / 2} ${spot.y - spot.height / 2})`}>
       <rect width=${spot.width} height=${spot.height} rx=${spot.isLock ? 3 : spot.height / 2} />
-      <text x=${spot.width / 2} y=${spot.height / 2 + 4} text-anchor="middle">${text}</text>
+      <text x=${spot.width / 2} y=${spot.height / 2 + 4} text-anchor="middle">${cut(text)}</text>
+      <title>${text}</title>
     </g>`;
   return spot.isLock ? inner : html`<a href=${pageOf(spot.name)}>${inner}</a>`;
 }

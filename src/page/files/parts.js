@@ -61,7 +61,7 @@ export const Names = createContext(/** @type {Map<string, string>} */ (new Map()
 export function Id({ id, tab, bare }) {
   const name = useContext(Names).get(id);
   const link = html`<a class="id" href=${pageOf(id, tab)}>${id}</a>`;
-  return name && !bare ? html`${link} <span class="named" title=${name}>${name}</span>` : link;
+  return name && !bare ? html`${link} <bdi class="named" title=${name}>${name}</bdi>` : link;
 }
 
 const ID = /\b(\d+\.\d+)\b(?!\s*(?:ms|s|%|KiB|MiB|GiB)\b)/g;
@@ -69,7 +69,7 @@ const ID = /\b(\d+\.\d+)\b(?!\s*(?:ms|s|%|KiB|MiB|GiB)\b)/g;
 /** A sentence of the engine's, with the ids in it as links. @param {{text: string, self?: string}} props */
 export function Linked({ text, self }) {
   const parts = text.split(ID);
-  return parts.map((part, at) => (at % 2 === 1 && part !== self ? html`<${Id} id=${part} />` : part));
+  return html`<bdi>${parts.map((part, at) => (at % 2 === 1 && part !== self ? html`<${Id} id=${part} />` : part))}</bdi>`;
 }
 
 /** @param {{children?: import('./types.js').Node}} props */

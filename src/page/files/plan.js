@@ -37,11 +37,11 @@ const Many = ({ plan, isDone }) => html`
     : isDone ? `It is begun for ${several(plan.count, 'procedure')}.` : `It would be asked of ${several(plan.count, 'procedure')}.`}</p>
   ${plan.id && html`<p>It is a procedure of its own: <${Id} id=${plan.id} />.</p>`}
   ${plan.items && html`<table class="changes"><tbody>${plan.items.slice(0, LINES).map((/** @type {import('./types.js').Row} */ row) => html`
-    <tr key=${row.id}><th scope="row"><${Id} id=${row.id} /></th><td>${row.kind}</td><td><${State} row=${row} /></td></tr>`)}</tbody></table>`}`;
+    <tr key=${row.id}><th scope="row"><${Id} id=${row.id} /></th><td><bdi>${row.kind}</bdi></td><td><${State} row=${row} /></td></tr>`)}</tbody></table>`}`;
 
 /** @param {{id: string, before: string, after: string}} each */
 const change = (each) => html`
-  <tr key=${each.id}><th scope="row"><${Id} id=${each.id} /></th><td>${local(each.before, now())}</td><td class="dim">→</td><td>${local(each.after, now())}</td></tr>`;
+  <tr key=${each.id}><th scope="row"><${Id} id=${each.id} /></th><td><bdi>${local(each.before, now())}</bdi></td><td class="dim">→</td><td><bdi>${local(each.after, now())}</bdi></td></tr>`;
 
 /** @param {{outcome: string, why: string|null}} met @param {boolean} [isDone] */
 function abort(met, isDone) {

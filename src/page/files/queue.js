@@ -19,23 +19,23 @@ export function Worded({ word }) {
 /** @type {import('./table.js').Column<Queued>[]} */
 const NEXT = [
   { name: 'Place', width: '64px', align: 'right', show: (row) => count(row.place) },
-  { name: 'Name', width: 'minmax(90px, 1fr)', show: (row) => row.name ?? html`<span class="none">–</span>` },
-  { name: 'Kind', width: 'minmax(80px, 1fr)', show: (row) => row.kind },
+  { name: 'Name', width: 'minmax(90px, 1fr)', bare: true, show: (row) => html`<bdi title=${row.name}>${row.name ?? html`<span class="none">–</span>`}</bdi>` },
+  { name: 'Kind', width: 'minmax(80px, 1fr)', show: (row) => html`<bdi>${row.kind}</bdi>` },
   { name: 'State', width: '118px', show: (row) => html`<${Worded} word=${row.state} />` },
-  { name: 'Why', width: 'minmax(120px, 2fr)', show: (row) => html`<span class=${row.question === null ? '' : 'bad'}>${row.question === null ? row.reason : shown(row.question)}</span>` },
+  { name: 'Why', width: 'minmax(120px, 2fr)', show: (row) => html`<bdi class=${row.question === null ? '' : 'bad'}>${row.question === null ? row.reason : shown(row.question)}</bdi>` },
   { name: 'Since', width: '84px', align: 'right', show: (row) => html`<${Ago} time=${row.since} />` },
 ];
 
 /** @type {import('./table.js').Column<StreamRecord>[]} */
 const RECORDS = [
   { name: 'Place', width: '64px', align: 'right', show: (row) => count(row.place) },
-  { name: 'Name', width: 'minmax(90px, 1fr)', show: (row) => row.name ?? html`<span class="none">–</span>` },
-  { name: 'Kind', width: 'minmax(80px, 1fr)', show: (row) => row.kind },
+  { name: 'Name', width: 'minmax(90px, 1fr)', bare: true, show: (row) => html`<bdi title=${row.name}>${row.name ?? html`<span class="none">–</span>`}</bdi>` },
+  { name: 'Kind', width: 'minmax(80px, 1fr)', show: (row) => html`<bdi>${row.kind}</bdi>` },
   { name: 'State', width: '118px', show: (row) => html`<${Worded} word=${row.state} />` },
   { name: 'Attempts', width: '70px', align: 'right', help: 'Of its last run; 0 if a person has ended it', show: (row) => count(row.attempts) },
   { name: 'Output', width: '70px', align: 'right', show: (row) => bytes(row.output_bytes) },
-  { name: 'Note', width: 'minmax(80px, 1fr)', help: 'What its code noted, as far as the host shows it', show: (row) => (row.note === null ? html`<span class="none">–</span>` : html`<span class="mono">${noted(row.note)}</span>`) },
-  { name: 'Cause', width: 'minmax(80px, 1fr)', show: (row) => (row.cause === null ? html`<span class="none">–</span>` : html`<span class="bad">${shown(row.cause)}</span>`) },
+  { name: 'Note', width: 'minmax(80px, 1fr)', help: 'What its code noted, as far as the host shows it', show: (row) => (row.note === null ? html`<span class="none">–</span>` : html`<bdi class="mono">${noted(row.note)}</bdi>`) },
+  { name: 'Cause', width: 'minmax(80px, 1fr)', show: (row) => (row.cause === null ? html`<span class="none">–</span>` : html`<bdi class="bad">${shown(row.cause)}</bdi>`) },
   { name: 'Ended', width: '98px', align: 'right', show: (row) => html`<${Hour} time=${row.ended} />` },
 ];
 

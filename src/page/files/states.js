@@ -31,6 +31,9 @@ const BY_REASON = {
   quarantined: stand('quarantined', 'bad', 'warn', 'Its family is set aside: the code that runs cannot read it, or its journal has a hole.'),
 };
 
+/** What each reason means, by its word in a filter. */
+export const REASONS = Object.fromEntries(Object.entries(BY_REASON).map(([name, { help }]) => [name, help]));
+
 /** @type {Record<string, Standing>} */
 const BY_STATE = {
   Initializing: stand('initializing', 'queue', 'dots', 'It is on disk, and its first stage has not run.'),

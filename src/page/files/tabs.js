@@ -28,11 +28,11 @@ function Waits({ row, waits }) {
     ${found.links.length === 0
       ? html`<p class="line">It waits for no other procedure. ${found.ends.map((end) => html`It continues ${local(end.until, now())}.`)}</p>`
       : html`
-        <table class="plain-table">
+        <div class="scrolls"><table class="plain-table">
           <thead><tr><th>Who</th><th>waits for</th><th>because of</th><th>for</th></tr></thead>
-          <tbody>${found.links.slice(0, LINKS).map((link) => html`<tr key=${`${link.from}-${link.to}-${link.why}`}><th scope="row"><${Id} id=${link.from} /></th><td><${Id} id=${link.to} /></td><td>${link.why === 'latch' ? 'its children' : link.why}</td><td><${Ago} time=${link.since} /></td></tr>`)}
+          <tbody>${found.links.slice(0, LINKS).map((link) => html`<tr key=${`${link.from}-${link.to}-${link.why}`}><th scope="row"><${Id} id=${link.from} /></th><td><${Id} id=${link.to} /></td><td><bdi>${link.why === 'latch' ? 'its children' : link.why}</bdi></td><td><${Ago} time=${link.since} /></td></tr>`)}
           ${found.ends.slice(0, LINKS).map((end) => html`<tr class="end" key=${`end ${end.id}`}><th scope="row"><${Id} id=${end.id} /></th><td colspan="2">continues ${local(end.until, now())}</td><td><${Ago} time=${end.since} /></td></tr>`)}</tbody>
-        </table>`}
+        </table></div>`}
     ${(found.truncated || found.links.length > LINKS) && html`<${Empty}>There are more links than are shown.<//>`}`}<//>`;
 }
 
@@ -51,12 +51,12 @@ export const noted = (note) => {
 /** @type {import('./table.js').Column<Entry>[]} */
 const HISTORY = [
   { name: '#', width: '52px', align: 'right', show: (entry) => html`<span class="dim">${entry.number}</span>` },
-  { name: 'Stage', width: 'minmax(100px, 1fr)', show: (entry) => entry.stage },
+  { name: 'Stage', width: 'minmax(100px, 1fr)', bare: true, show: (entry) => html`<bdi title=${entry.stage}>${entry.stage}</bdi>` },
   { name: 'Visit', width: '52px', align: 'right', help: 'Which step of the procedure it was, counted from 0; attempts of one step have one number', show: (entry) => entry.visit },
   { name: 'Attempt', width: '66px', align: 'right', help: 'Of a step that failed often only the last few attempts are kept', show: (entry) => html`<span class=${entry.attempt > 1 ? 'warm' : ''}>${entry.attempt}</span>` },
   { name: 'Ended with', width: '98px', show: (entry) => html`<span class=${ENDINGS[entry.ending] ?? ''}>${entry.ending.replaceAll('_', ' ')}</span>` },
-  { name: 'Error', width: 'minmax(120px, 2fr)', show: (entry) => (entry.error === null ? html`<span class="none">–</span>` : html`<span class="bad" title=${shown(entry.error)}>${shown(entry.error)}</span>`) },
-  { name: 'Note', width: 'minmax(60px, 1fr)', help: 'What its code noted, as far as the host shows it', show: (entry) => (entry.note === undefined ? html`<span class="none">–</span>` : html`<span class="mono" title=${noted(entry.note)}>${noted(entry.note)}</span>`) },
+  { name: 'Error', width: 'minmax(120px, 2fr)', show: (entry) => (entry.error === null ? html`<span class="none">–</span>` : html`<bdi class="bad" title=${shown(entry.error)}>${shown(entry.error)}</bdi>`) },
+  { name: 'Note', width: 'minmax(60px, 1fr)', help: 'What its code noted, as far as the host shows it', show: (entry) => (entry.note === undefined ? html`<span class="none">–</span>` : html`<bdi class="mono" title=${noted(entry.note)}>${noted(entry.note)}</bdi>`) },
   { name: 'Begun', width: '98px', align: 'right', show: (entry) => html`<${Hour} time=${entry.begun} />` },
   { name: 'Waited', width: '84px', align: 'right', help: 'From ready to begun', show: (entry) => duration(entry.waited_ms) },
   { name: 'Took', width: '84px', align: 'right', show: (entry) => duration(entry.took_ms) },
@@ -121,9 +121,9 @@ function Value({ name, value, kind, none }) {
   const inner = value && typeof value === 'object' && 'value' in value ? value.value : value?.raw;
   return html`
     <section class="value">
-      <h3>${name}${value && html` <span class="dim">of ${kind}, ${bytes(value.size ?? 0)}</span>`}</h3>
+      <h3>${name}${value && html` <span class="dim">of <bdi>${kind}</bdi>, ${bytes(value.size ?? 0)}</span>`}</h3>
       ${!value ? html`<p class="dim">${none}</p>` : inner === undefined ? html`<p class="dim">Redacted: only its kind and size are shown.</p>`
-        : html`<pre>${typeof inner === 'string' ? inner : JSON.stringify(inner, null, 2)}</pre>`}
+        : html`<pre dir="auto">${typeof inner === 'string' ? inner : JSON.stringify(inner, null, 2)}</pre>`}
     </section>`;
 }
 
@@ -134,9 +134,9 @@ function Mailbox({ queue }) {
   if (queue.waiting === 0 && queue.closed.length === 0) return null;
   return html`
     <dl class="part">
-      <dt>Waiting</dt><dd>${queue.waiting}${queue.names.length > 0 && html`: ${queue.names.map((of, at) => html`${at > 0 && ', '}<span class="mono">${of.name}</span> ${of.waiting}`)}${queue.more && ' and other names'}`}</dd>
+      <dt>Waiting</dt><dd>${queue.waiting}${queue.names.length > 0 && html`: ${queue.names.map((of, at) => html`${at > 0 && ', '}<bdi class="mono">${of.name}</bdi> ${of.waiting}`)}${queue.more && ' and other names'}`}</dd>
       ${queue.oldest && html`<dt>The oldest</dt><dd><${Ago} time=${queue.oldest} /></dd>`}
-      ${queue.closed.length > 0 && html`<dt title="The last signal of these was sent: further ones are refused">Closed</dt><dd class="mono">${queue.closed.join(', ')}</dd>`}
+      ${queue.closed.length > 0 && html`<dt title="The last signal of these was sent: further ones are refused">Closed</dt><dd class="mono"><bdi>${queue.closed.join(', ')}</bdi></dd>`}
     </dl>`;
 }
 
@@ -148,10 +148,10 @@ function Signals({ id }) {
   return html`<${Shown} loaded=${loaded} what="its signals">
     ${queue && html`<${Mailbox} queue=${queue} />`}
     ${items.length === 0 ? html`<${Empty}>No signal is kept for it. One that comes before it is waited for is kept, and taken at once.<//>` : html`
-      <table class="plain-table">
+      <div class="scrolls"><table class="plain-table">
         <thead><tr><th>#</th><th>Event</th><th>Key</th><th>Payload</th><th>State</th><th>Next</th></tr></thead>
-        <tbody>${items.map((signal) => html`<tr key=${signal.number}><th scope="row">${signal.number}</th><td class="mono">${signal.name}</td><td class="mono">${signal.key ?? '–'}</td><td>${signal.payload?.redacted ? bytes(signal.payload.size) : JSON.stringify(signal.payload)}</td><td>${signal.consumed ? 'taken' : 'kept'}</td><td class="next">${signal.consumed ? 'nothing: a stage has it' : 'the stage that waits for it takes it'}</td></tr>`)}</tbody>
-      </table>`}
+        <tbody>${items.map((signal) => html`<tr key=${signal.number}><th scope="row">${signal.number}</th><td class="mono"><bdi>${signal.name}</bdi></td><td class="mono"><bdi>${signal.key ?? '–'}</bdi></td><td>${signal.payload?.redacted ? bytes(signal.payload.size) : JSON.stringify(signal.payload)}</td><td>${signal.consumed ? 'taken' : 'kept'}</td><td class="next">${signal.consumed ? 'nothing: a stage has it' : 'the stage that waits for it takes it'}</td></tr>`)}</tbody>
+      </table></div>`}
     ${loaded.data?.truncated && html`<${Empty}>There are more than are shown.<//>`}<//>`;
 }
 
@@ -192,15 +192,18 @@ const TABS = [
   { name: 'traces', title: 'Trace links', Show: Traces },
   { name: 'audit', title: 'Actions and audit', Show: Acts },
 ];
-const OF_BULK = [{ name: 'bulk', title: 'Bulk', Show: BulkTab }, ...TABS];
-const OF_STREAM = [{ name: 'queue', title: 'Queue', Show: QueueTab }, ...TABS];
-const OF_SAGA = [{ name: 'machine', title: 'Machine', Show: Machine }, ...TABS];
-const OF_GRAPH = [...TABS, { name: 'graph', title: 'Graph', Show: FamilyGraph }];
+const BULK_TAB = { name: 'bulk', title: 'Bulk', Show: BulkTab };
+const QUEUE = { name: 'queue', title: 'Queue', Show: QueueTab };
+const MACHINE = { name: 'machine', title: 'Machine', Show: Machine };
+const GRAPH = { name: 'graph', title: 'Graph', Show: FamilyGraph };
+/** What has ended waits for nothing, so its history is first. */
+const OF_ENDED = [...TABS.slice(1, 2), ...TABS.slice(0, 1), ...TABS.slice(2)];
 
 /** The tabs of a procedure, the one first that it opens with. @param {import('./types.js').Row} row @param {import('./types.js').TreeRow[]} family */
 export function tabsOf(row, family) {
-  if (row.kind === BULK) return OF_BULK;
-  if (row.kind === STREAM) return OF_STREAM;
-  if (row.kind.startsWith('saga.')) return OF_SAGA;
-  return hasGraph(family) ? OF_GRAPH : TABS;
+  const tabs = row.ended ? OF_ENDED : TABS;
+  if (row.kind === BULK) return [BULK_TAB, ...tabs];
+  if (row.kind === STREAM) return [QUEUE, ...tabs];
+  if (row.kind.startsWith('saga.')) return [MACHINE, ...tabs];
+  return hasGraph(family) ? [...tabs, GRAPH] : tabs;
 }

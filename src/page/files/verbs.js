@@ -32,13 +32,13 @@ export const isSchedule = (row) => row.kind === 'procession.schedule';
 /** @type {Record<string, Verb>} */
 export const VERBS = {
   'run-now': { name: 'Run now', right: 'submit', needsNoReason: true, from: (row) => live(row) && isSchedule(row), path: 'signal', fixed: { name: 'request', payload: null }, says: 'It submits a run now, beside its times. One that may not overlap with the run that goes on waits for its end.' },
-  pause: { name: 'Pause', right: 'operate', from: (row) => live(row) && !row.paused, says: 'No further stage of it or of those below it starts. The one that runs ends.' },
-  resume: { name: 'Resume', right: 'operate', from: (row) => live(row) && (row.paused || ['poison', 'repeat_limit'].includes(row.reason ?? '')), says: 'It goes on where it was.' },
-  retry: { name: 'Retry now', right: 'operate', plans: true, from: (row) => live(row) && ['backoff', 'poison', 'gate', 'decision'].includes(row.reason ?? ''), says: 'Its next attempt is made now, whatever it waits for. Attempts are counted on; of one that asks, which goes on without an answer, they begin anew.' },
   decide: {
     name: 'Answer', right: 'operate', plans: true, needsNoReason: true, from: (row) => live(row) && row.reason === 'decision', says: 'The stage behind its question runs, and reads the answer.',
     fields: [{ name: 'answer', label: 'Answer', type: 'json', help: 'JSON, as its code expects it: true, false, a number, or a text in quotes.', from: () => 'true' }],
   },
+  pause: { name: 'Pause', right: 'operate', from: (row) => live(row) && !row.paused, says: 'No further stage of it or of those below it starts. The one that runs ends.' },
+  resume: { name: 'Resume', right: 'operate', from: (row) => live(row) && (row.paused || ['poison', 'repeat_limit'].includes(row.reason ?? '')), says: 'It goes on where it was.' },
+  retry: { name: 'Retry now', right: 'operate', plans: true, from: (row) => live(row) && ['backoff', 'poison', 'gate', 'decision'].includes(row.reason ?? ''), says: 'Its next attempt is made now, whatever it waits for. Attempts are counted on; of one that asks, which goes on without an answer, they begin anew.' },
   'retry-undo': { name: 'Retry undo', right: 'operate', plans: true, from: (row) => live(row) && row.reason === 'rollback_failed', says: 'The undo that failed is tried again, with all its attempts.' },
   'skip-undo': { name: 'Skip undo', right: 'repair', plans: true, isGrave: true, from: (row) => live(row) && row.reason === 'rollback_failed', says: 'The undo that failed is left out: what its stage did stays as it is. The rollback goes on behind it.' },
   abort: { name: 'Abort', right: 'abort', plans: true, isGrave: true, from: (row) => live(row) && row.state !== 'Failed', says: 'It stops between stages, and its executed stages are undone, the newest first.' },

@@ -124,7 +124,7 @@ journey('what is too large is refused, and says so', async (page, go) => {
   const id = await submit({ wait: 'go' });
   await go('procedures');
   await shown(page, 'Procedures');
-  await page.getByRole('searchbox', { name: 'Filter' }).fill(`key:${'x'.repeat(1_100)}`);
+  await page.getByRole('combobox', { name: 'Filter' }).fill(`key:${'x'.repeat(1_100)}`);
   const alert = page.getByRole('main').getByRole('alert');
   await alert.waitFor();
   assert.match(await alert.innerText(), /The filter .*1,?024/);

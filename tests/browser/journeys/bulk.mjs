@@ -129,7 +129,7 @@ journey('a bulk by keyboard alone', async (page, go) => {
   };
   await page.keyboard.press('/');
   await shown(page, 'Procedures');
-  await until(() => page.getByRole('searchbox', { name: 'Filter' }).evaluate((field) => field === document.activeElement), 'the filter has the focus');
+  await until(() => page.getByRole('combobox', { name: 'Filter' }).evaluate((field) => field === document.activeElement), 'the filter has the focus');
   await page.keyboard.type('kind:job');
   await page.getByRole('button', { name: 'All of these…' }).waitFor();
   await becomes(async () => (await rows(page, 'Procedures')).length, 3);

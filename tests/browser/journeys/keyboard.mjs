@@ -55,7 +55,7 @@ journey('filter, rows, Enter, Esc; focus outlives a live update', async (page, g
   await shown(page, 'Attention');
   await page.keyboard.press('/');
   await shown(page, 'Procedures');
-  await until(() => page.getByRole('searchbox', { name: 'Filter' }).evaluate((field) => field === document.activeElement), 'the filter has the focus');
+  await until(() => page.getByRole('combobox', { name: 'Filter' }).evaluate((field) => field === document.activeElement), 'the filter has the focus');
   await page.keyboard.type('kind:job');
   await page.keyboard.press('Escape');
   // Without the filter there are as many rows: it must be the filter's that the keys move in.

@@ -6,7 +6,7 @@ import { after, becomes, journey, many, pass, rows, shown, submit, truth, until 
 
 after(hook);
 
-const filter = (page) => page.getByRole('searchbox', { name: 'Filter' });
+const filter = (page) => page.getByRole('combobox', { name: 'Filter' });
 const note = (page) => page.getByRole('main').getByRole('status');
 const ids = async (page) => (await rows(page, 'Procedures')).map((row) => row.Id);
 const inAddress = (page) => new URL(page.url()).searchParams.get('filter');

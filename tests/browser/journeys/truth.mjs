@@ -315,6 +315,6 @@ journey('the truth of the audit', async (page, go) => {
   await covers(page, {
     status: [`${of.audit} acts`], 'Audit: When': of.acts.map(age), 'Audit: What': ['set the priority of 20.0 to -3', 'pause 20.0'], 'Audit: Target': ['20.0', '20.0'],
   });
-  await page.getByRole('searchbox', { name: 'Filter' }).fill('later');
+  await page.getByRole('combobox', { name: 'Filter' }).fill('later');
   await becomes(async () => (await rows(page, 'Audit')).map((row) => row.Why), ['later']);
 }, STILL);

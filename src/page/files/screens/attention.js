@@ -13,7 +13,7 @@ import { age, count, local, sentence } from '../words.js';
 import { now } from '../clock.js';
 
 /** @type {{name: string, filter: string, of: (body: any) => number|null, tone?: string, help: string}[]} */
-const TILES = [
+export const TILES = [
   { name: 'active', filter: 'state:live', of: (body) => body.tiles?.active ?? null, help: 'All that have not ended.' },
   { name: 'retrying', filter: 'state:retrying', of: (body) => body.tiles?.retrying ?? null, tone: 'retry', help: 'Their last attempt failed; the next is due.' },
   { name: 'rolling back', filter: 'state:rolling_back', of: (body) => body.tiles?.rolling_back ?? null, tone: 'undo', help: 'They have failed, and are being undone.' },
@@ -52,7 +52,7 @@ function Verdict({ verdict, isMarked, onMark }) {
       <div class="says">
         <p class="text"><${Linked} text=${local(sentence(verdict.text), now())} /></p>
         <p class="facts">
-          ${facts.map(([name, value]) => html`<span key=${name}><span class="dim">${name}</span> ${fact(name, value)}</span>`)}
+          ${facts.map(([name, value]) => html`<span key=${name}><span class="dim">${name}</span> <bdi>${fact(name, value)}</bdi></span>`)}
           <span><span class="dim">rule</span> ${rule.help}</span>
         </p>
       </div>
@@ -74,7 +74,7 @@ const FIRST = {
   no_progress: ['pause', 'abort'],
   deadlock: ['abort'],
   starved: ['priority'],
-  undecided: ['retry', 'decide', 'succeed', 'fail'],
+  undecided: ['decide', 'retry', 'succeed', 'fail'],
   rollback_failed: ['retry-undo', 'skip-undo'],
   poison: ['retry', 'bypass'],
   quarantined: ['discharge'],

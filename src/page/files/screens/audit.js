@@ -26,11 +26,11 @@ export function outcome(act) {
 /** @type {import('../table.js').Column<Act>[]} */
 export const COLUMNS = [
   { name: 'When', width: '72px', show: (act) => html`<${Ago} time=${act.at} />` },
-  { name: 'Who', width: 'minmax(90px, 0.6fr)', show: (act) => act.who },
-  { name: 'What', width: 'minmax(180px, 1.3fr)', show: (act) => html`<span title=${act.verb}>${act.verb}</span>` },
+  { name: 'Who', width: 'minmax(90px, 0.6fr)', sort: (act) => act.who, show: (act) => html`<bdi>${act.who}</bdi>` },
+  { name: 'What', width: 'minmax(180px, 1.3fr)', show: (act) => html`<bdi title=${act.verb}>${act.verb}</bdi>` },
   { name: 'Target', width: '90px', show: (act) => (act.target ? html`<${Id} id=${act.target} tab="audit" />` : html`<span class="none">–</span>`) },
-  { name: 'Why', width: 'minmax(160px, 1.2fr)', show: (act) => html`<span title=${act.why}>${act.why}</span>` },
-  { name: 'Before and after', width: 'minmax(220px, 2fr)', show: (act) => html`<span title=${outcome(act)}>${outcome(act)}</span>` },
+  { name: 'Why', width: 'minmax(160px, 1.2fr)', show: (act) => html`<bdi title=${act.why}>${act.why}</bdi>` },
+  { name: 'Before and after', width: 'minmax(220px, 2fr)', show: (act) => html`<bdi title=${outcome(act)}>${outcome(act)}</bdi>` },
 ];
 
 /** @param {{query: URLSearchParams}} props */

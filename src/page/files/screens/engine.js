@@ -61,10 +61,10 @@ export function EngineScreen() {
           ]} />
         </div>
         <h2>Workers</h2>
-        <table class="plain-table">
+        <div class="scrolls"><table class="plain-table">
           <thead><tr><th>Worker</th><th>State</th><th>Procedure</th><th title="for this long at least">Busy for</th><th>Queue</th><th>Actors</th><th>Next</th></tr></thead>
           <tbody>${body.workers.map(worker)}</tbody>
-        </table>
+        </table></div>
         <h2>Quarantined families</h2>
         ${body.quarantined.length === 0
           ? html`<${Empty}>No family is set aside.<//>`

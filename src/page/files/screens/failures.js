@@ -5,6 +5,7 @@ import { useLoad } from '../load.js';
 import { useRights } from '../me.js';
 import { Ago, Empty, Head, Id, Shown } from '../parts.js';
 import { listOf } from '../router.js';
+import { useSort } from '../sort.js';
 import { Table } from '../table.js';
 import { VERBS } from '../verbs.js';
 import { count, duration, several } from '../words.js';
@@ -29,21 +30,22 @@ export function Failures() {
   const body = /** @type {Body|null} */ (loaded.data);
   /** @type {import('../table.js').Column<Group>[]} */
   const columns = [
-    { name: 'Count', width: '58px', align: 'right', show: (group) => html`<a class="bad" href=${listOf(filterOf(group))} title="List them">${count(group.count)}</a>` },
-    { name: 'Kind', width: 'minmax(96px, 0.5fr)', show: (group) => html`<span class="mono" title=${group.kind}>${group.kind}</span>` },
+    { name: 'Count', width: '58px', align: 'right', sort: (group) => group.count, show: (group) => html`<a class="bad" href=${listOf(filterOf(group))} title="List them">${count(group.count)}</a>` },
+    { name: 'Kind', width: 'minmax(96px, 0.5fr)', sort: (group) => group.kind, show: (group) => html`<bdi class="mono" title=${group.kind}>${group.kind}</bdi>` },
     {
-      name: 'What they say', width: 'minmax(220px, 2fr)', show: (group) => html`
-        <span class="two" title=${String(group.text)}><span>${String(group.text) || html`<span class="none">no text</span>`}</span>
-          <span class="next">the newest is <${Id} id=${group.newest} tab="history" />${group.newest_key && html` <span class="mono">${group.newest_key}</span>`}${group.origin_kind && ` · it began in ${group.origin_kind}`}</span></span>`,
+      name: 'What they say', width: 'minmax(220px, 2fr)', two: true, bare: true, sort: (group) => String(group.text), show: (group) => html`
+        <span class="two" title=${String(group.text)}><bdi>${String(group.text) || html`<span class="none">no text</span>`}</bdi>
+          <span class="next">the newest is <${Id} id=${group.newest} tab="history" />${group.newest_key && html` <bdi class="mono">${group.newest_key}</bdi>`}${group.origin_kind && ` · it began in ${group.origin_kind}`}</span></span>`,
     },
     { name: 'Over time', width: '104px', help: body ? `Each bar is ${duration(body.column_ms)}` : '', show: (group) => html`<${Spark} group=${group} />` },
-    { name: 'First', width: '74px', align: 'right', show: (group) => html`<${Ago} time=${group.first} label="first" />` },
-    { name: 'Last', width: '74px', align: 'right', show: (group) => html`<${Ago} time=${group.last} label="last" />` },
+    { name: 'First', width: '74px', align: 'right', sort: (group) => Date.parse(group.first), show: (group) => html`<${Ago} time=${group.first} label="first" />` },
+    { name: 'Last', width: '74px', align: 'right', sort: (group) => Date.parse(group.last), show: (group) => html`<${Ago} time=${group.last} label="last" />` },
   ];
   if (may('operate')) {
     const button = (/** @type {string} */ name, /** @type {Group} */ group) => html`<button type="button" onClick=${() => ask({ name, group })}>${VERBS[name]?.name}…</button>`;
-    columns.push({ name: 'Actions', width: '248px', align: 'right', show: (group) => html`${button('run-again', group)} ${button('acknowledge', group)}` });
+    columns.push({ name: 'Actions', width: '248px', align: 'right', pin: true, show: (group) => html`${button('run-again', group)} ${button('acknowledge', group)}` });
   }
+  const { rows, ...sorted } = useSort(body?.items ?? NONE, columns);
   const verb = asked && VERBS[asked.name];
   const filter = asked ? filterOf(asked.group) : '';
   return html`
@@ -52,11 +54,14 @@ export function Failures() {
       <${Shown} loaded=${loaded}>
         ${body && (body.items.length === 0
           ? html`<${Empty}>No failure waits to be acknowledged.<//>`
-          : html`<${Table} label="Failures" rows=${body.items} columns=${columns} rowKey=${key} rowId=${(/** @type {Group} */ group) => group.newest} height=${44} />`)}
+          : html`<${Table} label="Failures" rows=${rows} sorted=${sorted} columns=${columns} rowKey=${key} rowId=${(/** @type {Group} */ group) => group.newest} height=${44} />`)}
       <//>
       ${asked && verb && html`<${Ask} verb=${{ ...verb, plans: true }} path=${`bulk/${asked.name}`} target=${{ id: 'all of', kind: filter }} start=${{}} fixed=${{ filter, limit: MANY }} onClose=${() => { ask(null); loaded.reload(); }} />`}
     </div>`;
 }
+
+/** @type {Group[]} */
+const NONE = [];
 
 /** As many as one request may ask for. */
 const MANY = 5_000;

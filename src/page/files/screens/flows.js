@@ -6,6 +6,7 @@ import { useLoad } from '../load.js';
 import { Ago, Empty, Head, Id, Shape, Shown } from '../parts.js';
 import { Worded } from '../queue.js';
 import { pageOf, setQuery } from '../router.js';
+import { useSort } from '../sort.js';
 import { Table } from '../table.js';
 import { byId, count } from '../words.js';
 import { FilterBox } from './list.js';
@@ -48,18 +49,18 @@ const tabOf = (row) => (row.queue ? 'queue' : 'graph');
 
 /** @type {import('../table.js').Column<Flow>[]} */
 const COLUMNS = [
-  { name: 'State', width: '118px', show: (row) => html`<${Stands} row=${row} />` },
-  { name: 'Id', width: '58px', show: (row) => html`<${Id} id=${row.id} tab=${tabOf(row)} />` },
+  { name: 'State', width: '118px', bare: true, sort: (row) => row.state, show: (row) => html`<${Stands} row=${row} />` },
+  { name: 'Id', width: '58px', bare: true, sort: (row) => Number(row.id.split('.')[0]), show: (row) => html`<${Id} id=${row.id} tab=${tabOf(row)} />` },
   {
-    name: 'Name', width: 'minmax(110px, 0.7fr)', help: 'Its title, and below it its key and its labels', show: (row) => {
+    name: 'Name', width: 'minmax(110px, 0.7fr)', two: true, bare: true, sort: (row) => row.name ?? row.key ?? row.id, help: 'Its title, and below it its key and its labels', show: (row) => {
       const more = [row.key !== row.name && row.key, ...labelsOf(row).map(({ text }) => text)].filter(Boolean).join(' · ');
-      return html`<span class="two" title=${[row.name, more].filter(Boolean).join(' · ')}><span><a href=${pageOf(row.id, tabOf(row))}>${row.name ?? row.key ?? row.id}</a></span><span class="next mono">${more}</span></span>`;
+      return html`<span class="two" title=${[row.name, more].filter(Boolean).join(' · ')}><span><a href=${pageOf(row.id, tabOf(row))}><bdi>${row.name ?? row.key ?? row.id}</bdi></a></span><bdi class="next mono">${more}</bdi></span>`;
     },
   },
   { name: 'Nodes', width: 'minmax(150px, 1fr)', show: (row) => (row.queue ? html`<${Queued} queue=${row.queue} />` : html`<${Counted} counts=${row.counts} />`) },
-  { name: 'Waits for a person', width: 'minmax(110px, 0.8fr)', help: 'The nodes that hold up others, or themselves', show: (row) => (row.pending.length === 0 ? html`<span class="none">–</span>` : html`<span class="bad" title=${row.pending.join(', ')}>${row.pending.join(', ')}</span>`) },
-  { name: 'Since', width: '78px', align: 'right', help: 'When one of its nodes last changed', show: (row) => html`<${Ago} time=${row.since} label="as it is since" />` },
-  { name: 'Age', width: '78px', align: 'right', show: (row) => html`<${Ago} time=${row.submitted} label="submitted" />` },
+  { name: 'Waits for a person', width: 'minmax(110px, 0.8fr)', help: 'The nodes that hold up others, or themselves', show: (row) => (row.pending.length === 0 ? html`<span class="none">–</span>` : html`<bdi class="bad" title=${row.pending.join(', ')}>${row.pending.join(', ')}</bdi>`) },
+  { name: 'Since', width: '78px', align: 'right', sort: (row) => Date.parse(row.since), help: 'When one of its nodes last changed', show: (row) => html`<${Ago} time=${row.since} label="as it is since" />` },
+  { name: 'Age', width: '78px', align: 'right', sort: (row) => Date.parse(row.submitted), show: (row) => html`<${Ago} time=${row.submitted} label="submitted" />` },
 ];
 
 /** @param {{query: URLSearchParams}} props */
@@ -74,6 +75,7 @@ export function Flows({ query }) {
   const found = new Map([...behind.items, ...(loaded.data?.items ?? [])].map((row) => [row.id, row]));
   const isLost = (/** @type {Flow} */ row) => row.state === null && unreadable.includes(row.id);
   const rows = /** @type {Flow[]} */ ([...found.values()].sort((one, other) => byId(one.id, other.id)).map((row) => (isLost(row) ? { ...row, state: 'not readable' } : row)));
+  const { rows: ordered, ...sorted } = useSort(rows, COLUMNS);
   const next = async () => {
     if (isReading.current || !behind.cursor || rows.length >= KEPT) return;
     isReading.current = true;
@@ -99,11 +101,11 @@ export function Flows({ query }) {
           ${QUICK.map((quick) => html`<button type="button" key=${quick.name} aria-pressed=${quick.filter === filter} onClick=${() => setQuery({ filter: quick.filter }, false)}>${quick.name}</button>`)}
         </div>
       <//>
-      <${FilterBox} filter=${filter} error=${loaded.error} />
+      <${FilterBox} filter=${filter} error=${loaded.error} rows=${rows} />
       <${Shown} loaded=${loaded} what="sets and streams">
         ${loaded.data && (rows.length === 0
           ? html`<${Empty}>${behind.truncated ? html`None so far. <button type="button" onClick=${next}>Scan on</button>` : filter ? 'No set and no stream matches.' : 'No set and no stream is unfinished.'}<//>`
-          : html`<${Table} label="Sets and streams" rows=${rows} columns=${COLUMNS} rowKey=${key} rowId=${key} height=${44} onEnd=${next} tone=${tone} />`)}
+          : html`<${Table} label="Sets and streams" rows=${ordered} sorted=${sorted} columns=${COLUMNS} rowKey=${key} rowId=${key} height=${44} onEnd=${next} tone=${tone} />`)}
       <//>
     </div>`;
 }

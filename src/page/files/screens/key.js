@@ -14,7 +14,7 @@ export function ByKey({ text }) {
   return html`
     <div class="screen">
       <${Shown} loaded=${loaded} what=${`the key ${text}`}>${found && !found.procedure && html`
-        <${Empty}>The key <span class="mono">${text}</span> stands for ${found.id}, which has ended, and its result has gone.
+        <${Empty}>The key <bdi class="mono">${text}</bdi> stands for ${found.id}, which has ended, and its result has gone.
           ${found.key_until && html` The key is kept until <${At} time=${found.key_until} />.`}<//>`}<//>
     </div>`;
 }

@@ -5,6 +5,7 @@ import { useLoad } from '../load.js';
 import { useRights } from '../me.js';
 import { Empty, Head, Shown } from '../parts.js';
 import { listOf } from '../router.js';
+import { useSort } from '../sort.js';
 import { Table } from '../table.js';
 import { WIDE } from '../verbs.js';
 import { count, duration, several } from '../words.js';
@@ -32,38 +33,39 @@ export function Kinds() {
   /** @type {import('../table.js').Column<KindUse>[]} */
   const columns = [
     {
-      name: 'Kind, and what comes next', width: 'minmax(190px, 1.3fr)', show: (row) => html`
-        <span class="two" title=${next(row)}><span><a class="mono" href=${listOf(`kind:${row.kind}`)}>${row.kind}</a>${!row.registered && html` <span class="tag bad">not registered</span>`}${row.paused && html` <span class="tag">paused</span>`}</span>
+      name: 'Kind, and what comes next', width: 'minmax(190px, 1.3fr)', two: true, bare: true, sort: (row) => row.kind, show: (row) => html`
+        <span class="two" title=${next(row)}><span><a class="mono" href=${listOf(`kind:${row.kind}`)}><bdi>${row.kind}</bdi></a>${!row.registered && html` <span class="tag bad">not registered</span>`}${row.paused && html` <span class="tag">paused</span>`}</span>
           <span class="next">${next(row)}</span></span>`,
     },
     { name: 'Versions', width: 'minmax(52px, 0.4fr)', help: 'Live procedures by the version of their payload; of a saga, the versions of its machine', show: (row) => versions(row) },
-    { name: 'Initial', width: '44px', align: 'right', help: 'Initializing: the first stage has not run', show: (row) => link(row.states.Initializing ?? 0, `kind:${row.kind} state:initializing`) },
-    { name: 'Runnable', width: '58px', align: 'right', show: (row) => link(row.states.Runnable ?? 0, `kind:${row.kind} state:runnable`) },
-    { name: 'Waiting', width: '48px', align: 'right', show: (row) => link(sum(row, ['Waiting', 'WaitingTimeout']), `kind:${row.kind} state:waiting,waitingtimeout`) },
-    { name: 'Failed', width: '42px', align: 'right', help: 'Rolling back, or ended so', show: (row) => link(row.states.Failed ?? 0, `kind:${row.kind} state:failed`, 'bad') },
-    { name: 'Undone', width: '48px', align: 'right', help: 'Rolled back', show: (row) => link(row.states.RolledBack ?? 0, `kind:${row.kind} state:rolledback`) },
-    { name: 'Success', width: '52px', align: 'right', show: (row) => link(row.states.Success ?? 0, `kind:${row.kind} state:success`) },
+    { name: 'Initial', width: '44px', align: 'right', sort: (row) => sum(row, ['Initializing']), help: 'Initializing: the first stage has not run', show: (row) => link(row.states.Initializing ?? 0, `kind:${row.kind} state:initializing`) },
+    { name: 'Runnable', width: '58px', align: 'right', sort: (row) => sum(row, ['Runnable']), show: (row) => link(row.states.Runnable ?? 0, `kind:${row.kind} state:runnable`) },
+    { name: 'Waiting', width: '48px', align: 'right', sort: (row) => sum(row, ['Waiting', 'WaitingTimeout']), show: (row) => link(sum(row, ['Waiting', 'WaitingTimeout']), `kind:${row.kind} state:waiting,waitingtimeout`) },
+    { name: 'Failed', width: '42px', align: 'right', sort: (row) => sum(row, ['Failed']), help: 'Rolling back, or ended so', show: (row) => link(row.states.Failed ?? 0, `kind:${row.kind} state:failed`, 'bad') },
+    { name: 'Undone', width: '48px', align: 'right', sort: (row) => sum(row, ['RolledBack']), help: 'Rolled back', show: (row) => link(row.states.RolledBack ?? 0, `kind:${row.kind} state:rolledback`) },
+    { name: 'Success', width: '52px', align: 'right', sort: (row) => sum(row, ['Success']), show: (row) => link(row.states.Success ?? 0, `kind:${row.kind} state:success`) },
   ];
   if (items.some((row) => row.last_minute)) {
-    columns.push({ name: 'In the last minute', width: '112px', help: 'How many were born within the last 60 seconds, how many ended, and how many of these not well', show: (row) => recent(row.last_minute) });
+    columns.push({ name: 'In the last minute', width: '112px', two: true, help: 'How many were born within the last 60 seconds, how many ended, and how many of these not well', show: (row) => recent(row.last_minute) });
   }
   if (items.some((row) => row.since_start)) {
-    columns.push({ name: 'Stages since the start', width: 'minmax(116px, 1.2fr)', help: 'What user code of a stage took on average; the longest under the pointer', show: (row) => times(row) });
+    columns.push({ name: 'Stages since the start', width: 'minmax(116px, 1.2fr)', two: true, help: 'What user code of a stage took on average; the longest under the pointer', show: (row) => times(row) });
   }
   if (may('operate')) {
     columns.push({
-      name: 'Actions', width: '92px', align: 'right', show: (row) => html`
+      name: 'Actions', width: '92px', align: 'right', pin: true, show: (row) => html`
         ${!row.paused && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'pause' })}>Pause…</button>`}
         ${row.paused && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'resume' })}>Resume…</button>`}`,
     });
   }
+  const { rows, ...sorted } = useSort(items, columns);
   return html`
     <div class="screen">
       <${Head} title="Kinds" note=${loaded.data && `${several(items.length, 'kind')}; of the finished the newest 10,000 are counted.`} />
       <${Shown} loaded=${loaded}>
         ${items.length === 0
           ? html`<${Empty}>No kind is registered, and no procedure is there.<//>`
-          : html`<${Table} label="Kinds" rows=${items} columns=${columns} rowKey=${(/** @type {KindUse} */ row) => row.kind} height=${44} />`}
+          : html`<${Table} label="Kinds" rows=${rows} sorted=${sorted} columns=${columns} rowKey=${(/** @type {KindUse} */ row) => row.kind} height=${44} />`}
       <//>
       ${open && html`<${Ask} key=${open.kind + open.verb} verb=${WIDE[open.verb]} path=${`kinds/${encodeURIComponent(open.kind)}/${open.verb}`} target=${{ id: open.kind, kind: open.kind }}
         onClose=${() => { set(null); loaded.reload(); }} />`}

@@ -5,6 +5,7 @@ import { useLoad } from '../load.js';
 import { useRights } from '../me.js';
 import { Ago, At, Empty, Head, Id, Shown } from '../parts.js';
 import { listOf } from '../router.js';
+import { useSort } from '../sort.js';
 import { Table } from '../table.js';
 import { WIDE } from '../verbs.js';
 import { count, several } from '../words.js';
@@ -18,21 +19,22 @@ export function Limits() {
   const items = /** @type {Limit[]} */ (loaded.data?.items ?? []);
   /** @type {import('../table.js').Column<Limit>[]} */
   const columns = [
-    { name: 'Of', width: 'minmax(104px, 0.8fr)', show: (row) => html`<span class="mono">${row.key === '*' ? 'all procedures' : row.key}</span>` },
-    { name: 'Used', width: 'minmax(130px, 1.2fr)', show: (row) => html`<${Gauge} row=${row} />` },
-    { name: 'Limit', width: '170px', show: (row) => html`<${Edit} row=${row} mayEdit=${may('configure')} onEdit=${(/** @type {Record<string, any>} */ start) => set({ key: row.key, start })} />` },
-    { name: 'Queue', width: '84px', show: (row) => (row.waiting ? html`<a href=${listOf(row.key === '*' ? 'reason:permit' : `reason:permit kind:${row.key}`)}>${several(row.waiting, 'waits', 'wait')}</a>` : html`<span class="none">nobody</span>`) },
-    { name: 'Had to wait', width: '88px', show: (row) => html`<span class="mono" title="requests that came while there was no permit for them, since the start; no limit refuses">${count(row.had_to_wait)}</span>` },
+    { name: 'Of', width: 'minmax(104px, 0.8fr)', bare: true, sort: (row) => row.key, show: (row) => html`<bdi class="mono" title=${row.key}>${row.key === '*' ? 'all procedures' : row.key}</bdi>` },
+    { name: 'Used', width: 'minmax(130px, 1.2fr)', sort: (row) => row.used, show: (row) => html`<${Gauge} row=${row} />` },
+    { name: 'Limit', width: '170px', pin: true, show: (row) => html`<${Edit} row=${row} mayEdit=${may('configure')} onEdit=${(/** @type {Record<string, any>} */ start) => set({ key: row.key, start })} />` },
+    { name: 'Queue', width: '84px', sort: (row) => row.waiting, show: (row) => (row.waiting ? html`<a href=${listOf(row.key === '*' ? 'reason:permit' : `reason:permit kind:${row.key}`)}>${several(row.waiting, 'waits', 'wait')}</a>` : html`<span class="none">nobody</span>`) },
+    { name: 'Had to wait', width: '88px', sort: (row) => row.had_to_wait, show: (row) => html`<span class="mono" title="requests that came while there was no permit for them, since the start; no limit refuses">${count(row.had_to_wait)}</span>` },
     { name: 'Oldest waiter', width: '140px', show: (row) => (row.oldest ? html`<${Id} id=${row.oldest.id} /> <span class="dim">for</span> <${Ago} time=${row.oldest.since} />` : html`<span class="none">–</span>`) },
     { name: 'Next', width: 'minmax(210px, 1.8fr)', show: (row) => html`<span class="next">${next(row)}</span>` },
   ];
+  const { rows, ...sorted } = useSort(items, columns);
   return html`
     <div class="screen">
       <${Head} title="Limits" note=${loaded.data && `${several(items.length, 'limit')}; a change is durable, and takes no permit back.`} />
       <${Shown} loaded=${loaded}>
         ${items.length === 0
           ? html`<${Empty}>No limit is set: as many run as come. A kind's limit is set with the builder's <code>limit</code>, or by the API.<//>`
-          : html`<${Table} label="Limits" rows=${items} columns=${columns} rowKey=${(/** @type {Limit} */ row) => row.key} height=${44} />`}
+          : html`<${Table} label="Limits" rows=${rows} sorted=${sorted} columns=${columns} rowKey=${(/** @type {Limit} */ row) => row.key} height=${44} />`}
       <//>
       ${edit && html`<${Ask} verb=${WIDE.limit} path=${`limits/${encodeURIComponent(edit.key)}`} target=${{ id: edit.key, kind: edit.key }}
         start=${edit.start} onClose=${() => { set(null); loaded.reload(); }} />`}

@@ -2,11 +2,14 @@
 import { html, useCallback, useEffect, useMemo, useRef, useState } from '../dom.js';
 import { Bulk } from '../actions.js';
 import { get, Problem } from '../api.js';
+import { late } from '../late.js';
 import { labelsOf } from '../labels.js';
 import { useLoad } from '../load.js';
-import { Ago, Empty, Head, Id, Shown, State } from '../parts.js';
+import { Ago, At, Empty, Head, Id, Shown, State } from '../parts.js';
 import { go, pageOf, setQuery, useRoute } from '../router.js';
 import { standing, why } from '../states.js';
+import { TILES } from './attention.js';
+import { useSort } from '../sort.js';
 import { Table } from '../table.js';
 import { byId, count, local, several } from '../words.js';
 import { now } from '../clock.js';
@@ -30,81 +33,135 @@ const QUICK = [
 
 /** @type {import('../table.js').Column<Row>[]} */
 const COLUMNS = [
-  { name: 'State', width: '138px', show: (row) => html`<${State} row=${row} />` },
-  { name: 'Id', width: '58px', show: (row) => html`<${Id} id=${row.id} />` },
-  { name: 'Kind', width: 'minmax(104px, 0.3fr)', show: (row) => html`<span title=${`${row.kind}, version ${row.version}`}>${row.kind} <span class="dim">v${row.version}</span></span>` },
-  { name: 'Key', width: 'minmax(70px, 0.2fr)', help: 'Its idempotency key or its name, and its labels', show: (row) => html`<${Names} row=${row} />` },
+  { name: 'State', width: '138px', bare: true, sort: (row) => standing(row).word, show: (row) => html`<${State} row=${row} />` },
+  { name: 'Id', width: '58px', bare: true, sort: (row) => Number(row.id.split('.')[0]), show: (row) => html`<${Id} id=${row.id} />` },
+  { name: 'Kind', width: 'minmax(104px, 0.3fr)', sort: (row) => row.kind, show: (row) => html`<span title=${`${row.kind}, version ${row.version}`}><bdi>${row.kind}</bdi> <span class="dim">v${row.version}</span></span>` },
+  { name: 'Key', width: 'minmax(96px, 0.35fr)', two: true, sort: (row) => row.key ?? row.name ?? null, help: 'Its idempotency key or its name, and its labels', show: (row) => html`<${Names} row=${row} />` },
   {
-    name: 'Why, and what comes next', width: 'minmax(240px, 1fr)', show: (row) => html`
-      <span class="two" title=${`${why(row)}. Next: ${row.next}.`}><span>${local(why(row), now())}</span><span class="next">${local(row.next, now())}</span></span>`,
+    name: 'Why, and what comes next', width: 'minmax(220px, 1fr)', two: true, bare: true, show: (row) => html`
+      <span class="two" title=${`${why(row)}. Next: ${row.next}.`}><bdi>${local(why(row), now())}</bdi><bdi class="next">${local(row.next, now())}</bdi></span>`,
   },
-  { name: 'Since', width: '78px', align: 'right', show: (row) => html`<${Ago} time=${row.since} label="as it is since" />` },
-  { name: 'Attempt', width: '56px', align: 'right', help: 'Failed attempts of the stage that is next', show: (row) => html`<span class=${row.attempt ? 'warm' : 'none'}>${row.attempt || '–'}</span>` },
-  { name: 'Prio', width: '38px', align: 'right', help: 'Higher goes first where it waits', show: (row) => html`<span class=${row.priority ? '' : 'none'}>${row.priority || '–'}</span>` },
-  { name: 'Root', width: '44px', show: (row) => (row.root === row.id ? html`<span class="none">–</span>` : html`<${Id} id=${row.root} />`) },
+  { name: 'Since', width: '78px', align: 'right', sort: (row) => Date.parse(row.since), show: (row) => html`<${Ago} time=${row.since} label="as it is since" />` },
+  { name: 'Attempt', width: '56px', align: 'right', sort: (row) => row.attempt, help: 'Failed attempts of the stage that is next', show: (row) => html`<span class=${row.attempt ? 'warm' : 'none'}>${row.attempt || '–'}</span>` },
+  { name: 'Prio', width: '38px', align: 'right', spare: true, sort: (row) => row.priority, help: 'Higher goes first where it waits', show: (row) => html`<span class=${row.priority ? '' : 'none'}>${row.priority || '–'}</span>` },
+  { name: 'Root', width: '44px', spare: true, show: (row) => (row.root === row.id ? html`<span class="none">–</span>` : html`<${Id} id=${row.root} />`) },
+  { name: 'Stage', width: 'minmax(80px, 0.25fr)', sort: (row) => row.stage, show: (row) => html`<bdi title=${row.stage}>${row.stage}</bdi>` },
+  { name: 'Next try', width: '130px', sort: (row) => (row.until ? Date.parse(row.until) : null), show: (row) => (row.until ? html`<${At} time=${row.until} />` : html`<span class="none">–</span>`) },
+  { name: 'Submitted', width: '78px', align: 'right', sort: (row) => Date.parse(row.submitted), show: (row) => html`<${Ago} time=${row.submitted} label="submitted" />` },
 ];
+
+/** Newest families first, the members of each in their order. @param {string} one @param {string} other */
+const newestFirst = (one, other) => parseInt(other, 10) - parseInt(one, 10) || byId(one, other);
+
+/** Those that are shown unless others were chosen. */
+const USUAL = COLUMNS.slice(0, -3).map(({ name }) => name);
+const CHOSEN = 'procession.columns';
+
+/** The columns that this browser was told to show. @returns {string[]} */
+function kept() {
+  try {
+    const names = JSON.parse(localStorage.getItem(CHOSEN) ?? 'null');
+    const known = COLUMNS.map(({ name }) => name).filter((name) => names?.includes?.(name));
+    return known.length > 0 ? known : USUAL;
+  } catch {
+    return USUAL; // there is no store, or something else wrote there
+  }
+}
+
+/** @param {string[]} names */
+function keep(names) {
+  try {
+    if (names.join() === USUAL.join()) localStorage.removeItem(CHOSEN);
+    else localStorage.setItem(CHOSEN, JSON.stringify(names));
+  } catch {
+    // It holds for this page, then.
+  }
+}
+
+const Columns = late(() => import('../columns.js').then((script) => script.Columns));
+
+/** @param {{chosen: string[], sorted: import('../sort.js').Sorted, onChoose: (names: string[]) => void}} props */
+function Choose({ chosen, sorted, onChoose }) {
+  const [isOpen, open] = useState(false);
+  return html`
+    <span class="menu">
+      <button type="button" aria-expanded=${isOpen} title="Which columns are shown, and by which rows are sorted" onClick=${() => open(!isOpen)}>Columns</button>
+      ${isOpen && html`<${Columns} all=${COLUMNS} chosen=${chosen} usual=${USUAL} sorted=${sorted} onChoose=${onChoose} onClose=${() => open(false)} />`}
+    </span>`;
+}
 
 /** The key or the name, and below it the labels. @param {{row: Row}} props */
 function Names({ row }) {
   const labels = labelsOf(row).map(({ text }) => text).join(' ');
   const called = row.key ?? row.name;
-  const key = html`<span class="mono">${called ?? html`<span class="none">–</span>`}</span>`;
+  const key = html`<bdi class="mono">${called ?? html`<span class="none">–</span>`}</bdi>`;
   if (!labels) return html`<span title=${[row.key, row.name].filter(Boolean).join(' · ')}>${key}</span>`;
-  return html`<span class="two" title=${[row.key, row.name, labels].filter(Boolean).join(' · ')}>${key}<span class="next mono">${labels}</span></span>`;
+  return html`<span class="two" title=${[row.key, row.name, labels].filter(Boolean).join(' · ')}>${key}<bdi class="next mono">${labels}</bdi></span>`;
 }
 
 /** @param {{query: URLSearchParams}} props */
 export function List({ query }) {
   const filter = query.get('filter') ?? '';
-  const [more, setMore] = useState(/** @type {{filter: string, rows: Row[], cursor: string|null, scanned: number, truncated: boolean}|null} */ (null));
+  const isOldestFirst = query.get('sort') === 'Id';
+  const order = isOldestFirst ? null : 'newest';
+  const asked = `${order} ${filter}`;
+  const [more, setMore] = useState(/** @type {{asked: string, rows: Row[], cursor: string|null, scanned: number, truncated: boolean}|null} */ (null));
   const isReading = useRef(false);
   const namesStates = /(^|\s)(state|failure):/.test(filter);
 
+  const compare = isOldestFirst ? byId : newestFirst;
   const heard = (/** @type {string} */ event, /** @type {any} */ body) => {
     if (event !== 'change') return;
-    loaded.patch((data) => ({ ...data, items: fold(data.items, body, namesStates, data.cursor) }));
-    setMore((old) => old && { ...old, rows: fold(old.rows, body, namesStates, old.cursor, old.rows[0]?.id) });
+    loaded.patch((data) => ({ ...data, items: fold(data.items, body, namesStates, compare, data.cursor) }));
+    setMore((old) => old && { ...old, rows: fold(old.rows, body, namesStates, compare, old.cursor, old.rows[0]?.id) });
   };
-  const loaded = useLoad('procedures', { filter, limit: FIRST }, { filter, pause: 2_000, heard });
+  const loaded = useLoad('procedures', { filter, limit: FIRST, order }, { filter, pause: 2_000, heard });
   const body = loaded.data;
-  const behind = more && more.filter === filter ? more : null;
-  useEffect(() => setMore(null), [filter]);
+  const behind = more && more.asked === asked ? more : null;
+  useEffect(() => setMore(null), [asked]);
 
-  const rows = useMemo(() => (body ? [...body.items, ...(behind?.rows ?? [])] : []), [body, behind]);
+  const read = useMemo(() => (body ? [...body.items, ...(behind?.rows ?? [])] : []), [body, behind]);
   const cursor = behind ? behind.cursor : (body?.cursor ?? null);
   const scanned = (body?.scanned ?? 0) + (behind?.scanned ?? 0);
   const isCut = behind ? behind.truncated : body?.truncated;
 
   const next = useCallback(async () => {
-    if (isReading.current || !cursor || rows.length >= KEPT) return;
+    if (isReading.current || !cursor || read.length >= KEPT) return;
     isReading.current = true;
     try {
-      const page = await get('procedures', { filter, limit: PAGE, cursor });
+      const page = await get('procedures', { filter, limit: PAGE, cursor, order });
       setMore((old) => {
-        const mine = old && old.filter === filter ? old : null;
-        return { filter, rows: [...(mine?.rows ?? []), ...page.items], cursor: page.cursor, scanned: (mine?.scanned ?? 0) + page.scanned, truncated: page.truncated };
+        const mine = old && old.asked === asked ? old : null;
+        return { asked, rows: [...(mine?.rows ?? []), ...page.items], cursor: page.cursor, scanned: (mine?.scanned ?? 0) + page.scanned, truncated: page.truncated };
       });
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
     } finally {
       isReading.current = false;
     }
-  }, [filter, cursor, rows.length]);
+  }, [asked, cursor, read.length]);
+  const counted = cursor ? TILES.find((tile) => tile.filter === (filter || 'state:live')) : undefined;
+  const attention = useLoad(counted ? 'attention' : null, {}, { on: ['gauges'], pause: 5_000 });
+  const total = cursor ? (attention.data && counted?.of(attention.data)) ?? null : read.length;
+  const [chosen, choose] = useState(kept);
+  const columns = useMemo(() => COLUMNS.filter(({ name }) => chosen.includes(name)), [chosen]);
+  const { rows, ...sorted } = useSort(read, columns);
 
   const words = [
-    body && `${several(rows.length, 'row')}${cursor ? ', and more' : ''}`,
+    body && (total === null ? `more than ${several(read.length, 'row')}` : several(Math.max(total, read.length), 'row')),
+    cursor && `the ${isOldestFirst ? 'oldest' : 'newest'} ${count(read.length)} are here${sorted.by && sorted.by !== 'Id' ? ', sorted' : ''}`,
     // One that came since was looked at, too.
-    body && `${count(Math.max(scanned, rows.length))} scanned`,
+    body && `${count(Math.max(scanned, read.length))} scanned`,
     isCut && 'it stopped early: narrow the filter, or scroll to go on',
   ].filter(Boolean).join(' · ');
   return html`
     <div class="screen list">
-      <${Head} title="Procedures" note=${words}><${Bulk} filter=${filter} /><${Quick} filter=${filter} /><//>
-      <${FilterBox} filter=${filter} error=${loaded.error} />
+      <${Head} title="Procedures" note=${words}><${Bulk} filter=${filter} /><${Quick} filter=${filter} /><${Choose} chosen=${chosen} sorted=${sorted} onChoose=${(/** @type {string[]} */ names) => { keep(names); choose(names); }} /><//>
+      <${FilterBox} filter=${filter} error=${loaded.error} rows=${read} />
       <${Shown} loaded=${loaded}>
         ${body && (rows.length === 0
           ? html`<${Nothing} filter=${filter} isCut=${isCut} onMore=${next} />`
-          : html`<${Table} label="Procedures" rows=${rows} columns=${COLUMNS} rowKey=${key} rowId=${key} height=${44} onEnd=${next} tone=${tone}
+          : html`<${Table} label="Procedures" rows=${rows} columns=${columns} sorted=${sorted} rowKey=${key} rowId=${key} height=${44} onEnd=${next} tone=${tone}
               foot=${rows.length >= KEPT && html`<${Empty}>${count(KEPT)} rows are shown at most. Narrow the filter.<//>`} />`)}
       <//>
     </div>`;
@@ -117,9 +174,10 @@ const tone = (row) => (standing(row).tone === 'bad' ? 'bad' : '');
 
 /**
  * Lays what has changed over rows that are shown, which stay in their order.
- * @param {Row[]} rows @param {any} change @param {boolean} namesStates @param {string|null} cursor @param {string} [from]
+ * @param {Row[]} rows @param {any} change @param {boolean} namesStates @param {(one: string, other: string) => number} compare
+ * @param {string|null} cursor @param {string} [from]
  */
-function fold(rows, change, namesStates, cursor, from) {
+function fold(rows, change, namesStates, compare, cursor, from) {
   /** @type {Map<string, Row|null>} */
   const news = new Map();
   for (const id of change.left) news.set(id, null);
@@ -132,9 +190,9 @@ function fold(rows, change, namesStates, cursor, from) {
     if (gone.has(row.id.split('.')[0]) || found === null) continue;
     kept.push(found ?? row);
   }
-  const born = [...news.values()].filter((row) => row !== null && (!cursor || byId(row.id, cursor) < 0) && (!from || byId(row.id, from) > 0));
+  const born = [...news.values()].filter((row) => row !== null && (!cursor || compare(row.id, cursor) < 0) && (!from || compare(row.id, from) > 0));
   if (born.length === 0) return kept;
-  return [...kept, .../** @type {Row[]} */ (born)].sort((one, other) => byId(one.id, other.id));
+  return [...kept, .../** @type {Row[]} */ (born)].sort((one, other) => compare(one.id, other.id));
 }
 
 /** @param {{filter: string}} props */
@@ -143,9 +201,14 @@ const Quick = ({ filter }) => html`
     ${QUICK.map((quick) => html`<button type="button" key=${quick.name} aria-pressed=${quick.filter === filter} onClick=${() => setQuery({ filter: quick.filter }, false)}>${quick.name}</button>`)}
   </div>`;
 
-/** @param {{filter: string, error: Problem|null}} props */
-export function FilterBox({ filter, error }) {
+const Completions = late(() => import('../complete.js').then((script) => script.Completions));
+
+/** @param {{filter: string, error: Problem|null, rows: any[]}} props `rows`: whose keys and labels are offered. */
+export function FilterBox({ filter, error, rows }) {
   const [text, set] = useState(filter);
+  const field = useRef(/** @type {HTMLInputElement|null} */ (null));
+  const [isHelped, help] = useState(false);
+  const [choice, setChoice] = useState({ isOpen: false, active: '' });
   const timer = useRef(0);
   useEffect(() => set(filter), [filter]);
   const write = (/** @type {string} */ value, /** @type {number} */ wait) => {
@@ -169,16 +232,23 @@ export function FilterBox({ filter, error }) {
     }
     return write(text, 0);
   };
+  const take = (/** @type {string} */ made, /** @type {number} */ cursor) => {
+    write(made, 250);
+    // The field has the text once it is drawn.
+    window.setTimeout(() => field.current?.setSelectionRange(cursor, cursor));
+  };
   const position = error?.kind === 'filter' ? error.position : null;
   return html`
     <form class="filter" role="search" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); enter(); }}>
       <label><span class="hidden">Filter</span>
-        <input data-filter type="search" value=${text} spellcheck="false" autocomplete="off" aria-invalid=${position !== null}
-          placeholder="state:waiting reason:lock kind:create_table key:req- label:customer=4711 age:>10m attempts:>3 err:timeout root:42 rule:S2"
-          onBlur=${() => text.trim() !== filter && write(text, 0)}
+        <input data-filter type="search" role="combobox" ref=${field} value=${text} spellcheck="false" autocomplete="off" autocapitalize="off" aria-invalid=${position !== null}
+          aria-autocomplete="list" aria-controls="choices" aria-expanded=${isHelped && choice.isOpen} aria-activedescendant=${(isHelped && choice.active) || undefined}
+          placeholder="A key, an id, or terms as state: kind: label: age:" onFocus=${() => help(true)}
+          onBlur=${() => { help(false); if (text.trim() !== filter) write(text, 0); }}
           onInput=${(/** @type {InputEvent} */ event) => write(/** @type {HTMLInputElement} */ (event.target).value, 250)} />
       </label>
       <kbd>/</kbd>
+      ${isHelped && field.current && html`<${Completions} field=${field.current} rows=${rows} onTake=${take} onState=${setChoice} />`}
       ${position !== null && html`<p class="place" aria-hidden="true">${' '.repeat(Math.max(0, position - 1))}↑</p>`}
     </form>`;
 }

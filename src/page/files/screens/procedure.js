@@ -37,19 +37,19 @@ export function Procedure({ id, query }) {
       <${Shown} loaded=${one} what=${`procedure ${id}`}>${row && html`
         <header class="person">
           <div class="line">
-            <h1><span class="kind">${row.kind}</span> <span class="dim">v${row.version}</span> <span class="id">${row.id}</span>${row.name && html` <span class="named">${row.name}</span>`} <${Copy} text=${row.id} /></h1>
+            <div class="names"><h1><bdi class="kind">${row.kind}</bdi> <span class="dim">v${row.version}</span> <span class="id">${row.id}</span>${row.name && html` <bdi class="named">${row.name}</bdi>`} <${Copy} text=${row.id} /></h1>
             <ul class="marks">
-              ${row.key && html`<li><span class="dim">key</span> <span class="mono">${row.key}</span></li>`}
-              ${labelsOf(row).map(({ name, value, filter }) => html`<li key=${name}><span class="dim">${name}</span> <a class="mono" href=${listOf(`${filter} state:live,ended`)} title="All with this label">${value || '–'}</a></li>`)}
+              ${row.key && html`<li><span class="dim">key</span> <bdi class="mono">${row.key}</bdi></li>`}
+              ${labelsOf(row).map(({ name, value, filter }) => html`<li key=${name}><bdi class="dim">${name}</bdi> <a class="mono" href=${listOf(`${filter} state:live,ended`)} title="All with this label"><bdi>${value || '–'}</bdi></a></li>`)}
               <li><span class="dim">priority</span> ${row.priority}</li>
               ${row.parent && html`<li><span class="dim">child of</span> <${Id} id=${row.parent} /></li>`}
               <li><span class="dim">submitted</span> <${Hour} time=${row.submitted} stop /></li>
               ${row.past_no_return && html`<li class="past" title="It only goes forward: what fails is tried again, and an abort comes too late."><${Shape} shape="gate" />past its point of no return, with ${row.past_no_return.replaceAll('"', '')}</li>`}
-            </ul>
+            </ul></div>
             <div class="tools"><${Verbs} target=${{ id, row }} rest /></div>
           </div>
           <${Sentence} row=${row} waits=${waits.data} body=${one.data} />
-          ${row.cause && html`<p class="cause"><span class="dim">cause</span> <span class="bad">${shown(row.cause.text)}</span> <span class="dim">in</span> <${Id} id=${row.cause.origin} /></p>`}
+          ${row.cause && html`<p class="cause"><span class="dim">cause</span> <bdi class="bad">${shown(row.cause.text)}</bdi> <span class="dim">in</span> <${Id} id=${row.cause.origin} /></p>`}
           ${[...own, ...others].map((verdict) => html`<${Says} key=${keyOf(verdict)} verdict=${verdict} self=${id} />`)}
         </header>
         <${Family} id=${id} query=${query} tree=${tree} />

@@ -5,6 +5,7 @@ import { Graph } from '../graph.js';
 import { useLoad } from '../load.js';
 import { Ago, Empty, Head, Id, Shape, Shown } from '../parts.js';
 import { setQuery } from '../router.js';
+import { useSort } from '../sort.js';
 import { Table } from '../table.js';
 import { count, several } from '../words.js';
 
@@ -22,20 +23,21 @@ export function Waits({ query }) {
   const waiting = items.reduce((sum, lock) => sum + lock.waiting.length, 0);
   /** @type {import('../table.js').Column<LockUse>[]} */
   const columns = [
-    { name: 'Resource', width: 'minmax(180px, 1.3fr)', show: (lock) => html`<button type="button" class="plain mono" title="Show its part of the graph" onClick=${() => setQuery({ lock: lock.path, id: null })}>${lock.path}</button>` },
+    { name: 'Resource', width: 'minmax(180px, 1.3fr)', bare: true, sort: (lock) => lock.path, show: (lock) => html`<button type="button" class="plain mono" title="Show its part of the graph" onClick=${() => setQuery({ lock: lock.path, id: null })}><bdi>${lock.path}</bdi></button>` },
     { name: 'Mode', width: '90px', show: (lock) => lock.holders[0]?.mode ?? html`<span class="none">free</span>` },
     { name: 'Holder', width: 'minmax(120px, 1fr)', show: (lock) => people(lock.holders.map((holder) => holder.id)) },
     { name: 'Held for', width: '110px', show: (lock) => html`<${Held} holders=${lock.holders} />` },
-    { name: 'Waiters, in order', width: 'minmax(200px, 2fr)', show: (lock) => people(lock.waiting) },
+    { name: 'Waiters, in order', width: 'minmax(200px, 2fr)', sort: (lock) => lock.waiting.length, show: (lock) => people(lock.waiting) },
     { name: 'Next', width: 'minmax(180px, 1.4fr)', show: (lock) => html`<span class="next">${next(lock)}</span>` },
   ];
+  const { rows, ...sorted } = useSort(items, columns);
   return html`
     <div class="screen waits">
       <${Head} title="Locks and waits" note=${locks.data && `${several(items.length, 'lock')} held or wanted; ${several(waiting, 'procedure waits', 'procedures wait')} for one${locks.data.truncated ? '; only the first are shown' : ''}`} />
       ${cycles.map((cycle) => html`<${Circle} key=${cycle.victim} cycle=${cycle} />`)}
       <${Shown} loaded=${locks}>
         ${items.length === 0 ? html`<${Empty}>No lock is held, and nobody waits for one.<//>`
-          : html`<${Table} label="Locks" rows=${items} columns=${columns} rowKey=${(/** @type {LockUse} */ lock) => lock.path} rowId=${(/** @type {LockUse} */ lock) => lock.holders[0]?.id ?? null} height=${36} />`}
+          : html`<${Table} label="Locks" rows=${rows} sorted=${sorted} columns=${columns} rowKey=${(/** @type {LockUse} */ lock) => lock.path} rowId=${(/** @type {LockUse} */ lock) => lock.holders[0]?.id ?? null} height=${36} />`}
         <${Graph} locks=${items} cycles=${cycles} waits=${one.data} id=${id} path=${path} />
       <//>
     </div>`;
