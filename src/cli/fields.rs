@@ -12,7 +12,7 @@ pub(super) fn print(document: &Document, fields: &[String], json: bool) -> Resul
     for field in fields {
         let is_there = entries.iter().any(|entry| at(entry, field).is_some());
         if !is_there && !entries.is_empty() {
-            return Err(unknown(field, &entries));
+            print::notice(&unknown(field, &entries));
         }
     }
     if json {
@@ -56,14 +56,15 @@ fn cell(value: Option<&Value>) -> String {
     }
 }
 
-fn unknown(field: &str, entries: &[&Value]) -> Failure {
+/// Says that no entry has a field: it is misspelt, or one of those that only some entries have.
+fn unknown(field: &str, entries: &[&Value]) -> String {
     let first = entries.first().and_then(|entry| entry.as_object());
     let there: Vec<&str> = first.into_iter().flat_map(Map::keys).map(String::as_str).collect();
-    Failure::usage(format!(
-        "there is no field \"{}\"; there are {}",
+    format!(
+        "no entry has a field {}; the first has {}",
         print::plain(field),
         there.join(", ")
-    ))
+    )
 }
 
 #[cfg(test)]
@@ -82,6 +83,6 @@ mod tests {
         assert_eq!(at(first, "cause.text"), Some(&json!("no route")));
         assert_eq!(at(first, "cause.kind"), None);
         assert_eq!(cell(at(first, "cause")), r#"{"text":"no route"}"#);
-        assert!(unknown("when", &entries).text.contains("there are cause, id"));
+        assert!(unknown("when", &entries).contains("the first has cause, id"));
     }
 }

@@ -49,9 +49,9 @@ impl FromStr for Named {
             };
         }
         match text.strip_prefix(KEY).unwrap_or(text) {
-            "" => {
-                Err("name a procedure by its id, for instance 42.0, by its idempotency key, or by a label".to_owned())
-            }
+            "" => Err(
+                "name a procedure by its id, for instance 42.0, or by its idempotency key, or by a label".to_owned(),
+            ),
             key => Ok(Self::Key(key.to_owned())),
         }
     }

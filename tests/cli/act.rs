@@ -124,7 +124,7 @@ fn every_verb_of_the_interface_is_there() -> Outcome {
             "override-result c \"better\" --yes --reason checked",
             0,
         ),
-        ("verb_override_wrong", "override-result c 7 --yes --reason checked", 1),
+        ("verb_override_wrong", "override-result c 7 --yes --reason checked", 2),
         ("verb_discharge", "discharge 2 --yes --reason gone", 5),
         ("verb_signal_plan", "signal a go --dry-run", 0),
         ("verb_reveal", "reveal c --reason look", 0),
@@ -164,7 +164,7 @@ fn a_procedure_is_submitted_as_json() -> Outcome {
             "submit job {\"lock\":null,\"does\":\"Ends\"} --key k",
             5,
         ),
-        ("submit_wrong", "submit job 7", 1),
+        ("submit_wrong", "submit job 7", 2),
         ("submit_unknown", "submit jbo 7", 2),
         ("submit_label", "submit job 7 --label customer", 2),
         ("submit_shown", "show label:customer=4711", 0),
@@ -186,7 +186,7 @@ fn a_procedure_is_submitted_as_json() -> Outcome {
     site.run(&submit.replace("--key k", "--key l"))?;
     let two = site.run("show label:customer=4711")?;
     assert!(
-        two.code == Some(2) && two.err.contains("is ambiguous: 1.0, 3.0"),
+        two.code == Some(2) && two.err.contains("is ambiguous: 3.0, 1.0"),
         "{}",
         two.err
     );

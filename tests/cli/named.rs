@@ -113,8 +113,8 @@ fn what_a_closed_journal_does_not_know_is_said_with_its_name() -> Outcome {
 fn lists_take_labels_and_keys_closed_and_running() -> Outcome {
     let place = made(orders)?;
     let cases: [(&str, &[&str]); 5] = [
-        ("ls label:customer=4711", &["1.0", "3.0"]),
-        ("ls key:order-", &["1.0", "2.0"]),
+        ("ls label:customer=4711", &["3.0", "1.0"]),
+        ("ls key:order-", &["2.0", "1.0"]),
         ("ls key:=order-A2", &["2.0"]),
         ("ls label:customer=4711 key:=12", &["3.0"]),
         ("ls label:customer=4713", &[]),

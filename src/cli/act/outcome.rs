@@ -89,9 +89,9 @@ impl Outcome {
             VerbName::SkipUndo => "goes on without that undo",
             VerbName::OverrideResult => "has this output",
             VerbName::SetPriority => "has this priority",
-            VerbName::SetLimit => "is set",
+            VerbName::SetLimit => return format!("{target} is set{}", self.entry()),
             VerbName::Discharge => "is in the archive",
-            VerbName::Drain => "drains, and stops when no stage runs",
+            VerbName::Drain => return format!("{target} drains, and stops when no stage runs{}", self.entry()),
             // What it prints is the outcome.
             VerbName::Reveal | VerbName::Export => "is shown",
             VerbName::Submit => return self.submitted(target),
@@ -106,7 +106,7 @@ impl Outcome {
 
     fn submitted(&self, target: &Target) -> String {
         let new = self.submitted.as_deref().unwrap_or("another");
-        format!("{target}: submitted {new}{}", self.entry())
+        format!("submitted {new} of {target}{}", self.entry())
     }
 
     /// Says what the target does by now, how many procedures changed, and where that was recorded.

@@ -26,14 +26,28 @@ const AT_ONCE: usize = 1_000;
 /// Rows that cannot be read, of which a list names so many.
 const UNREADABLE_MAX: usize = 1_000;
 
+/// In which order a page of a journal is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// The newest families first, the members of each in their order.
+    NewestFirst,
+    /// By id.
+    ById,
+}
+
 impl Journal {
     pub(super) async fn list(&self, wanted: &Wanted) -> Result<Document, Failure> {
-        let page = self.page(wanted, |_| true).await?;
+        let page = self.page(wanted, Order::NewestFirst, |_| true).await?;
         self.reply(PageView::from(&page))
     }
 
     /// Returns the page, with those procedures only that the caller admits as well.
-    pub(super) async fn page(&self, wanted: &Wanted, fits: impl Fn(&Status) -> bool) -> Result<Page, Failure> {
+    pub(super) async fn page(
+        &self,
+        wanted: &Wanted,
+        order: Order,
+        fits: impl Fn(&Status) -> bool,
+    ) -> Result<Page, Failure> {
         let filter = &wanted.filter;
         let state = match filter.names_rules() || filter.names_reasons() {
             true => Some(self.offline.state().await?),
@@ -51,15 +65,19 @@ impl Journal {
             };
             fits(status) && (shows_ended || status.ended.is_none()) && filter.admits(status, &context)
         };
-        let mut page = self.newest(wanted, admits).await?;
+        let mut page = match order {
+            Order::NewestFirst => self.newest(wanted, admits).await?,
+            Order::ById => {
+                let scope = wanted.among();
+                self.offline.list(&scope, wanted.after, wanted.limit, admits).await?
+            }
+        };
         if let Some(state) = &state {
             page.items = page.items.into_iter().map(|status| state.shown(status)).collect();
         }
         Ok(page)
     }
-}
 
-impl Journal {
     /// Reads all rows in question, and returns the newest families of those that are admitted, the members of each in
     /// their order. The journal reads forward alone, so as many as the page holds are kept on the way.
     async fn newest(&self, wanted: &Wanted, admits: impl Fn(&Status) -> bool) -> Result<Page, Failure> {

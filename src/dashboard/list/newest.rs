@@ -54,7 +54,9 @@ impl Search<'_> {
             return Some(from);
         };
         let (Bound::Included(id) | Bound::Excluded(id)) = from else {
-            return families.last().map(|family| Bound::Included(ProcedureId::root(*family)));
+            return families
+                .last()
+                .map(|family| Bound::Included(ProcedureId::root(*family)));
         };
         let family = *families.range(..=id.family).next_back()?;
         Some(match family == id.family {
@@ -179,7 +181,12 @@ async fn newest_family(committed: &CommittedReader, known: u64) -> Result<u64, P
     loop {
         let from = Some(ProcedureId::root(newest.saturating_add(step)));
         let page = committed.list_where(&FamilyScope::All, from, 1, |_| true).await?;
-        match page.items.first().map(|row| row.id).or(page.unreadable.first().copied()) {
+        match page
+            .items
+            .first()
+            .map(|row| row.id)
+            .or(page.unreadable.first().copied())
+        {
             Some(id) if id.family > newest => {
                 newest = id.family;
                 step = step.saturating_mul(2);
