@@ -76,7 +76,11 @@ fn rules_of_verdicts_can_be_asked_for() -> Tested {
 }
 
 /// The ids of all pages of a list, the newest families first.
-async fn newest(site: &crate::kit::Site<'_>, filter: &str, limit: usize) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+async fn newest(
+    site: &crate::kit::Site<'_>,
+    filter: &str,
+    limit: usize,
+) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let (mut all, mut cursor) = (Vec::new(), String::new());
     loop {
         let path = format!("procedures?order=newest&limit={limit}&filter={filter}&cursor={cursor}");
@@ -114,9 +118,16 @@ fn the_newest_families_come_first_and_their_members_in_order() -> Tested {
             assert_eq!(newest(&site, "root:1,4,7", limit).await?.len(), 8);
             assert_eq!(newest(&site, "root:7,2", limit).await?, ["7.0", "2.0"]);
             let found = newest(&site, "key:old+state:live,ended", limit).await?;
-            assert_eq!(found, ["5.0", "4.0", "3.0", "2.0", "1.0"], "of an index, {limit} a page");
+            assert_eq!(
+                found,
+                ["5.0", "4.0", "3.0", "2.0", "1.0"],
+                "of an index, {limit} a page"
+            );
         }
-        assert_eq!(newest(&site, "key:none+state:live,ended", 5).await?, Vec::<String>::new());
+        assert_eq!(
+            newest(&site, "key:none+state:live,ended", 5).await?,
+            Vec::<String>::new()
+        );
         let reply = site.get("procedures?order=up").await;
         assert_eq!(reply.status, 400);
         assert_eq!(reply.body["detail"], "\"order\" is oldest or newest.");

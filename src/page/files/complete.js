@@ -7,7 +7,7 @@ import { REASONS, RULES } from './states.js';
 /** @typedef {{text: string, says: string, ends: boolean}} Choice `ends`: the term is whole with it. */
 
 /** Choices that are offered at once. */
-const OFFERED = 12;
+const OFFERED = 20;
 
 /** @type {Record<string, string>} */
 const FIELDS = {
