@@ -151,6 +151,13 @@ export async function rows(page, name) {
 }
 
 /**
+ * Rows as a list shows them: the newest family first, its members in their order.
+ * @template {{id: string}} T
+ * @param {T[]} all
+ */
+export const newest = (all) => [...all].sort((one, other) => parseInt(other.id, 10) - parseInt(one.id, 10));
+
+/**
  * What a description list says: its terms, each with its words.
  * @param {import('playwright-core').Page} page
  * @returns {Promise<Record<string, string>>}

@@ -73,102 +73,57 @@ impl Search<'_> {
     ) -> Result<Option<ProcedureId>, Problem> {
         let committed = state.engine().committed();
         let mut newest = match cursor {
-            Some(id) if id.is_root() => id.family,
-            Some(id) => {
-                let next = self.rest_of_family(state, &committed, scope, id).await?;
-                match (next, id.family.checked_sub(1)) {
-                    (None, Some(older)) => older,
-                    (next, _) => return Ok(next),
-                }
-            }
+            Some(id) => id.family,
             None => newest_family(&committed, state.shared.read().newest_family()).await?,
         };
         // An index names few families, so all of them are tried at once.
-        let has_index = !matches!(scope, FamilyScope::All | FamilyScope::Live);
-        let mut count = if has_index { u64::MAX } else { FAMILIES };
+        let mut count = match scope {
+            FamilyScope::All | FamilyScope::Live => FAMILIES,
+            FamilyScope::Families(_)
+            | FamilyScope::Labelled(_)
+            | FamilyScope::KeyPrefix { .. }
+            | FamilyScope::Key(_)
+            | FamilyScope::Failures(_) => u64::MAX,
+        };
+        let oldest_of = |newest: u64, count: u64| ProcedureId::root(newest.saturating_sub(count - 1));
+        let within = cursor.filter(|id| !id.is_root());
+        let mut begin = within.unwrap_or(oldest_of(newest, count));
         loop {
-            let oldest = newest.saturating_sub(count - 1);
-            let Some(rows) = self.families(&committed, scope, oldest, newest).await? else {
-                if oldest < newest {
-                    count = count.min(newest - oldest + 1) / 2;
-                    continue;
-                }
-                // One family that is larger than a read.
-                let next = self
-                    .rest_of_family(state, &committed, scope, ProcedureId::root(newest))
-                    .await?;
-                match (next, newest.checked_sub(1)) {
-                    (None, Some(older)) => newest = older,
-                    (next, _) => return Ok(next),
-                }
-                continue;
-            };
-            for family in rows.chunk_by(|one, next| one.id.family == next.id.family).rev() {
-                for row in family {
-                    if self.scanned > 0 && self.is_full(state.now()) {
-                        return Ok(Some(row.id));
-                    }
-                    self.look(row, state.now());
-                }
-            }
-            match oldest.checked_sub(1) {
-                Some(older) => newest = older,
-                None => return Ok(None),
-            }
-            // It has come nearer to the end, so the next page does, too.
-            if self.is_full(state.now()) {
-                return Ok(Some(ProcedureId::root(newest)));
-            }
-            if rows.len() < STORED_AT_ONCE / 4 {
-                count = count.saturating_mul(2);
-            }
-        }
-    }
-
-    /// Reads families as a whole. Returns `None` if they have more rows than one read brings.
-    async fn families(
-        &mut self,
-        committed: &CommittedReader,
-        scope: &FamilyScope,
-        oldest: u64,
-        newest: u64,
-    ) -> Result<Option<Vec<Status>>, Problem> {
-        let from = Some(ProcedureId::root(oldest));
-        let mut page = committed.list_where(scope, from, STORED_AT_ONCE, |_| true).await?;
-        if page.next.is_some_and(|next| next.family <= newest) {
-            return Ok(None);
-        }
-        let lost = page.unreadable.iter().filter(|id| id.family <= newest);
-        self.unreadable.extend(lost.map(ToString::to_string));
-        page.items.retain(|row| row.id.family <= newest);
-        Ok(Some(page.items))
-    }
-
-    /// Looks at the members of one family from an id on; gives where the next page begins, if that is in this family.
-    async fn rest_of_family(
-        &mut self,
-        state: &State,
-        committed: &CommittedReader,
-        scope: &FamilyScope,
-        from: ProcedureId,
-    ) -> Result<Option<ProcedureId>, Problem> {
-        let mut begin = from;
-        loop {
-            let page = committed
+            let mut page = committed
                 .list_where(scope, Some(begin), STORED_AT_ONCE, |_| true)
                 .await?;
-            let is_mine = |id: &ProcedureId| id.family == from.family;
-            let lost = page.unreadable.iter().filter(|id| is_mine(id));
+            let rest = page.next.filter(|next| next.family <= newest);
+            if rest.is_some() && begin.family < newest {
+                // They have more rows than one read brings, and these are the oldest.
+                count = (newest - begin.family).div_ceil(2);
+                begin = oldest_of(newest, count);
+                continue;
+            }
+            let lost = page.unreadable.iter().filter(|id| id.family <= newest);
             self.unreadable.extend(lost.map(ToString::to_string));
-            for row in page.items.iter().filter(|row| is_mine(&row.id)) {
+            page.items.retain(|row| row.id.family <= newest);
+            let families = page.items.chunk_by(|one, next| one.id.family == next.id.family);
+            for row in families.rev().flatten() {
                 if self.scanned > 0 && self.is_full(state.now()) {
                     return Ok(Some(row.id));
                 }
                 self.look(row, state.now());
             }
-            match page.next.filter(is_mine) {
-                Some(next) => begin = next,
-                None => return Ok(None),
+            match (rest, begin.family.checked_sub(1)) {
+                // Of one family that is larger than a read.
+                (Some(next), _) => begin = next,
+                (None, None) => return Ok(None),
+                (None, Some(older)) => {
+                    newest = older;
+                    if page.items.len() < STORED_AT_ONCE / 4 {
+                        count = count.saturating_mul(2);
+                    }
+                    begin = oldest_of(newest, count);
+                    // It has come nearer to the end, however few it has found.
+                    if self.is_full(state.now()) {
+                        return Ok(Some(ProcedureId::root(newest)));
+                    }
+                }
             }
         }
     }

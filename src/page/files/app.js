@@ -10,7 +10,6 @@ import { startRouter, useRoute } from './router.js';
 import { Attention } from './screens/attention.js';
 import { Audit } from './screens/audit.js';
 import { ByKey } from './screens/key.js';
-import { Flows } from './screens/flows.js';
 import { List } from './screens/list.js';
 import { Procedure } from './screens/procedure.js';
 import { Waits } from './screens/waits.js';
@@ -18,6 +17,7 @@ import { Me } from './me.js';
 
 // Screens that few look at.
 const Failures = late(() => import('./screens/failures.js').then((script) => script.Failures));
+const Flows = late(() => import('./screens/flows.js').then((script) => script.Flows));
 const Kinds = late(() => import('./screens/kinds.js').then((script) => script.Kinds));
 const Limits = late(() => import('./screens/limits.js').then((script) => script.Limits));
 const EngineScreen = late(() => import('./screens/engine.js').then((script) => script.EngineScreen));

@@ -7,7 +7,7 @@ import { REASONS, RULES } from './states.js';
 /** @typedef {{text: string, says: string, ends: boolean}} Choice `ends`: the term is whole with it. */
 
 /** Choices that are offered at once. */
-const OFFERED = 12;
+const OFFERED = 20;
 
 /** @type {Record<string, string>} */
 const FIELDS = {
@@ -89,54 +89,70 @@ export function complete(before, rows, kinds) {
   return { begin: before.length - part.length, choices: all.slice(0, OFFERED).map(([text, says]) => ({ text, says, ends: !text.endsWith('=') })) };
 }
 
+/** What is written, and where the cursor is. @param {HTMLInputElement} field */
+const written = (field) => ({ text: field.value, cursor: field.selectionStart ?? 0 });
+
 /**
  * The list below the filter. The field has the focus all the time, so keys are heard there.
- * @param {{field: HTMLInputElement, rows: any[], onTake: (text: string, cursor: number) => void, onState: (state: {isOpen: boolean, active: string}) => void}} props
+ * @param {{field: HTMLInputElement, rows: any[], onTake: (text: string) => void, onState: (state: {isOpen: boolean, active: string}) => void}} props
  */
 export function Completions({ field, rows, onTake, onState }) {
   const kinds = useLoad('kinds');
   const list = useRef(/** @type {HTMLElement|null} */ (null));
-  const [at, setAt] = useState({ text: field.value, cursor: field.selectionStart ?? 0 });
+  const [at, setAt] = useState(() => written(field));
   const [active, setActive] = useState(-1);
+  /** The same at once: keys may come faster than what is drawn. */
+  const chosen = useRef(-1);
   const [isShut, shut] = useState(false);
   const names = /** @type {{kind: string}[]} */ (kinds.data?.items ?? []).map(({ kind }) => kind);
-  const { begin, choices } = useMemo(() => complete(at.text.slice(0, at.cursor), rows, names), [at, rows, kinds.data]);
+  const { choices } = useMemo(() => complete(at.text.slice(0, at.cursor), rows, names), [at, rows, kinds.data]);
   const isOpen = !isShut && choices.length > 0;
 
+  const choose = (/** @type {number} */ place) => {
+    chosen.current = place;
+    setActive(place);
+  };
   const take = (/** @type {Choice|undefined} */ choice) => {
     if (!choice) return;
-    const rest = at.text.slice(at.cursor).replace(/^\S+/, '');
-    const head = at.text.slice(0, begin) + choice.text + (choice.ends && !rest.startsWith(' ') ? ' ' : '');
-    onTake(head + rest, head.length);
+    const { text, cursor } = written(field);
+    const rest = text.slice(cursor).replace(/^\S+/, '');
+    const head = text.slice(0, complete(text.slice(0, cursor), rows, names).begin) + choice.text + (choice.ends && !rest.startsWith(' ') ? ' ' : '');
+    // Not once it is drawn: somebody writes on.
+    field.value = head + rest;
+    field.setSelectionRange(head.length, head.length);
+    onTake(head + rest);
     setAt({ text: head + rest, cursor: head.length });
-    setActive(-1);
+    choose(-1);
     shut(choice.ends);
   };
   useEffect(() => {
     const moved = () => {
-      setAt((old) => (old.text === field.value && old.cursor === field.selectionStart ? old : { text: field.value, cursor: field.selectionStart ?? 0 }));
+      setAt((old) => (old.text === field.value && old.cursor === field.selectionStart ? old : written(field)));
     };
-    const written = () => {
+    const changed = () => {
       moved();
       shut(false);
-      setActive(-1);
+      choose(-1);
     };
-    field.addEventListener('input', written);
+    field.addEventListener('input', changed);
     field.addEventListener('keyup', moved);
-    field.addEventListener('click', written);
+    field.addEventListener('click', changed);
     return () => {
-      field.removeEventListener('input', written);
+      field.removeEventListener('input', changed);
       field.removeEventListener('keyup', moved);
-      field.removeEventListener('click', written);
+      field.removeEventListener('click', changed);
     };
   }, [field]);
   useEffect(() => {
     const press = (/** @type {KeyboardEvent} */ event) => {
+      const { text, cursor } = written(field);
+      const { choices: now } = complete(text.slice(0, cursor), rows, names);
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-      if (step && !isOpen) shut(false);
-      else if (step) setActive((active + step + choices.length + (active < 0 && step < 0 ? 1 : 0)) % choices.length);
-      else if (event.key === 'Escape' && isOpen) shut(true);
-      else if ((event.key === 'Enter' || event.key === 'Tab') && isOpen && active >= 0) take(choices[active]);
+      const place = chosen.current;
+      if (step && now.length > 0) {
+        shut(false);
+        choose(place < 0 ? (step > 0 ? 0 : now.length - 1) : (place + step + now.length) % now.length);
+      } else if ((event.key === 'Enter' || event.key === 'Tab') && place >= 0) take(now[place]);
       else return;
       event.preventDefault();
       event.stopPropagation();

@@ -93,6 +93,9 @@ function Grid({ shown, isOpen, spans, rows, self, note, zoom, onFold }) {
     watch.observe(element);
     return () => watch.disconnect();
   }, []);
+  // The tree opens where the chosen member is.
+  const isRead = rows.length > 0;
+  useEffect(() => reveal(Math.max(0, shown.findIndex(({ row }) => row?.id === self))), [self, isRead]);
   const whole = reach(rows, spans);
   const end = Math.min(Number.isFinite(whole.to) ? whole.to : at, Number.isFinite(whole.to) ? Infinity : at);
   const begin = zoom ? Math.max(whole.from, end - zoom) : whole.from;

@@ -3,6 +3,7 @@ import { html, useEffect, useState } from './dom.js';
 import { SCREENS } from './keys.js';
 import { useLive } from './live.js';
 import { useLoad } from './load.js';
+import { useWidth } from './width.js';
 import { absolute, count, hour } from './words.js';
 import { now } from './clock.js';
 
@@ -21,17 +22,21 @@ export function toggleTheme() {
   dispatchEvent(new Event('themed'));
 }
 
+/** Where the menu folds away, as the style has it, in pixels. */
+const NARROW = 1_100;
+
 /** @param {{path: string, me: import('./types.js').Me|null, onHelp: () => void}} props */
 export function Rail({ path, me, onHelp }) {
   const here = path.split('/')[0] ?? '';
   const attention = useLoad('attention', {}, { on: ['verdict'], pause: 5_000 });
   const failures = unacknowledged(attention.data);
   const [isOpen, open] = useState(false);
+  const isNarrow = useWidth(NARROW);
   useEffect(() => open(false), [path]);
   return html`
     <nav class=${`rail ${isOpen ? 'open' : ''}`} aria-label="Screens" onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === 'Escape' && open(false)}>
       <a class="brand" href="./" title="What needs you"><span class="mark" aria-hidden="true"><i></i><i></i><i></i></span>Procession</a>
-      <button type="button" class="unfold" aria-expanded=${isOpen} onClick=${() => open(!isOpen)}>${SCREENS.find((screen) => screen.path === here)?.name ?? 'Menu'}${failures && html` <span class="tag bad">${failures}</span>`} <span aria-hidden="true">▾</span></button>
+      ${isNarrow && html`<button type="button" class="unfold" aria-expanded=${isOpen} onClick=${() => open(!isOpen)}>${SCREENS.find((screen) => screen.path === here)?.name ?? 'Menu'}${failures && html` <span class="tag bad">${failures}</span>`} <span aria-hidden="true">▾</span></button>`}
       <ul>
         ${SCREENS.map(({ letter, path: to, name }) => html`
           <li key=${letter}><a href=${to || './'} aria-current=${here === to ? 'page' : undefined}><span>${name}${to === 'failures' && failures && html` <span class="tag bad" title="Failures that nobody has acknowledged">${failures}</span>`}</span><kbd>g ${letter}</kbd></a></li>`)}

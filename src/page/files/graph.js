@@ -98,7 +98,7 @@ function Node({ spot, isChosen, isBad }) {
     <g class=${`node ${spot.isLock ? 'lock' : 'one'} ${isChosen ? 'chosen' : ''} ${isBad ? 'bad' : ''}`} transform=${`translate(${spot.x - spot.width / 2} ${spot.y - spot.height / 2})`}>
       <rect width=${spot.width} height=${spot.height} rx=${spot.isLock ? 3 : spot.height / 2} />
       <text x=${spot.width / 2} y=${spot.height / 2 + 4} text-anchor="middle">${cut(text)}</text>
-      <title>${text}</title>
+      ${cut(text) !== text && html`<title>${text}</title>`}
     </g>`;
   return spot.isLock ? inner : html`<a href=${pageOf(spot.name)}>${inner}</a>`;
 }

@@ -11,6 +11,7 @@ import { useRights } from './me.js';
 import { Ago, At, Empty, Id, Linked, outline, Shape, Shown } from './parts.js';
 import { go, pageOf } from './router.js';
 import { Table } from './table.js';
+import { useWidth } from './width.js';
 import { bytes, count, duration, sentence, several } from './words.js';
 
 /**
@@ -40,7 +41,7 @@ const RESTS = 10;
 const MARKS = 3;
 const HEIGHT = 46;
 /** Below this the graph goes down instead of to the right. */
-const NARROW = '(max-width: 800px)';
+const NARROW = 800;
 
 /** What each status is: its tone, its shape, and in words. @type {Record<string, {tone: string, shape: string, help: string}>} */
 const STATUS = {
@@ -153,7 +154,7 @@ function Decisions({ id, about, ask }) {
 
 /** @param {{saga: Saga, chosen: string|null, choose: (name: string|null) => void}} props */
 function Drawing({ saga, chosen, choose }) {
-  const isTall = useNarrow();
+  const isTall = useWidth(NARROW);
   const sheet = useRef(/** @type {HTMLElement|null} */ (null));
   const states = useMemo(() => new Map(saga.states.map((state) => [state.name, state])), [saga]);
   const nodes = saga.states.map((state) => ({ ...state, width: Math.max(Math.min(state.name.length, NAME) * 7.3, says(state).length * 6.1) + 34, height: HEIGHT }));
@@ -262,17 +263,6 @@ function show(sheet, spot) {
   if (!sheet || !spot) return;
   sheet.scrollLeft = spot.x - sheet.clientWidth / 2;
   sheet.scrollTop = spot.y - sheet.clientHeight / 2;
-}
-
-function useNarrow() {
-  const [is, set] = useState(() => matchMedia(NARROW).matches);
-  useEffect(() => {
-    const query = matchMedia(NARROW);
-    const again = () => set(query.matches);
-    query.addEventListener('change', again);
-    return () => query.removeEventListener('change', again);
-  }, []);
-  return is;
 }
 
 const DASH = html`<span class="none">–</span>`;

@@ -64,7 +64,7 @@ export function Id({ id, tab, bare }) {
   return name && !bare ? html`${link} <bdi class="named" title=${name}>${name}</bdi>` : link;
 }
 
-const ID = /\b(\d+\.\d+)\b(?!\s*(?:ms|s|%|KiB|MiB|GiB)\b)/g;
+const ID = /(?<![,.])\b(\d+\.\d+)\b(?!\s*(?:ms|s|%|KiB|MiB|GiB)\b)/g;
 
 /** A sentence of the engine's, with the ids in it as links. @param {{text: string, self?: string}} props */
 export function Linked({ text, self }) {

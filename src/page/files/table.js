@@ -154,7 +154,7 @@ export function Table({ rows, columns, rowKey, rowId = () => null, height: usual
   return html`
     <div class="table" role="table" aria-label=${label} aria-rowcount=${rows.length + 1} ref=${box}>
       <div role="row" class=${isCard ? 'hidden' : `row titles ${pins}`} style=${isCard ? {} : style} aria-rowindex="1">
-        ${columns.filter(({ spare }) => !isCard || !spare).map((column) => html`<${Title} key=${column.name} column=${column} sorted=${sorted} />`)}
+        ${columns.filter(({ spare }) => !isCard || !spare).map((column) => html`<${Title} key=${column.name} column=${column} sorted=${isCard ? undefined : sorted} />`)}
       </div>
       <div class="rows" role="rowgroup" style=${{ height: `${rows.length * height}px` }}>${shown}</div>
       ${foot}

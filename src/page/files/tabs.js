@@ -50,7 +50,7 @@ export const noted = (note) => {
 
 /** @type {import('./table.js').Column<Entry>[]} */
 const HISTORY = [
-  { name: '#', width: '52px', align: 'right', show: (entry) => html`<span class="dim">${entry.number}</span>` },
+  { name: '#', width: '46px', align: 'right', show: (entry) => html`<span class="dim">${entry.number}</span>` },
   { name: 'Stage', width: 'minmax(100px, 1fr)', bare: true, show: (entry) => html`<bdi title=${entry.stage}>${entry.stage}</bdi>` },
   { name: 'Visit', width: '52px', align: 'right', help: 'Which step of the procedure it was, counted from 0; attempts of one step have one number', show: (entry) => entry.visit },
   { name: 'Attempt', width: '66px', align: 'right', help: 'Of a step that failed often only the last few attempts are kept', show: (entry) => html`<span class=${entry.attempt > 1 ? 'warm' : ''}>${entry.attempt}</span>` },
@@ -58,8 +58,8 @@ const HISTORY = [
   { name: 'Error', width: 'minmax(120px, 2fr)', show: (entry) => (entry.error === null ? html`<span class="none">–</span>` : html`<bdi class="bad" title=${shown(entry.error)}>${shown(entry.error)}</bdi>`) },
   { name: 'Note', width: 'minmax(60px, 1fr)', help: 'What its code noted, as far as the host shows it', show: (entry) => (entry.note === undefined ? html`<span class="none">–</span>` : html`<bdi class="mono" title=${noted(entry.note)}>${noted(entry.note)}</bdi>`) },
   { name: 'Begun', width: '98px', align: 'right', show: (entry) => html`<${Hour} time=${entry.begun} />` },
-  { name: 'Waited', width: '84px', align: 'right', help: 'From ready to begun', show: (entry) => duration(entry.waited_ms) },
-  { name: 'Took', width: '84px', align: 'right', show: (entry) => duration(entry.took_ms) },
+  { name: 'Waited', width: '80px', align: 'right', help: 'From ready to begun', show: (entry) => duration(entry.waited_ms) },
+  { name: 'Took', width: '80px', align: 'right', show: (entry) => duration(entry.took_ms) },
   { name: 'Stands', width: '66px', help: 'It stands on the rollback stack, and would be undone', show: (entry) => (entry.stands ? 'yes' : html`<span class="none">–</span>`) },
 ];
 

@@ -36,7 +36,7 @@ journey('failures are found, looked at in their group, and acknowledged', async 
   await page.getByRole('link', { name: '2', exact: true }).click();
 
   await shown(page, 'Procedures');
-  await becomes(async () => (await rows(page, 'Procedures')).map((row) => row.Key), ['order-1', 'order-2']);
+  await becomes(async () => (await rows(page, 'Procedures')).map((row) => row.Key), ['order-2', 'order-1']);
   await page.goBack();
   await shown(page, 'Failures');
   const row = page.getByRole('row').filter({ hasText: 'no space on rs-4' });

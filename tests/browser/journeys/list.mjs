@@ -15,7 +15,7 @@ journey('a filter is in the address: back, forward, reload', async (page, go) =>
   const [event, timer] = [await submit({ wait: 'go' }, { key: 'req-1' }), await submit({ sleep: 60_000 })];
   await submit({ end: 'well' });
   await go('procedures');
-  await becomes(() => ids(page), [event, timer]);
+  await becomes(() => ids(page), [timer, event]);
   await filter(page).fill('reason:timer');
   await becomes(() => ids(page), [timer]);
   assert.equal(inAddress(page), 'reason:timer');
@@ -47,7 +47,7 @@ journey('labels stand below the key, lead to all that have them, and are asked f
   await page.getByRole('link', { name: mine }).click();
   await shown(page, /^job v1/);
   await page.getByRole('link', { name: labels.city }).click();
-  await becomes(() => ids(page), [mine, done]);
+  await becomes(() => ids(page), [done, mine]);
   assert.equal(inAddress(page), 'label:"city=New \\"York\\", NY" state:live,ended');
 });
 
@@ -77,7 +77,7 @@ journey('1,200 rows come in pages, as they are scrolled to', async (page, go) =>
   await many({ wait: 'go' }, 1_200);
   await go('procedures');
   await shown(page, 'Procedures');
-  await becomes(() => note(page).innerText(), '100 rows, and more · 100 scanned');
+  await becomes(() => note(page).innerText(), '1,200 rows · the newest 100 are here · 100 scanned');
   const table = page.getByRole('table', { name: 'Procedures' });
   const end = () => table.evaluate((element) => { element.scrollTop = element.scrollHeight; });
   await until(async () => {
@@ -86,7 +86,7 @@ journey('1,200 rows come in pages, as they are scrolled to', async (page, go) =>
   }, 'the last page is there');
   await end();
   const every = (await truth()).rows;
-  await until(async () => (await ids(page)).at(-1) === every.at(-1).id, 'the last row is in sight');
+  await until(async () => (await ids(page)).at(-1) === every[0].id, 'the last row is in sight');
   assert.equal(await table.getAttribute('aria-rowcount'), '1201');
 });
 
@@ -129,3 +129,92 @@ journey('ages are those of the engine, to the second', async (page, go) => {
   await page.reload();
   await page.getByText('for 1 h 3 m').waitFor();
 }, { still: true });
+
+journey('the newest are first, a title sorts by its column, and the note says how many there are', async (page, go) => {
+  await many({ wait: 'go' }, 150);
+  await submit({ retry: 'no' }, { key: 'a' });
+  await submit({ wait: 'go' }, { key: 'b' });
+  await go('procedures');
+  await becomes(async () => (await ids(page)).slice(0, 2), ['152.0', '151.0']);
+  await becomes(() => note(page).innerText(), '152 rows · the newest 100 are here · 100 scanned');
+  const title = (/** @type {string} */ name) => page.getByRole('columnheader', { name });
+  await title('Attempt').getByRole('button').click();
+  await title('Attempt').getByRole('button').click();
+  await becomes(async () => (await ids(page))[0], '151.0');
+  assert.equal(await title('Attempt').getAttribute('aria-sort'), 'descending');
+  assert.equal(new URL(page.url()).searchParams.get('sort'), '-Attempt');
+  await becomes(() => note(page).innerText(), '152 rows · the newest 100 are here, sorted · 100 scanned');
+  // By its id: the oldest of all, not those of what is here.
+  await title('Id').getByRole('button').click();
+  await becomes(async () => (await ids(page)).slice(0, 2), ['1.0', '2.0']);
+  await page.reload();
+  await becomes(async () => (await ids(page)).slice(0, 2), ['1.0', '2.0']);
+  await filter(page).fill('kind:job');
+  await becomes(() => note(page).innerText(), 'more than 100 rows · the oldest 100 are here · 100 scanned');
+});
+
+journey('columns are chosen, and stay so', async (page, go) => {
+  await submit({ wait: 'go' }, { key: 'a' });
+  await go('procedures');
+  await shown(page, 'Procedures');
+  const titles = () => page.getByRole('columnheader').allInnerTexts();
+  await becomes(titles, ['State', 'Id', 'Kind', 'Key', 'Why, and what comes next', 'Since', 'Attempt', 'Prio', 'Root']);
+  await page.getByRole('button', { name: 'Columns' }).click();
+  const menu = page.getByRole('group', { name: 'Columns' });
+  for (const name of ['Prio', 'Root', 'Attempt']) await menu.getByRole('checkbox', { name }).uncheck();
+  await menu.getByRole('checkbox', { name: 'Stage' }).check();
+  const chosen = ['State', 'Id', 'Kind', 'Key', 'Why, and what comes next', 'Since', 'Stage'];
+  await becomes(titles, chosen);
+  await menu.getByRole('combobox', { name: 'Sorted by' }).selectOption('Stage');
+  await becomes(() => page.getByRole('columnheader', { name: 'Stage' }).getAttribute('aria-sort'), 'ascending');
+  await page.keyboard.press('Escape');
+  await menu.waitFor({ state: 'detached' });
+  await page.reload();
+  await becomes(titles, chosen);
+  assert.equal((await rows(page, 'Procedures'))[0].Stage, 'Finish');
+  await page.getByRole('button', { name: 'Columns' }).click();
+  await menu.getByRole('button', { name: 'The usual ones' }).click();
+  await becomes(async () => (await titles()).length, 9);
+});
+
+journey('the filter offers fields, states, kinds, reasons, rules, and labels and keys that are shown', async (page, go) => {
+  const mine = await submit({ wait: 'go' }, { key: 'order-1', labels: { customer: '4711', city: 'New York' } });
+  await submit({ sleep: 60_000 }, { kind: 'limited' });
+  await go('procedures');
+  await becomes(async () => (await ids(page)).length, 2);
+  const choices = page.getByRole('listbox', { name: 'Completions' });
+  const offered = () => choices.getByRole('option').evaluateAll((all) => all.map((one) => one.querySelector('bdi').textContent));
+  await filter(page).click();
+  await becomes(async () => (await offered()).slice(0, 4), ['state:', 'reason:', 'kind:', 'key:']);
+  assert.equal(await filter(page).getAttribute('aria-expanded'), 'true');
+  // By keyboard: the field, then its value.
+  await page.keyboard.type('re');
+  await becomes(offered, ['reason:']);
+  await page.keyboard.press('ArrowDown');
+  await becomes(() => filter(page).getAttribute('aria-activedescendant'), 'choice-0');
+  await page.keyboard.press('Enter');
+  await page.keyboard.type('ev');
+  await becomes(async () => (await offered())[0], 'event');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Tab');
+  await becomes(() => filter(page).inputValue(), 'reason:event ');
+  await becomes(() => ids(page), [mine]);
+  assert.equal(await filter(page).getAttribute('aria-expanded'), 'false');
+  // By mouse: a label of a row that is shown, with a blank in its value.
+  await page.keyboard.type('label:');
+  await becomes(offered, ['city=', 'customer=']);
+  await choices.getByRole('option', { name: 'city=' }).click();
+  await becomes(offered, ['"city=New York"']);
+  await choices.getByRole('option').first().click();
+  await becomes(() => filter(page).inputValue(), 'reason:event label:"city=New York" ');
+  await becomes(() => ids(page), [mine]);
+  for (const [text, first] of [['kind:l', 'limited'], ['state:live,en', 'ended'], ['rule:dead', 'deadlock'], ['key:', 'order-1']]) {
+    await filter(page).fill(text);
+    await becomes(async () => (await offered()).includes(first), true);
+  }
+  // Esc leaves the field, and the list with it.
+  await page.keyboard.press('Escape');
+  await choices.waitFor({ state: 'detached' });
+  assert.equal(await filter(page).evaluate((field) => field === document.activeElement), false);
+  assert.equal(await filter(page).getAttribute('aria-expanded'), 'false');
+}, { expected: /400/ });

@@ -25,7 +25,7 @@ export function Limits() {
     { name: 'Queue', width: '84px', sort: (row) => row.waiting, show: (row) => (row.waiting ? html`<a href=${listOf(row.key === '*' ? 'reason:permit' : `reason:permit kind:${row.key}`)}>${several(row.waiting, 'waits', 'wait')}</a>` : html`<span class="none">nobody</span>`) },
     { name: 'Had to wait', width: '88px', sort: (row) => row.had_to_wait, show: (row) => html`<span class="mono" title="requests that came while there was no permit for them, since the start; no limit refuses">${count(row.had_to_wait)}</span>` },
     { name: 'Oldest waiter', width: '140px', show: (row) => (row.oldest ? html`<${Id} id=${row.oldest.id} /> <span class="dim">for</span> <${Ago} time=${row.oldest.since} />` : html`<span class="none">–</span>`) },
-    { name: 'Next', width: 'minmax(210px, 1.8fr)', show: (row) => html`<span class="next">${next(row)}</span>` },
+    { name: 'Next', width: 'minmax(200px, 1.8fr)', show: (row) => html`<span class="next">${next(row)}</span>` },
   ];
   const { rows, ...sorted } = useSort(items, columns);
   return html`

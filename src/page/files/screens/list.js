@@ -210,10 +210,13 @@ export function FilterBox({ filter, error, rows }) {
   const [isHelped, help] = useState(false);
   const [choice, setChoice] = useState({ isOpen: false, active: '' });
   const timer = useRef(0);
-  useEffect(() => set(filter), [filter]);
+  // A blank at the end stays while somebody writes on.
+  useEffect(() => set((old) => (old.trim() === filter ? old : filter)), [filter]);
   const write = (/** @type {string} */ value, /** @type {number} */ wait) => {
     set(value);
     window.clearTimeout(timer.current);
+    // A field without its value is no filter yet.
+    if (wait > 0 && /:\s*$/.test(value)) return;
     timer.current = window.setTimeout(() => setQuery({ filter: value.trim() }), wait);
   };
   /** One word may be a key, and then leads to its procedure. */
@@ -232,11 +235,6 @@ export function FilterBox({ filter, error, rows }) {
     }
     return write(text, 0);
   };
-  const take = (/** @type {string} */ made, /** @type {number} */ cursor) => {
-    write(made, 250);
-    // The field has the text once it is drawn.
-    window.setTimeout(() => field.current?.setSelectionRange(cursor, cursor));
-  };
   const position = error?.kind === 'filter' ? error.position : null;
   return html`
     <form class="filter" role="search" onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); enter(); }}>
@@ -248,7 +246,7 @@ export function FilterBox({ filter, error, rows }) {
           onInput=${(/** @type {InputEvent} */ event) => write(/** @type {HTMLInputElement} */ (event.target).value, 250)} />
       </label>
       <kbd>/</kbd>
-      ${isHelped && field.current && html`<${Completions} field=${field.current} rows=${rows} onTake=${take} onState=${setChoice} />`}
+      ${isHelped && field.current && html`<${Completions} field=${field.current} rows=${rows} onTake=${(/** @type {string} */ made) => write(made, 250)} onState=${setChoice} />`}
       ${position !== null && html`<p class="place" aria-hidden="true">${' '.repeat(Math.max(0, position - 1))}↑</p>`}
     </form>`;
 }
