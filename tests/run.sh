@@ -93,6 +93,45 @@ find_tools() {
             apt-get install -y -q --no-install-recommends "${missing[@]}"
 }
 
+# Prometheus's own tool, which tries alert rules: out of Debian's package, since its server is not wanted.
+find_promtool() {
+    if command -v promtool; then
+        return
+    fi
+    local place
+    place="$(target_directory)/promtool" || return
+    if [[ ! -x $place/usr/bin/promtool ]]; then
+        mkdir -p "$place" || return
+        if ! (cd "$place" && apt-get download -q prometheus); then
+            local as_root=()
+            ((EUID == 0)) || as_root=(sudo -n)
+            "${as_root[@]}" apt-get update -q || return
+            (cd "$place" && apt-get download -q prometheus) || return
+        fi
+        dpkg-deb -x "$place"/prometheus_*.deb "$place" || return
+    fi
+    printf '%s\n' "$place/usr/bin/promtool"
+}
+
+# The alerts, each with made-up series, and every expression of the board.
+check_alerts() {
+    local promtool board
+    promtool=$(find_promtool | tail -n 1) || return
+    board=$(mktemp --suffix .yml) || return
+    node -e '
+        const { panels } = JSON.parse(require("fs").readFileSync("docs/how-to/prometheus/board.json", "utf8"));
+        const expressions = panels.flatMap((panel) => (panel.targets ?? []).map((target) => target.expr));
+        const rules = expressions.map((expr, number) => ({
+            record: `board:${number}`,
+            expr: expr.replaceAll("$kind", ".*"),
+        }));
+        console.log(JSON.stringify({ groups: [{ name: "board", rules }] }));
+    ' >"$board" || return
+    "$promtool" check rules "$board" docs/how-to/prometheus/procession.rules.yml &&
+        "$promtool" test rules docs/how-to/prometheus/procession.rules.test.yml || return
+    rm -f "$board"
+}
+
 # What drives the browser, and the compiler that checks the types of the page's scripts.
 find_packages() {
     (cd tests/browser && npm ci --no-audit --no-fund && npm run --silent types)
@@ -271,6 +310,7 @@ check_everything() {
     step "clippy, warnings as errors" env CARGO_TARGET_DIR="$(checked_directory)" \
         cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
     step "rustdoc, warnings as errors" document
+    step "alerts and the board for Grafana: as Prometheus reads them" check_alerts
     step "public API: as docs/internals/api lists it" compare_api
     step "packages: packed as a release publishes them, and checked" check_packages
     step "what threads share, in every order" explore

@@ -178,12 +178,13 @@ impl Rights {
 pub struct LoopbackReadOnly;
 
 /// Headers that a proxy adds. Behind one on this machine every peer looks local.
-const FORWARDING: [&str; 8] = [
+const FORWARDING: [&str; 9] = [
     "forwarded",
     "via",
     "x-forwarded",
     "x-forwarded-for",
     "x-forwarded-host",
+    "x-forwarded-prefix",
     "x-forwarded-proto",
     "x-real-ip",
     "cf-connecting-ip",

@@ -2,7 +2,7 @@
 //! of theirs is absolute, and whatever is no file is the page, which reads its address.
 
 use actix_web::http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETAG, EntityTag, Header, HeaderValue, IfNoneMatch, TryIntoHeaderValue,
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, EntityTag, Header, HeaderValue, IfNoneMatch, TryIntoHeaderValue, VARY,
 };
 use actix_web::http::{StatusCode, Uri};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
@@ -15,6 +15,11 @@ use super::state::viewer;
 const INDEX: &str = "index.html";
 /// What the address of the mount takes the place of.
 const BASE: &str = "<base href=\"./\">";
+
+/// The path that a proxy took away before it passed a request on.
+const PREFIX: &str = "x-forwarded-prefix";
+/// Longest such path, in bytes.
+const PREFIX_MAX: usize = 256;
 
 /// What the address of a procedure begins with.
 const PROCEDURES: &str = "procedures/";
@@ -70,7 +75,9 @@ fn index(request: &HttpRequest, tail: &str) -> HttpResponse {
     let Some(file) = procession_page::file(INDEX) else {
         return Problem::no_such_path().error_response();
     };
-    let base = escaped(&base_of(request.uri(), request.match_info().get("tail").map(|_| tail)));
+    let mount = base_of(request.uri(), request.match_info().get("tail").map(|_| tail));
+    let prefix = request.headers().get(PREFIX).and_then(|prefix| prefix.to_str().ok());
+    let base = escaped(&format!("{}{mount}", prefix.map(prefix_of).unwrap_or_default()));
     let text = String::from_utf8_lossy(file.content()).replace(BASE, &format!("<base href=\"{base}\">"));
     let tag = format!("{}-{base}", tag_of(&file));
     let tag: String = tag.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -97,6 +104,23 @@ fn base_of(uri: &Uri, tail: Option<&str>) -> String {
     }
 }
 
+/// Returns the path that a proxy took away, without a slash at its end; nothing if it is none. It stands in the page of whoever
+/// sent it alone, but it must not name another host.
+fn prefix_of(text: &str) -> String {
+    let path = text.trim().trim_matches('/');
+    let is_plain = |part: &str| {
+        let is_named = !matches!(part, "" | "." | "..");
+        is_named
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte))
+    };
+    match path.len() <= PREFIX_MAX && path.split('/').all(is_plain) {
+        true => format!("/{path}"),
+        false => String::new(),
+    }
+}
+
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('"', "&quot;")
@@ -120,6 +144,8 @@ fn send(request: &HttpRequest, kind: &'static str, tag: String, body: Vec<u8>) -
     };
     let mut response = HttpResponse::build(status);
     response.insert_header((CACHE_CONTROL, "no-cache"));
+    // What a proxy took away stands in the page.
+    response.insert_header((VARY, PREFIX));
     response.insert_header((CONTENT_TYPE, kind));
     response.insert_header((ETAG, tag.try_into_value().unwrap_or(HeaderValue::from_static("\"\""))));
     if is_known {

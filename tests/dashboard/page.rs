@@ -227,6 +227,13 @@ fn whatever_the_mount_is_links_lead_there() -> Tested {
         }
         let bare = ask(site, "/ops", TestRequest::get(), "").await;
         assert!(bare.body.contains("<base href=\"/ops/\">"), "{}", bare.body);
+        for (prefix, base) in [("/team/", "/team/ops/"), ("//evil.example//x", "/ops/")] {
+            let request = || TestRequest::get().insert_header(("x-forwarded-prefix", prefix));
+            let answer = ask(site, "/ops", request(), "/procedures").await;
+            let base = format!("<base href=\"{base}\">");
+            assert!(answer.body.contains(&base), "{prefix}: {}", answer.body);
+            assert_eq!(answer.header("vary"), "x-forwarded-prefix");
+        }
         let answer = ask(site, "/ops", TestRequest::post(), "/procedures").await;
         assert_eq!(answer.status, StatusCode::FORBIDDEN);
         Ok(())

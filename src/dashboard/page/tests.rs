@@ -1,6 +1,6 @@
 //! The mount's address, as links need it.
 
-use super::{base_of, escaped, without_comments};
+use super::{base_of, escaped, prefix_of, without_comments};
 
 #[test]
 fn scripts_are_sent_without_comments() {
@@ -32,6 +32,26 @@ fn the_base_is_the_mount() {
         "/ops/a%20b/"
     );
     assert_eq!(base("//evil.example/waits", Some("waits")), "/evil.example/");
+}
+
+#[test]
+fn what_a_proxy_took_away_is_a_path_and_nothing_else() {
+    assert_eq!(prefix_of("/team"), "/team");
+    assert_eq!(prefix_of(" /team/ops/ "), "/team/ops");
+    assert_eq!(prefix_of("team"), "/team");
+    for other in [
+        "",
+        "/",
+        "//evil.example//x",
+        "/a/../b",
+        "/a b",
+        "/\"onload=",
+        "https://evil.example",
+        "/a?b",
+    ] {
+        assert_eq!(prefix_of(other), "", "{other}");
+    }
+    assert_eq!(prefix_of(&"/a".repeat(200)), "");
 }
 
 #[test]
