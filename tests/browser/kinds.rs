@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 /// The job of the schedule.
 pub(crate) const NIGHTLY: &str = "nightly";
 
-/// What undos of [`Act::Stuck`] trip over was repaired.
+/// What undos of [`Act::Stuck`] trip over was repaired, and what [`Act::Pay`] needs.
 static REPAIRED: AtomicBool = AtomicBool::new(false);
 
-/// Says whether undos of [`Act::Stuck`] succeed from now on.
+/// Says whether undos of [`Act::Stuck`], and [`Act::Pay`], succeed from now on.
 pub(crate) fn repair(is_repaired: bool) {
     REPAIRED.store(is_repaired, Ordering::SeqCst);
 }
@@ -38,6 +38,8 @@ pub(crate) enum Act {
     Sleep(u64),
     /// Fails with these words, and is rolled back.
     Fail(String),
+    /// Fails with these words, and is rolled back, until what it needs was repaired.
+    Pay(String),
     /// Fails with these words, and tries again and again.
     Retry(String),
     /// Fails with these words once it has done something whose undo fails, and says so of them, until
@@ -95,6 +97,8 @@ impl Act {
                 then: Stage::Finish,
             }),
             (Stage::Work, Self::Fail(why) | Self::Stuck(why)) => Err(StageError::fail(why)),
+            (Stage::Work, Self::Pay(_)) if is_repaired() => Ok(Step::Done("paid".to_owned())),
+            (Stage::Work, Self::Pay(why)) => Err(StageError::fail(why)),
             (Stage::Work, Self::Retry(why)) => Err(StageError::retry(why)),
             (Stage::Work, Self::Children(count)) => {
                 let each: Vec<P> = (0..*count).map(|_| child(Self::Wait("go".to_owned()))).collect();

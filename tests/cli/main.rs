@@ -5,6 +5,7 @@ mod act;
 mod damaged;
 mod golden;
 mod import;
+mod incident;
 mod journal;
 mod named;
 mod online;

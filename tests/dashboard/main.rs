@@ -16,6 +16,7 @@ mod flows;
 mod flows_truth;
 mod hidden;
 mod hostile;
+mod incident;
 mod kit;
 mod labels;
 mod listen;
