@@ -86,7 +86,7 @@ async fn newest(
         let path = format!("procedures?order=newest&limit={limit}&filter={filter}&cursor={cursor}");
         let page = site.body(&path).await?;
         all.extend(ids(&page));
-        match page["cursor"].as_str() {
+        match page.get("cursor").and_then(serde_json::Value::as_str) {
             Some(next) => next.clone_into(&mut cursor),
             None => return Ok(all),
         }
