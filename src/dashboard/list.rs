@@ -119,21 +119,19 @@ impl<'a> Search<'a> {
     ) -> Result<Option<ProcedureId>, Problem> {
         // Not before: it may have waited for its turn.
         self.begun = state.now();
-        match self.of_model() {
-            Ok(()) => Ok(self.in_model(state, cursor).await),
-            Err(scope) => self.in_store(state, &scope, cursor).await,
+        match self.scope() {
+            None => Ok(self.in_model(state, cursor).await),
+            Some(scope) => self.in_store(state, &scope, cursor).await,
         }
     }
 
-    /// Returns what is to be read of the store, unless the model has all that the filter may show.
-    fn of_model(&self) -> Result<(), FamilyScope> {
+    /// Returns what is to be read of the store. Returns `None` if the model has all that the filter may show.
+    fn scope(&self) -> Option<FamilyScope> {
         // The model has no index, and would be walked whole for the few procedures of a key or a label.
         let is_of_live = self.filter.is_of_live();
         let scope = self.filter.scope(is_of_live);
-        match scope {
-            FamilyScope::Live | FamilyScope::Families(_) if is_of_live => Ok(()),
-            scope => Err(scope),
-        }
+        let is_known = is_of_live && matches!(scope, FamilyScope::Live | FamilyScope::Families(_));
+        (!is_known).then_some(scope)
     }
 
     /// Looks through the model from an id on; gives where the next page begins.

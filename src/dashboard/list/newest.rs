@@ -25,9 +25,9 @@ impl Search<'_> {
         cursor: Option<ProcedureId>,
     ) -> Result<Option<ProcedureId>, Problem> {
         self.begun = state.now();
-        match self.of_model() {
-            Ok(()) => Ok(self.newest_in_model(state, cursor).await),
-            Err(scope) => self.newest_in_store(state, &scope, cursor).await,
+        match self.scope() {
+            None => Ok(self.newest_in_model(state, cursor).await),
+            Some(scope) => self.newest_in_store(state, &scope, cursor).await,
         }
     }
 
@@ -72,9 +72,10 @@ impl Search<'_> {
         cursor: Option<ProcedureId>,
     ) -> Result<Option<ProcedureId>, Problem> {
         let committed = state.engine().committed();
+        let known = state.shared.read().newest_family();
         let mut newest = match cursor {
             Some(id) => id.family,
-            None => newest_family(&committed, state.shared.read().newest_family()).await?,
+            None => newest_family(&committed, known).await?,
         };
         // An index names few families, so all of them are tried at once.
         let mut count = match scope {
