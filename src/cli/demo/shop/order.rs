@@ -60,7 +60,10 @@ impl Procedure for Order {
             Stage::Reserve => {
                 let left = self.left(cx).await?;
                 let Some(rest) = left.checked_sub(self.quantity) else {
-                    return Err(StageError::fail(format!("only {left} × {} left", self.goods)));
+                    return Err(StageError::fail(format!(
+                        "{} × {} is more than the {left} on the shelf",
+                        self.quantity, self.goods
+                    )));
                 };
                 // The shelf, this value and the name of the next stage are one commit.
                 cx.put(SHELVES, &self.goods, &rest)?;
