@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::command::{Running, shop};
@@ -41,18 +41,25 @@ impl Page {
         Ok(serde_json::from_str(&body)?)
     }
 
-    fn act(&self, path: &str) -> Outcome<Value> {
+    /// Acts as an operator does: with the plan that a dry run made.
+    fn act(&self, path: &str) -> Outcome {
+        let plan = self.post(&format!("{path}?dry_run=true"), &json!({ "reason": "a test" }))?;
+        self.post(path, &json!({ "reason": "a test", "expected": plan.get("revision") }))?;
+        Ok(())
+    }
+
+    fn post(&self, path: &str, asked: &Value) -> Outcome<Value> {
         let marked = "x-procession: 1\r\ncontent-type: application/json\r\n";
         let headers = format!("host: {}\r\n{marked}", self.0);
-        let request = format!("POST /api/v1/{path}");
-        let (status, body) = ask(&self.0, &request, &headers, r#"{"reason":"a test"}"#)?;
+        let (status, body) = ask(&self.0, &format!("POST /api/v1/{path}"), &headers, &asked.to_string())?;
         assert_eq!(status, 200, "{path}: {body}");
         Ok(serde_json::from_str(&body)?)
     }
 
     fn verdicts(&self) -> Outcome<Vec<Value>> {
         let attention = self.get("attention")?;
-        Ok(attention["verdicts"].as_array().ok_or("no verdicts")?.clone())
+        let verdicts = attention.get("verdicts").and_then(Value::as_array);
+        Ok(verdicts.ok_or("no verdicts")?.clone())
     }
 
     fn rules(&self) -> Outcome<BTreeSet<String>> {
