@@ -8,7 +8,9 @@ use crate::Outcome;
 use crate::command::{Running, closing, demo, procession, run, said, shop};
 
 const QUICK: &str = "--orders 6 --pace 0 --no-dashboard";
-const SLOW: &str = "--orders 40 --pace 100 --no-dashboard";
+/// So slow that it is not over before it is killed.
+const SLOW: &str = "--orders 40 --pace 2000 --no-dashboard";
+const HURRIED: &str = "--orders 40 --pace 20 --no-dashboard --json";
 
 /// A demo of a user whose state is here, and whose temporary files would be too.
 fn of_user(user: &Path, arguments: &str) -> Outcome<Command> {
@@ -46,7 +48,7 @@ fn without_a_directory_a_run_goes_on_in_the_users_own_and_begins_anew_after_the_
     assert!(!second.status.success() && said(&second).contains("in use by another engine"));
     assert!(first.kill_after(0)?);
 
-    let output = of_user(user.path(), &format!("{SLOW} --json"))?.output()?;
+    let output = of_user(user.path(), HURRIED)?.output()?;
     assert!(
         said(&output).contains("goes on where the last one stopped"),
         "{}",

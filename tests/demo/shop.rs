@@ -14,8 +14,11 @@ use tempfile::TempDir;
 
 use crate::Outcome;
 use crate::command::{Running, closing, said, shop};
+use crate::watched::{address_of, ask};
 
-const SIZES: &str = "--orders 60 --seed 7 --pace 40 --no-dashboard";
+const SIZES: &str = "--orders 60 --seed 7 --pace 0 --no-dashboard";
+/// So slow that it is not over before it is killed.
+const SLOW: &str = "--orders 60 --seed 7 --pace 300 --no-dashboard";
 
 /// Runs to the end; gives the closing line.
 fn day(data: &Path, arguments: &str) -> Outcome<Value> {
@@ -69,7 +72,7 @@ fn a_day_is_killed_and_goes_on() -> Outcome {
     let directory = tempfile::tempdir()?;
     let mut kills = 0;
     for look in [2, 5, 3] {
-        let mut running = Running::start(shop(directory.path(), SIZES))?;
+        let mut running = Running::start(shop(directory.path(), SLOW))?;
         running.until("the shop is open")?.ok_or("it did not open")?;
         for _ in 0..look {
             running.until(": ")?;
@@ -106,5 +109,23 @@ fn books_that_are_wrong_are_named() -> Outcome {
     let text = said(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("or paid before") && text.contains("1 finding"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn after_its_day_the_shop_stays_open_and_whoever_watches_may_abort() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let mut running = Running::start(shop(directory.path(), "--orders 3 --pace 0 --serve --port 0"))?;
+    let address = address_of(&mut running)?;
+    running.until("order 4, ")?.ok_or("no order came after the day")?;
+    let (status, body) = ask(&address, "GET /api/v1/me", &format!("host: {address}\r\n"), "")?;
+    let rights = |name| body.contains(&format!("\"{name}\""));
+    assert!(status == 200 && rights("abort") && !rights("repair"), "{body}");
+    let (status, text) = running.interrupt()?;
+    assert!(status.success(), "{text}");
+    // The orders that came later are in the books too.
+    let last = day(directory.path(), "--no-dashboard")?;
+    assert!(last["orders"].as_u64() > Some(3), "{last}");
+    assert_eq!(last["findings"], Value::Array(Vec::new()), "{last}");
     Ok(())
 }
