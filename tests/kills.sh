@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Kills the demo N times (20 unless given) with kill -9 at random instants over one
+# Kills the tablet master of the demo N times (20 unless given) with kill -9 at random instants over one
 # workload, lets it end, and compares what it left with a run that nobody killed.
 # KILLS_SEED chooses the instants and the workload, KILLS_FAIL_RATE the share of the
 # operations that meet a fault; BINARY the program.
@@ -31,7 +31,7 @@ fail() {
 
 # All rows, in order, each with the name of its table.
 rows() {
-    "$binary" demo --data "$1" --dump | sed -E 's/.*"table":"([^"]*)".*"path":"([^"]*)".*/\1 \2/' |
+    "$binary" demo tablets --data "$1" --dump | sed -E 's/.*"table":"([^"]*)".*"path":"([^"]*)".*/\1 \2/' |
         while read -r table path; do sed "s/^/$table /" "$path"; done
 }
 
@@ -43,7 +43,7 @@ instant() {
 resumed=0
 for ((kill = 1; kill <= kills; kill++)); do
     # shellcheck disable=SC2086
-    "$binary" demo --data "$work/killed" $sizes --json >"$work/out" 2>"$work/said" &
+    "$binary" demo tablets --data "$work/killed" $sizes --json >"$work/out" 2>"$work/said" &
     child=$!
     exec 3<"$work/said"
     if ((RANDOM % 4 == 0)); then
@@ -68,10 +68,10 @@ for ((kill = 1; kill <= kills; kill++)); do
 done
 
 # shellcheck disable=SC2086
-"$binary" demo --data "$work/killed" $sizes --json >"$work/out" 2>"$work/err" || fail "it did not verify: $(tail -5 "$work/err")"
+"$binary" demo tablets --data "$work/killed" $sizes --json >"$work/out" 2>"$work/err" || fail "it did not verify: $(tail -5 "$work/err")"
 cat "$work/out"
 # shellcheck disable=SC2086
-"$binary" demo --data "$work/calm" $sizes --json >/dev/null 2>"$work/err" || fail "the run without kills failed: $(tail -5 "$work/err")"
+"$binary" demo tablets --data "$work/calm" $sizes --json >/dev/null 2>"$work/err" || fail "the run without kills failed: $(tail -5 "$work/err")"
 rows "$work/killed" >"$work/rows-killed"
 rows "$work/calm" >"$work/rows-calm"
 cmp "$work/rows-killed" "$work/rows-calm" || fail "the rows differ from those of a run without kills"

@@ -1,4 +1,12 @@
-//! The tablet master: a control plane in the manner of Tera's, on the public API alone.
+//! The demo: stories that can be killed at any time and go on, on the public API alone.
+//!
+//! ```text
+//! shop       orders, stock, payments, shipping: what `procession demo` tells
+//! tablets    a control plane in the manner of Tera's master, whose tablets are files
+//! trouble    a shop in which everything is the matter, for whoever wants to act
+//! ```
+//! Each is told in a directory of its own, with the engine's store in `journal/`. That of the shop is described in
+//! [`shop`], that of trouble has no more. The tablet master's:
 //!
 //! ```text
 //! DIR/journal/        the engine's store; in it, as user data, the meta table
@@ -16,6 +24,7 @@ pub(crate) mod command;
 pub mod console;
 pub mod draw;
 pub mod dump;
+pub mod engine;
 pub mod error;
 pub mod faults;
 pub mod files;
@@ -29,10 +38,14 @@ pub mod record;
 pub mod report;
 pub mod rows;
 pub mod run;
+pub mod shop;
 pub mod site;
+pub mod story;
 pub mod verify;
+pub mod watch;
 pub mod workload;
 
 mod stage;
+mod trouble;
 
 pub use error::DemoError;

@@ -54,7 +54,8 @@ enum Verb {
     /// Check, draw and run definitions of sagas, in the state language of Seata; show sagas, and decide about those that
     /// rest.
     Saga(saga::SagaArgs),
-    /// Run a tablet master on the engine: a workload that can be killed at any time, then verified.
+    /// Run a shop on the engine, which can be killed at any time and goes on: orders, stock, payments, shipping. With
+    /// `--trouble` everything is the matter; `demo tablets` is a tablet master.
     Demo(demo::command::DemoArgs),
     /// Measure the engine against the raw store on this machine.
     Bench(bench::BenchArgs),

@@ -1,9 +1,9 @@
-// Makes the pictures of docs/pictures/ from a real run of examples/dashboard.rs:
+// Makes the pictures of docs/pictures/ from a real run of `procession demo --trouble`:
 //
-//     cargo build --all-features --example dashboard
+//     cargo build
 //     (cd tests/browser && npm ci && node pictures.mjs)
 //
-// CHROMIUM names another browser than chromium-headless-shell, PROGRAM another place of the example. With
+// CHROMIUM names another browser than chromium-headless-shell, PROGRAM another place of the program. With
 // FOLDER the pictures of all screens go there, dark and light, and none into docs/.
 
 import { spawn } from 'node:child_process';
@@ -15,19 +15,19 @@ import { chromium } from 'playwright-core';
 
 const at = (path) => new URL(`../../${path}`, import.meta.url).pathname;
 const FOLDER = process.env.FOLDER ? `${process.env.FOLDER}/` : at('docs/pictures/');
-/** How long the example runs before it is looked at, in milliseconds: retries and a rollback take theirs. */
+/** How long the demo runs before it is looked at, in milliseconds: retries and a rollback take theirs. */
 const AGE = 45_000;
 
-/** Its journal is below where it runs. */
 const HOME = mkdtempSync(join(tmpdir(), 'procession-pictures-'));
-const PROGRAM = process.env.PROGRAM ?? at('target/debug/examples/dashboard');
+const PROGRAM = process.env.PROGRAM ?? at('target/debug/procession');
 
-const engine = spawn(PROGRAM, ['--port', '0'], { cwd: HOME, stdio: ['ignore', 'pipe', 'inherit'] });
+const engine = spawn(PROGRAM, ['demo', '--trouble', '--port', '0', '--data', join(HOME, 'shop')], { stdio: ['ignore', 'ignore', 'pipe'] });
 let address;
-for await (const line of createInterface({ input: engine.stdout })) {
-  address = line.match(/http:\S+/)?.[0];
-  if (address) break;
-}
+const said = createInterface({ input: engine.stderr });
+await new Promise((found) => said.on('line', (line) => {
+  address ??= line.match(/http:\S+\/(?=\s)/)?.[0];
+  if (address) found();
+}));
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium-headless-shell',
   args: process.getuid() === 0 ? ['--no-sandbox'] : [],
@@ -49,10 +49,10 @@ async function picture(name, path, colorScheme, height = 760) {
 }
 
 try {
-  const family = process.argv[2] ?? '2.0';
+  const family = process.argv[2] ?? 'delivery-1';
   if (process.env.FOLDER) {
     const api = (path, body) => fetch(`${address}api/v1/${path}`, { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json', 'x-procession': '1' } }).then((reply) => reply.json());
-    const filter = 'kind:compact,create_table';
+    const filter = 'kind:pick,delivery';
     const { revision } = await api('bulk/retry?dry_run=true', { filter, reason: 'a look' });
     const bulk = await api('bulk/retry', { filter, reason: 'a look', expected: revision });
     const screens = ['', 'procedures', 'waits', 'limits', 'kinds', 'engine', 'audit', `procedures/${family}`, `procedures/${family}?tab=history`, `procedures/${bulk.id}`];

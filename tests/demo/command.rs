@@ -9,14 +9,26 @@ use serde_json::Value;
 
 use crate::Outcome;
 
-/// `procession demo` with these arguments, separated by blanks.
+/// `procession demo tablets` with these arguments, separated by blanks.
 pub(crate) fn demo(data: &Path, arguments: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_procession"));
+    told("tablets", data, arguments)
+}
+
+/// `procession demo shop` with these arguments, separated by blanks.
+pub(crate) fn shop(data: &Path, arguments: &str) -> Command {
+    told("shop", data, arguments)
+}
+
+fn told(story: &str, data: &Path, arguments: &str) -> Command {
+    let mut command = procession(story);
+    command.arg("--data").arg(data).args(arguments.split_whitespace());
     command
-        .arg("demo")
-        .arg("--data")
-        .arg(data)
-        .args(arguments.split_whitespace());
+}
+
+/// `procession demo` with these arguments, and nothing said about where it works.
+pub(crate) fn procession(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_procession"));
+    command.arg("demo").args(arguments.split_whitespace());
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

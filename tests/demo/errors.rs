@@ -144,7 +144,7 @@ fn e_124_a_changed_meta_row_is_named() -> Outcome {
     let vandalise = |data: &Path| -> Outcome {
         actix_rt::System::new().block_on(async {
             let master = Master::open(data, 4, Input::shipped())?;
-            let builder = Executor::builder(procession_cli::demo::run::journal_of(data)).register::<Vandal>(());
+            let builder = Executor::builder(procession_cli::demo::engine::journal_of(data)).register::<Vandal>(());
             let executor = master.register(builder).start().await?;
             let tables: Vec<(Vec<u8>, TableRow)> = executor.scan(meta::TABLES, "").await?;
             let table = tables.into_iter().next().ok_or("no table")?.1.name;

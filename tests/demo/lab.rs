@@ -177,7 +177,7 @@ async fn spare_the_operator(run: &Run) -> Outcome {
     let is_poisoned = |status: &&Status| status.wait == Some(WaitReason::Poison);
     let poisoned = page.items.iter().filter(is_poisoned).count();
     run.store.postpone_faults(u64::try_from(poisoned)?);
-    Ok(procession_cli::demo::run::resume_poisoned(&run.executor).await?)
+    Ok(procession_cli::demo::engine::resume_poisoned(&run.executor).await?)
 }
 
 /// Crashes in front of every second commit: each stage and undo runs exactly twice.

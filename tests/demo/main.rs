@@ -1,5 +1,5 @@
-//! The tablet master: its procedures one by one, the whole workload undisturbed
-//! and under kills, and its errors.
+//! The demo. The tablet master: its procedures one by one, the whole workload undisturbed
+//! and under kills, and its errors. The shop, under every crash and under kills; its trouble; where they are told.
 
 mod command;
 mod conflicts;
@@ -10,9 +10,12 @@ mod input;
 mod kills;
 mod lab;
 mod moves;
+mod places;
 mod properties;
 mod reshaping;
+mod shop;
 mod small;
+mod trouble;
 mod twelve;
 mod watched;
 mod workload;

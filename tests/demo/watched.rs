@@ -11,7 +11,7 @@ use crate::command::{Running, demo, must_be_whole, run, said};
 const SIZES: &str = "--tables 3 --operations 40 --seed 3";
 
 /// Asks a server of this machine; gives the status and the body.
-fn ask(address: &str, request: &str, headers: &str, body: &str) -> Outcome<(u16, String)> {
+pub(crate) fn ask(address: &str, request: &str, headers: &str, body: &str) -> Outcome<(u16, String)> {
     let mut stream = TcpStream::connect(address)?;
     let length = body.len();
     write!(
@@ -25,16 +25,18 @@ fn ask(address: &str, request: &str, headers: &str, body: &str) -> Outcome<(u16,
     Ok((status.parse()?, body.to_owned()))
 }
 
+/// Waits until a run says where to look, and returns host and port.
+pub(crate) fn address_of(running: &mut Running) -> Outcome<String> {
+    let line = running.until("watch it")?.ok_or("it did not say where to look")?;
+    let rest = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
+    Ok(rest.ok_or("no address")?.to_owned())
+}
+
 #[test]
 fn a_run_serves_its_dashboard_and_keeps_it_when_told_to() -> Outcome {
     let directory = tempfile::tempdir()?;
     let mut running = Running::start(demo(directory.path(), &format!("{SIZES} --serve --port 0")))?;
-    let line = running.until("watch it")?.ok_or("it did not say where to look")?;
-    let address = line
-        .split("http://")
-        .nth(1)
-        .and_then(|rest| rest.split('/').next())
-        .ok_or("no address")?;
+    let address = &address_of(&mut running)?;
     let own = format!("host: {address}\r\n");
     running.until("the dashboard stays")?.ok_or("it did not stay")?;
 

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use procession::Executor;
 use procession::status::{Outcome as Ended, ProcedureState};
+use procession_cli::demo::engine::journal_of;
 use procession_cli::demo::faults::Lot;
 use procession_cli::demo::input::{Input, Share};
 use procession_cli::demo::master::Master;
 use procession_cli::demo::meta::{TableState, TabletRow};
 use procession_cli::demo::procedures::{CreateTable, DisableTable, Target, UnloadTablet};
-use procession_cli::demo::run::journal_of;
 use procession_cli::demo::verify::{self, World as Meta};
 use procession_cli::demo::workload::{Action, Expected, ExpectedTable};
 use tempfile::TempDir;

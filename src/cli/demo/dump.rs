@@ -5,11 +5,12 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::console;
+use super::engine::journal_of;
 use super::error::DemoError;
 use super::files::Files;
 use super::meta::{self, TabletRow, TabletState};
 use super::record::Record;
-use super::run;
+use super::story::Story;
 use procession::Executor;
 
 /// One line: where a tablet is, and what it holds.
@@ -30,9 +31,12 @@ struct Line<'a> {
 ///
 /// [`DemoError`] if the directory holds no demo, or is in use.
 pub async fn dump(root: &Path) -> Result<(), DemoError> {
-    let record = Record::read(root)?.ok_or_else(|| DemoError::Absent(root.to_owned()))?;
+    let record = Record::read(root)?.ok_or_else(|| DemoError::Absent {
+        path: root.to_owned(),
+        begin: Story::Tablets.command_in(root),
+    })?;
     let files = Files::open(root, record.servers)?;
-    let journal = Executor::builder(run::journal_of(root)).offline().await?;
+    let journal = Executor::builder(journal_of(root)).offline().await?;
     let rows: Vec<(Vec<u8>, TabletRow)> = journal.scan(meta::TABLETS, "").await?;
     let mut tablets: Vec<TabletRow> = rows.into_iter().map(|(_, tablet)| tablet).collect();
     tablets.sort_by(|a, b| (&a.table, &a.start).cmp(&(&b.table, &b.start)));

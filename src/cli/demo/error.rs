@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::shop::books::BooksError;
 use procession::errors::{AskError, ReadError, StartError, SubmitError};
 
 /// Why the demo did not end well.
@@ -35,8 +36,21 @@ pub enum DemoError {
     #[error("{path} is not empty, and no demo was begun in it; use another directory", path = .0.display())]
     Foreign(PathBuf),
     /// There is no demo in the directory.
-    #[error("{path} holds no demo; begin one with `procession demo --data {path}`", path = .0.display())]
-    Absent(PathBuf),
+    #[error("{path} holds no demo; begin one with `{begin}`", path = .path.display())]
+    Absent {
+        /// The directory.
+        path: PathBuf,
+        /// The command that begins it.
+        begin: String,
+    },
+    /// The directory holds another story.
+    #[error("{path} was begun by another command; go on with `{begun}`, or use another directory", path = .path.display())]
+    Another {
+        /// The directory.
+        path: PathBuf,
+        /// The command that goes on with it.
+        begun: String,
+    },
     /// A file or directory could not be used.
     #[error("{path} cannot be used: {why}", path = .path.display())]
     File {
@@ -71,6 +85,9 @@ pub enum DemoError {
     /// The meta table could not be read.
     #[error("the meta table cannot be read: {0}")]
     Read(#[from] ReadError),
+    /// The books of the shop could not be checked.
+    #[error(transparent)]
+    Books(#[from] BooksError),
     /// A procedure goes on only with help.
     #[error("{0}")]
     Stuck(String),
@@ -93,8 +110,8 @@ pub enum DemoError {
         path: PathBuf,
     },
     /// Somebody interrupted it.
-    #[error("interrupted: nothing is lost; go on with `procession demo --data {path}`", path = .0.display())]
-    Interrupted(PathBuf),
+    #[error("interrupted: nothing is lost; go on with `{0}`")]
+    Interrupted(String),
 }
 
 impl DemoError {

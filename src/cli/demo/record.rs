@@ -1,17 +1,15 @@
 //! What a directory was begun with: `workload.json`, written before anything
 //! else, so that a restart goes on with the same workload.
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::error::DemoError;
-use super::files;
+use super::story::{self, Story};
 
 /// Name of the file.
-pub const FILE: &str = "workload.json";
+pub const FILE: &str = Story::Tablets.file();
 /// Format of the file.
 const FORMAT: u32 = 1;
 
@@ -74,40 +72,22 @@ impl Record {
     ///
     /// [`DemoError`] if the file cannot be read, or the directory holds something else.
     pub fn read(root: &Path) -> Result<Option<Self>, DemoError> {
-        let path = root.join(FILE);
-        match fs::read_to_string(&path) {
-            Ok(text) => {
-                let damaged = |why: String| DemoError::File {
-                    path: path.clone(),
-                    why,
-                };
-                let record: Self = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-                if record.format == FORMAT {
-                    Ok(Some(record))
-                } else {
-                    Err(damaged(format!(
-                        "its format is {}, and this release reads {FORMAT}",
-                        record.format
-                    )))
-                }
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => Self::must_be_empty(root).map(|()| None),
-            Err(error) => Err(DemoError::file(&path, &error)),
-        }
-    }
-
-    fn must_be_empty(root: &Path) -> Result<(), DemoError> {
-        let entries = match fs::read_dir(root) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(DemoError::file(root, &error)),
+        Story::Tablets.must_fit(root)?;
+        let Some(text) = story::read_record(root, Story::Tablets)? else {
+            return Ok(None);
         };
-        let unfinished = format!("{FILE}{}", files::UNFINISHED);
-        let foreign = entries.flatten().any(|entry| entry.file_name() != unfinished.as_str());
-        if foreign {
-            Err(DemoError::Foreign(root.to_owned()))
+        let damaged = |why: String| DemoError::File {
+            path: root.join(FILE),
+            why,
+        };
+        let record: Self = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+        if record.format == FORMAT {
+            Ok(Some(record))
         } else {
-            Ok(())
+            Err(damaged(format!(
+                "its format is {}, and this release reads {FORMAT}",
+                record.format
+            )))
         }
     }
 
@@ -117,14 +97,8 @@ impl Record {
     ///
     /// [`DemoError::File`] if it cannot be written.
     pub fn write(&self, root: &Path) -> Result<(), DemoError> {
-        fs::create_dir_all(root).map_err(|error| DemoError::file(root, &error))?;
-        let path = root.join(FILE);
-        let unfinished = root.join(format!("{FILE}{}", files::UNFINISHED));
-        let text = serde_json::to_string_pretty(self).map_err(|error| DemoError::file(&path, &error.into()))?;
-        files::write_synced(&unfinished, &format!("{text}\n"))
-            .and_then(|()| fs::rename(&unfinished, &path))
-            .and_then(|()| files::sync_directory(&path))
-            .map_err(|error| DemoError::file(&path, &error))
+        let text = serde_json::to_string_pretty(self).map_err(|error| DemoError::file(root, &error.into()))?;
+        story::write_record(root, Story::Tablets, &text)
     }
 
     /// Refuses wishes that differ from what the directory was begun with.

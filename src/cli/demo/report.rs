@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub use super::run::Tally;
+use super::story::Story;
 use super::verify::{Rule, Verdict};
 
 /// How many findings are named.
@@ -89,15 +90,15 @@ impl Report {
 
     /// Returns the summary for people.
     #[must_use]
-    pub fn summary(&self, kept: Option<&Path>) -> String {
+    pub fn summary(&self, root: &Path) -> String {
         let mut text = String::new();
-        match self.write_summary(&mut text, kept) {
+        match self.write_summary(&mut text, root) {
             Ok(()) => text,
             Err(error) => format!("{text}\n{error}"),
         }
     }
 
-    fn write_summary(&self, out: &mut String, kept: Option<&Path>) -> std::fmt::Result {
+    fn write_summary(&self, out: &mut String, root: &Path) -> std::fmt::Result {
         let (verdict, tally) = (&self.verdict, &self.tally);
         let operations: u64 = tally.kinds.values().map(|(succeeded, undone)| succeeded + undone).sum();
         let seconds = self.elapsed.as_secs_f64();
@@ -149,18 +150,10 @@ impl Report {
             "  {expected} rows expected, {found} found, {} missing, {} duplicated",
             verdict.missing, verdict.duplicated
         )?;
-        match kept {
-            Some(root) => {
-                let root = root.display();
-                write!(
-                    out,
-                    "\nThe tablets are plain files below {root}: see `procession demo --data {root} --dump`"
-                )
-            }
-            None => write!(
-                out,
-                "\nTo keep the tablets and look at them, give a directory: `procession demo --data DIR`"
-            ),
-        }
+        let (path, command) = (root.display(), Story::Tablets.command_in(root));
+        write!(
+            out,
+            "\nThe tablets are plain files below {path}: see `{command} --dump`"
+        )
     }
 }

@@ -7,55 +7,32 @@ mod watch;
 
 pub use drive::Tally;
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use super::console;
+use super::engine::{Engine, Entrance, interrupted, list};
 use super::error::DemoError;
 use super::input::Input;
 use super::master::Master;
 use super::pace::Stopwatch;
 use super::report::Report;
-use super::site::{Door, Figures, Site};
+use super::story::Story;
 use super::verify;
+use super::watch::View;
 use super::workload::{self, Plan, Sizes};
 use procession::Executor;
-use procession::errors::AskError;
-use procession::operate::{OperatorRequest, PauseScope};
-use procession::status::{ListFilter, Snapshot, WaitReason};
+use procession::dashboard::Right;
+use procession::status::{ListFilter, ProcedureState};
 
-/// How long results are kept: a restart asks for those of all earlier operations,
-/// and may come after a long pause.
-const KEPT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// How long an interrupted run waits for the stages that are running.
-const DRAIN_MAX: Duration = Duration::from_secs(10);
-/// How many statuses are read at once.
-const PAGE: usize = 1_000;
-
-/// Whether and where a run can be watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum View {
-    /// On a page of this machine; without a port, on the usual one or any that is free.
-    Served {
-        /// The port; 0 for any.
-        port: Option<u16>,
-    },
-    /// Not at all.
-    None,
-}
-
-/// Returns the place of the engine's journal.
-#[must_use]
-pub fn journal_of(root: &Path) -> PathBuf {
-    root.join("journal")
-}
+/// Whoever is on this machine may look, pause, retry and set limits. Nobody may abort or repair: the verification at the
+/// end expects that each operation ended as it was drawn.
+const RIGHTS: [Right; 4] = [Right::View, Right::Payload, Right::Operate, Right::Configure];
 
 /// A run that has come to its end and was verified; its engine is still there to be looked at.
 pub struct Ended {
     /// What it did.
     pub report: Report,
-    executor: Executor,
-    site: Option<Site>,
+    engine: Engine,
 }
 
 impl Ended {
@@ -66,7 +43,7 @@ impl Ended {
     /// [`DemoError`] if the engine ends before.
     pub async fn stay(&self) -> Result<(), DemoError> {
         tokio::select! {
-            never = watch::inspect(&self.executor) => match never? {},
+            never = watch::inspect(&self.engine.executor) => match never? {},
             () = interrupted() => Ok(()),
         }
     }
@@ -77,7 +54,7 @@ impl Ended {
     ///
     /// [`DemoError::Ask`] if the engine does not answer.
     pub async fn end(self) -> Result<Report, DemoError> {
-        close(&self.executor, self.site).await?;
+        self.engine.close().await?;
         Ok(self.report)
     }
 }
@@ -90,88 +67,24 @@ impl Ended {
 /// in the report.
 pub async fn run(root: &Path, sizes: &Sizes, input: Input, view: View) -> Result<Ended, DemoError> {
     let watch = Stopwatch::start();
-    let door = match view {
-        View::Served { port } => Some(Door::open(port)?),
-        View::None => None,
-    };
-    let figures = Figures::install();
+    let entrance = Entrance::open(view)?;
     let plan = workload::generate(sizes, &input);
     let master = Master::open(root, sizes.servers, input)?;
-    let builder = Executor::builder(journal_of(root)).retention(KEPT, KEPT);
-    let executor = master.register(builder).start().await?;
-    let site = match door {
-        Some(door) => Some(Site::open(&executor, door, figures).await?),
-        None => None,
-    };
-    let resumed = begin(root, &executor).await?;
+    let engine = entrance
+        .start(root, |builder| master.register(builder), &RIGHTS)
+        .await?;
+    let resumed = engine.resume(root).await?;
+    console::notice(&format!("resumed {resumed} procedures"));
     let ended = tokio::select! {
-        report = to_the_end(&executor, &master, &plan, resumed, watch) => Some(report?),
+        report = to_the_end(&engine.executor, &master, &plan, resumed, watch) => Some(report?),
         () = interrupted() => None,
     };
     if let Some(report) = ended {
-        return Ok(Ended { report, executor, site });
+        return Ok(Ended { report, engine });
     }
     console::notice("interrupted: letting the stages that run come to their end");
-    close(&executor, site).await?;
-    Err(DemoError::Interrupted(root.to_owned()))
-}
-
-async fn close(executor: &Executor, site: Option<Site>) -> Result<(), DemoError> {
-    if let Some(site) = site {
-        site.close().await;
-    }
-    executor.drain(DRAIN_MAX).await?;
-    Ok(())
-}
-
-/// Says how many procedures go on, and sees to it that they do.
-async fn begin(root: &Path, executor: &Executor) -> Result<usize, DemoError> {
-    let Snapshot { recovered, .. } = executor.snapshot().await?;
-    console::notice(&format!("resumed {} procedures", recovered.procedures));
-    if let Some((family, why)) = recovered.quarantined.first() {
-        return Err(DemoError::Quarantined {
-            count: recovered.quarantined.len(),
-            first: format!("family {family}: {why}"),
-            path: root.to_owned(),
-        });
-    }
-    resume_poisoned(executor).await?;
-    Ok(recovered.procedures)
-}
-
-/// Lets those procedures go on that a run of kills made look like its cause.
-///
-/// # Errors
-///
-/// [`DemoError::Ask`] if the engine does not answer.
-pub async fn resume_poisoned(executor: &Executor) -> Result<(), DemoError> {
-    let mut cursor = None;
-    loop {
-        let live = ListFilter {
-            live_only: true,
-            ..ListFilter::default()
-        };
-        let page = executor.list(live, cursor, PAGE).await?;
-        let poisoned = page
-            .items
-            .iter()
-            .filter(|status| status.wait == Some(WaitReason::Poison));
-        for status in poisoned {
-            let why = "kills are part of the demonstration";
-            match executor
-                .resume(PauseScope::One(status.id), OperatorRequest::new("demo", why))
-                .await
-            {
-                // It has gone on, or its family rolls back: since it was listed, or because of another's resumption.
-                Ok(_) | Err(AskError::NotNow { .. } | AskError::Finished { .. } | AskError::Unknown(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        cursor = page.next;
-        if cursor.is_none() {
-            return Ok(());
-        }
-    }
+    engine.close().await?;
+    Err(DemoError::Interrupted(Story::Tablets.command_in(root)))
 }
 
 async fn to_the_end(
@@ -185,43 +98,15 @@ async fn to_the_end(
     verify::settle(executor).await?;
     let verdict = verify::verify(executor, master.files(), master.input(), &plan.expected).await?;
     let snapshot = executor.snapshot().await?;
-    let (mut procedures, mut rolled_back) = (0, 0);
-    let mut cursor = None;
-    loop {
-        let page = executor.list(ListFilter::default(), cursor, PAGE).await?;
-        procedures += page.items.len();
-        rolled_back += page
-            .items
-            .iter()
-            .filter(|status| status.state == procession::status::ProcedureState::RolledBack)
-            .count();
-        cursor = page.next;
-        if cursor.is_none() {
-            break;
-        }
-    }
+    let procedures = list(executor, ListFilter::default()).await?;
+    let is_rolled_back = |state: ProcedureState| state == ProcedureState::RolledBack;
     Ok(Report {
         tally,
         verdict,
-        procedures,
-        rolled_back,
+        procedures: procedures.len(),
+        rolled_back: procedures.iter().filter(|status| is_rolled_back(status.state)).count(),
         resumed,
         commits: snapshot.commits,
         elapsed: watch.elapsed(),
     })
-}
-
-/// Waits for Ctrl-C or a request to end.
-async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let terminated = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut requests) => requests.recv().await,
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminated => {}
-    }
 }

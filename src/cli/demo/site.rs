@@ -55,15 +55,21 @@ impl Door {
 }
 
 impl Site {
-    /// Serves the dashboard of this engine.
+    /// Serves the dashboard of this engine. Whoever is on this machine has these rights, and nobody else may look.
     ///
     /// # Errors
     ///
     /// [`DemoError::Port`] if nothing can be served there, [`DemoError::Ask`] if the engine does not
     /// answer.
-    pub async fn open(executor: &Executor, door: Door, figures: Figures) -> Result<Self, DemoError> {
+    pub async fn open(
+        executor: &Executor,
+        door: Door,
+        figures: Figures,
+        rights: &'static [Right],
+    ) -> Result<Self, DemoError> {
         let Door { listener, address } = door;
-        let dashboard = Dashboard::builder(executor).access(who_watches).start().await?;
+        let access = move |request: &HttpRequest| who_watches(request, rights);
+        let dashboard = Dashboard::builder(executor).access(access).start().await?;
         let (mounted, figures) = (dashboard.clone(), web::Data::new(figures));
         let server = HttpServer::new(move || {
             App::new()
@@ -112,21 +118,16 @@ fn refused(port: u16, why: &io::Error) -> DemoError {
 
 /// Serves the figures to those who may see the dashboard.
 async fn metrics(request: HttpRequest, figures: web::Data<Figures>) -> HttpResponse {
-    if matches!(who_watches(&request), Grant::Deny) {
+    if LoopbackReadOnly.resolve(&request).who().is_none() {
         return HttpResponse::Forbidden().body("only for this machine: ask on its loopback address\n");
     }
     figures.serve()
 }
 
-/// Whoever is on this machine may look, pause, retry and set limits. Nobody may abort or repair: the
-/// verification at the end expects that each operation ended as it was drawn.
-fn who_watches(request: &HttpRequest) -> Grant {
+fn who_watches(request: &HttpRequest, rights: &[Right]) -> Grant {
     let Some(who) = LoopbackReadOnly.resolve(request).who().map(str::to_owned) else {
         return Grant::Deny;
     };
-    let rights = [Right::View, Right::Payload, Right::Operate, Right::Configure];
-    Grant::Only {
-        who,
-        rights: rights.into_iter().fold(Rights::none(), Rights::with),
-    }
+    let rights = rights.iter().copied().fold(Rights::none(), Rights::with);
+    Grant::Only { who, rights }
 }
