@@ -99,7 +99,7 @@ mod whole;
 
 pub use access::{Access, Grant, LoopbackReadOnly, Right, Rights};
 pub use hosts::HostNameError;
-pub use redact::{Part, Redact, SizesOnly};
+pub use redact::{Part, Redact, ShowAll, SizesOnly};
 pub use trace::TraceUrlError;
 
 use std::sync::Arc;
@@ -182,7 +182,7 @@ impl<A> DashboardBuilder<A> {
         Ok(self)
     }
 
-    /// Asks this what of users' data is shown. Default [`SizesOnly`].
+    /// Asks this what of users' data is shown. Default [`SizesOnly`]; [`ShowAll`] hides nothing.
     #[must_use]
     pub fn redact(mut self, redact: impl Redact) -> Self {
         self.redact = Box::new(redact);

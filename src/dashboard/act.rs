@@ -2,7 +2,7 @@
 //! was planned for. With `?dry_run=true` the answer is the plan, and nothing changes.
 
 pub(super) mod bulk;
-mod reveal;
+pub(super) mod reveal;
 mod submit;
 mod verb;
 mod wish;

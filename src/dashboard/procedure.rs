@@ -27,6 +27,8 @@ pub(super) const HISTORY_MAX: usize = 100_000;
 const PAGE_MAX: usize = 500;
 /// Signals of one page at most: each is read with its payload, which may have a megabyte.
 const SIGNALS_MAX: usize = 64;
+/// Bytes of a value that is shown with its procedure, at most.
+const VALUE_MAX: usize = 64 * 1024;
 
 /// What a request for one procedure begins with.
 pub(super) struct Asked<'a> {
@@ -99,10 +101,22 @@ pub(super) async fn one(request: HttpRequest, state: web::Data<State>) -> Answer
     let row = asked.row().await?;
     let sizes = state.engine().committed().sizes(asked.id).await?;
     let (show, kind) = (asked.show(), row.kind.as_str());
+    let are_small = [sizes.payload, sizes.output]
+        .iter()
+        .flatten()
+        .all(|size| *size <= VALUE_MAX);
+    let (payload, output) = if are_small && state.redact.reads_values() {
+        let values = state.engine().committed().values(asked.id).await?;
+        let shown = |part, value: Option<Vec<u8>>| show.value(kind, part, value.as_deref());
+        (shown(Part::Payload, values.payload), shown(Part::Output, values.output))
+    } else {
+        let shown = |part, size| show.size(kind, part, size);
+        (shown(Part::Payload, sizes.payload), shown(Part::Output, sizes.output))
+    };
     let body = json!({
         "procedure": show.procedure(&row),
-        "payload": show.size(kind, Part::Payload, sizes.payload),
-        "output": show.size(kind, Part::Output, sizes.output),
+        "payload": payload,
+        "output": output,
         "paused_by": paused_by(&state, &row).await?,
         "failing": failing(&state, &asked.grant, &show, &row).await?,
         "counts": counts(&state, asked.id).await?,

@@ -13,6 +13,13 @@ pub trait Redact: Send + Sync + 'static {
     /// Of a stream, `kind` is the processor's where the node is known. Its row does not tell which processor has spoken:
     /// there this is called for `procession.stream`, and then for each kind that is registered.
     fn redact(&self, kind: &str, part: Part, value: &mut Value, grant: &Grant);
+
+    /// Returns `true` if values and outputs are read for the page of a procedure, so that `redact` is given them as
+    /// `value`, beside their `size`. By default they are not, and only a *Reveal* that the audit log records shows them.
+    /// Of what has more than 64 KiB the size alone is given.
+    fn reads_values(&self) -> bool {
+        false
+    }
 }
 
 /// Which part of a procedure a value is.
@@ -44,6 +51,18 @@ impl Redact for SizesOnly {
             Part::Error | Part::Question => {}
             Part::Payload | Part::Output | Part::Signal | Part::Note => hide(value),
         }
+    }
+}
+
+/// Shows everything to whoever may look, values and outputs included: for teams whose viewers may see their users' data.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ShowAll;
+
+impl Redact for ShowAll {
+    fn redact(&self, _: &str, _: Part, _: &mut Value, _: &Grant) {}
+
+    fn reads_values(&self) -> bool {
+        true
     }
 }
 

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::access::Grant;
+use super::act::reveal;
 use super::redact::Part;
 use super::state::State;
 use crate::flow::{StreamRecord, StreamRoot};
@@ -157,6 +158,14 @@ impl<'a> Show<'a> {
 
     pub(super) fn error(&self, kind: &str, text: &str) -> Value {
         self.text(kind, Part::Error, text)
+    }
+
+    /// Shows a value of users' in full, as far as the redaction lets it through.
+    pub(super) fn value(&self, kind: &str, part: Part, bytes: Option<&[u8]>) -> Value {
+        let Some(bytes) = bytes else { return Value::Null };
+        let mut value = reveal::value(bytes, false);
+        self.state.redact.redact(kind, part, &mut value, self.grant);
+        value
     }
 
     /// Shows a value of users' of which nothing but the size is read.

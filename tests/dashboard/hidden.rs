@@ -3,7 +3,7 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
-use procession::dashboard::{Grant, Part, Redact};
+use procession::dashboard::{DashboardBuilder, Grant, NoAccess, Part, Redact, ShowAll};
 use procession::procedure::RetryPolicy;
 use procession::testkit::World;
 use procession::{Children, Procedure, StageContext, StageError, Step};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::flows::{backlog, drawing};
-use crate::kit::{Tested, at, everybody, site_in};
+use crate::kit::{Job, Tested, at, everybody, site_in};
 
 const SAID: &str = "card 4711 is locked";
 
@@ -208,5 +208,33 @@ fn a_listed_failure_is_hidden_as_of_the_root_and_of_who_said_it() -> Tested {
             Ok(())
         })?;
     }
+    Ok(())
+}
+
+#[test]
+fn values_are_shown_with_their_procedure_only_if_the_host_says_so() -> Tested {
+    let shown = |set_up: fn(DashboardBuilder<NoAccess>) -> DashboardBuilder| {
+        site_in(
+            &World::new(),
+            |builder| builder,
+            set_up,
+            async |site| {
+                let id = site.submit(Job::End, "a").await?;
+                let large = site.submit(Job::Wait("x".repeat(70_000)), "b").await?;
+                let one = site.body(&format!("procedures/{id}")).await?;
+                let large = site.body(&format!("procedures/{large}")).await?;
+                Ok([at(&one, "/payload"), at(&one, "/output"), at(&large, "/payload/value")])
+            },
+        )
+    };
+    let [payload, output, _] = shown(everybody)?;
+    assert_eq!(
+        (&payload["redacted"], &output["redacted"]),
+        (&json!(true), &json!(true))
+    );
+    let [payload, output, large] = shown(|dashboard| everybody(dashboard).redact(ShowAll))?;
+    assert_eq!((&payload["value"], &payload["redacted"]), (&json!("End"), &Value::Null));
+    assert!(output["value"].is_string() && payload["size"].is_u64(), "{output}");
+    assert_eq!(large, Value::Null, "of a large one the size alone");
     Ok(())
 }

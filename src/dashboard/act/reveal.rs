@@ -67,7 +67,7 @@ fn number(told: &Operated) -> Option<String> {
 }
 
 /// Shows a value of users'. What JSON has no words for is shown as bytes, in hexadecimal.
-fn value(bytes: &[u8], is_dry: bool) -> Value {
+pub(in crate::dashboard) fn value(bytes: &[u8], is_dry: bool) -> Value {
     if is_dry {
         return json!({ "size": bytes.len(), "value": null, "raw": null });
     }

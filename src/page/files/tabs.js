@@ -110,7 +110,7 @@ function Data({ id, body, row }) {
           ${asks
             ? html`<label class="field"><span>Reason</span><input type="text" value=${reason} autofocus placeholder="Recorded in the audit log" onInput=${(/** @type {any} */ event) => setReason(event.target.value)} /></label>
               <button type="submit" key="send" class="main" disabled=${!reason.trim()}>${asks === 'export' ? 'Export' : 'Reveal'}</button><button type="button" onClick=${() => ask('')}>Cancel</button>`
-            : html`${!found && html`<button type="button" key="reveal" onClick=${() => ask('reveal')}>Reveal…</button>`}<button type="button" key="export" title="Saves its whole family as it is stored, for the command line" onClick=${() => ask('export')}>Export…</button><span class="dim">This will be recorded in the audit log.</span>`}
+            : html`${!found && !('value' in (body.payload ?? {})) && html`<button type="button" key="reveal" onClick=${() => ask('reveal')}>Reveal…</button>`}<button type="button" key="export" title="Saves its whole family as it is stored, for the command line" onClick=${() => ask('export')}>Export…</button><span class="dim">This will be recorded in the audit log.</span>`}
         </form>`}
       ${error && html`<${Trouble} error=${error} />`}
     </div>`;
