@@ -137,3 +137,10 @@ impl Running {
         Ok((self.child.wait()?, said.join("\n")))
     }
 }
+
+/// A test that fails leaves no run behind.
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.child.kill().and_then(|()| self.child.wait()));
+    }
+}

@@ -27,7 +27,7 @@ use procession::{Builder, Executor, Procedure};
 
 use goods::CATALOGUE;
 use order::Order;
-use partner::Partner;
+use partner::{Deal, Partner};
 
 /// Keyspace of the shelves: name of the goods → how many are left.
 pub const SHELVES: &str = "shelves";
@@ -35,6 +35,11 @@ pub const SHELVES: &str = "shelves";
 pub const BANK_CALLS: &str = "bank calls";
 /// How many orders are under way at once, and how many calls the bank takes at once.
 const LIMITS: [(&str, u32); 2] = [(Order::KIND, 8), (BANK_CALLS, 4)];
+
+/// The bank pays no more than this for one order.
+const CREDIT: u32 = 1_000;
+/// Where no carrier goes.
+const OUT_OF_REACH: &str = "Atlantis";
 
 /// What the stages of an order need from the program. Each worker thread gets a clone.
 #[derive(Debug, Clone)]
@@ -53,8 +58,8 @@ impl Shop {
     /// Whatever the system says.
     pub fn open(root: &Path, pace: Duration) -> io::Result<Self> {
         Ok(Self {
-            bank: Partner::open(root.join("bank"), pace)?,
-            carrier: Partner::open(root.join("carrier"), pace)?,
+            bank: Partner::open(root.join("bank"), pace, bank_refuses)?,
+            carrier: Partner::open(root.join("carrier"), pace, carrier_refuses)?,
         })
     }
 
@@ -81,4 +86,14 @@ pub async fn fill_shelves(executor: &Executor) -> Result<(), AskError> {
         }
     }
     Ok(())
+}
+
+fn bank_refuses(deal: &Deal) -> Option<String> {
+    let amount = deal.amount;
+    (amount > CREDIT).then(|| format!("the bank declines the card for {amount}"))
+}
+
+fn carrier_refuses(deal: &Deal) -> Option<String> {
+    let town = &deal.town;
+    (town == OUT_OF_REACH).then(|| format!("no carrier goes to {town}"))
 }

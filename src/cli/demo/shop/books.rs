@@ -84,7 +84,7 @@ impl Books {
     /// Names each order whose deals are not the one that it should have, or none if it was undone.
     fn compare(&mut self, what: &str, expected: impl Iterator<Item = (u64, u32)>, deals: &[Deal]) {
         let mut expected: BTreeMap<u64, u32> = expected.collect();
-        for Deal { order, amount } in deals {
+        for Deal { order, amount, .. } in deals {
             match expected.remove(order) {
                 Some(wanted) if wanted == *amount => {}
                 Some(wanted) => self.findings.push(format!(

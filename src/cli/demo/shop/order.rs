@@ -2,21 +2,17 @@
 //! paid, or with nothing left of it.
 
 use std::fmt;
+use std::io;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::goods::Goods;
-use super::partner::{Deal, Partner};
+use super::partner::{Answer, Deal, Partner};
 use super::{BANK_CALLS, SHELVES, Shop};
 use procession::limits::{LimitKey, LockNeed, LockPath};
 use procession::procedure::RetryPolicy;
 use procession::{Procedure, StageContext, StageError, Step};
-
-/// The bank pays no more than this for one order.
-const CREDIT: u32 = 1_000;
-/// Where no carrier goes.
-const OUT_OF_REACH: &str = "Atlantis";
 
 /// What a customer has ordered. The engine stores the value after each stage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,19 +66,12 @@ impl Procedure for Order {
                 self.is_reserved = true;
                 Ok(Step::Next(Stage::Charge))
             }
-            Stage::Charge if self.cost() > CREDIT => Err(StageError::fail(format!(
-                "the bank declines the card for {}",
-                self.cost()
-            ))),
             Stage::Charge => {
-                call(cx, &cx.env().bank, self.deal(self.cost()), Partner::agree).await?;
+                self.agree(cx, &cx.env().bank, self.cost()).await?;
                 Ok(Step::Next(Stage::Ship))
             }
-            Stage::Ship if self.town == OUT_OF_REACH => {
-                Err(StageError::fail(format!("no carrier goes to {}", self.town)))
-            }
             Stage::Ship => {
-                call(cx, &cx.env().carrier, self.deal(self.quantity), Partner::agree).await?;
+                self.agree(cx, &cx.env().carrier, self.quantity).await?;
                 Ok(Step::Done(self.cost()))
             }
         }
@@ -91,7 +80,6 @@ impl Procedure for Order {
     /// The stage that failed is undone as well, because it may have done half of its work. So an undo bears that there
     /// is nothing to undo.
     async fn rollback(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
-        let take_back = |partner: &Partner, token: &str, _: &Deal| partner.take_back(token);
         match stage {
             Stage::Reserve if self.is_reserved => {
                 let left = self.left(cx).await?;
@@ -100,8 +88,8 @@ impl Procedure for Order {
                 Ok(())
             }
             Stage::Reserve => Ok(()),
-            Stage::Charge => call(cx, &cx.env().bank, self.deal(self.cost()), take_back).await,
-            Stage::Ship => call(cx, &cx.env().carrier, self.deal(self.quantity), take_back).await,
+            Stage::Charge => call(cx, &cx.env().bank, Partner::take_back).await,
+            Stage::Ship => call(cx, &cx.env().carrier, Partner::take_back).await,
         }
     }
 
@@ -154,10 +142,16 @@ impl Order {
         self.quantity.saturating_mul(self.price)
     }
 
-    const fn deal(&self, amount: u32) -> Deal {
-        Deal {
+    /// Agrees with a partner. An error of the line runs the stage again; a refusal fails the order.
+    async fn agree(&self, cx: &StageContext<'_, Self>, partner: &Partner, amount: u32) -> Result<(), StageError> {
+        let deal = Deal {
             order: self.number,
             amount,
+            town: self.town.clone(),
+        };
+        match call(cx, partner, move |partner, token| partner.agree(token, &deal)).await? {
+            Answer::Agreed => Ok(()),
+            Answer::Refused(why) => Err(StageError::fail(why)),
         }
     }
 
@@ -183,11 +177,11 @@ impl fmt::Display for Order {
 
 /// Calls a partner on a thread of its own, because the stages of many orders share this one. The token is that of the
 /// stage: the same on every run of it and of its undo.
-async fn call<F>(cx: &StageContext<'_, Order>, partner: &Partner, deal: Deal, work: F) -> Result<(), StageError>
+async fn call<T, F>(cx: &StageContext<'_, Order>, partner: &Partner, work: F) -> Result<T, StageError>
 where
-    F: FnOnce(&Partner, &str, &Deal) -> std::io::Result<()> + Send + 'static,
+    T: Send + 'static,
+    F: FnOnce(&Partner, &str) -> io::Result<T> + Send + 'static,
 {
     let (partner, token) = (partner.clone(), cx.token().to_string());
-    cx.blocking(move || work(&partner, &token, &deal)).await??;
-    Ok(())
+    Ok(cx.blocking(move || work(&partner, &token)).await??)
 }

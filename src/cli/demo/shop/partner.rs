@@ -17,20 +17,35 @@ const LOST_EVERY: u64 = 8;
 /// Ending of a deal that is being written.
 const UNFINISHED: &str = ".tmp";
 
-/// What was agreed: for which order, and over how much money, or how many goods.
+/// What is agreed on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deal {
     /// The number of the order.
     pub order: u64,
-    /// The money, or the goods.
+    /// How much money, or how many goods.
     pub amount: u32,
+    /// Where the customer lives.
+    pub town: String,
 }
+
+/// What a partner says to a deal. A refusal is an answer, and no error: to ask again would change nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Agreed.
+    Agreed,
+    /// Refused, for this reason.
+    Refused(String),
+}
+
+/// Says why a partner refuses a deal, if it does.
+pub type Refuses = fn(&Deal) -> Option<String>;
 
 /// Somebody else's system.
 #[derive(Debug, Clone)]
 pub struct Partner {
     directory: PathBuf,
     pace: Duration,
+    refuses: Refuses,
 }
 
 impl Partner {
@@ -39,21 +54,28 @@ impl Partner {
     /// # Errors
     ///
     /// Whatever the system says.
-    pub fn open(directory: PathBuf, pace: Duration) -> io::Result<Self> {
+    pub fn open(directory: PathBuf, pace: Duration, refuses: Refuses) -> io::Result<Self> {
         fs::create_dir_all(&directory)?;
-        Ok(Self { directory, pace })
+        Ok(Self {
+            directory,
+            pace,
+            refuses,
+        })
     }
 
-    /// Agrees on a deal, once for each token.
+    /// Agrees on a deal, once for each token, or refuses it.
     ///
     /// # Errors
     ///
     /// If the line drops, which it also does after the deal was written down.
-    pub fn agree(&self, token: &str, deal: &Deal) -> io::Result<()> {
+    pub fn agree(&self, token: &str, deal: &Deal) -> io::Result<Answer> {
         self.take_time(token);
+        if let Some(why) = (self.refuses)(deal) {
+            return Ok(Answer::Refused(why));
+        }
         let place = self.directory.join(token);
         if place.exists() {
-            return Ok(());
+            return Ok(Answer::Agreed);
         }
         // A partner that is killed has written a deal down, or has not.
         let unfinished = self.directory.join(format!("{token}{UNFINISHED}"));
@@ -65,7 +87,7 @@ impl Partner {
                 "the line dropped before the answer came",
             ));
         }
-        Ok(())
+        Ok(Answer::Agreed)
     }
 
     /// Takes a deal back, if there was one.
