@@ -50,10 +50,7 @@ fn of_stream(named: &Named) -> Named {
 
 fn show(queue: &QueueView) {
     let name = queue.name.as_deref().unwrap_or(&queue.id);
-    let since = queue
-        .since
-        .as_deref()
-        .map_or_else(String::new, |since| moment::since(since));
+    let since = queue.since.as_deref().map_or_else(String::new, moment::since);
     let mut text = format!("{name} {}{since}: {} done", queue.state, queue.done);
     if let Some(rate) = queue.per_minute {
         text.push_str(&format!(", {rate} a minute"));
