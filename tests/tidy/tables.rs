@@ -111,9 +111,10 @@ pub(crate) const FACADE: &[&[&str]] = &[
 /// Layers of the command line. Its parts name each other from where they stand; the demo is under all of them.
 pub(crate) const PROGRAM: &[&[&str]] = &[
     &["demo"],
-    &["exit", "named", "print"],
+    &["exit", "named", "moment", "print"],
+    &["login", "manual", "pager"],
     &[
-        "act", "bench", "document", "import", "look", "place", "saga", "site", "source", "tail", "watch",
+        "act", "bench", "document", "fields", "import", "look", "place", "saga", "site", "source", "tail", "watch",
     ],
     &["main"],
 ];
