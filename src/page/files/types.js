@@ -123,7 +123,8 @@
  * @property {{place: number, of: number}|null} place
  * @property {{path: string, mode: string, holders: string[]}|null} lock
  * @property {{key: string, limit: number|null, used: number, rate?: LimitRate}|null} permit
- * @property {{done: number, total: number}|null} children
+ * @property {{done: number, total: number, running: number, held: number, named: string[]}|null} children
+ * @property {{width: number, running: number, named: string[]}} [slot]
  * @property {Link[]} links
  * @property {{id: string, until: string, since: string}[]} ends
  * @property {number} behind
