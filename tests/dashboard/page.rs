@@ -17,7 +17,7 @@ const MOUNTS: [&str; 3] = ["", "/ops", "/a/b/procedures"];
 /// Most of the page that a browser loads, in bytes that are not compressed.
 const SIZE_MAX: usize = 300_000;
 /// What a browser fetches when a saga, or a screen that few look at, is opened, and not before.
-const LATE: [&str; 9] = [
+const LATE: [&str; 10] = [
     "chart.js",
     "columns.js",
     "complete.js",
@@ -27,6 +27,7 @@ const LATE: [&str; 9] = [
     "screens/flows.js",
     "screens/kinds.js",
     "screens/limits.js",
+    "start.js",
 ];
 const LATE_STYLES: [&str; 1] = ["css/machine.css"];
 
