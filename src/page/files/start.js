@@ -2,7 +2,7 @@
 import { html, useEffect, useRef, useState } from './dom.js';
 import { exact, freshKey, post, Problem } from './api.js';
 import { Dialog } from './dialog.js';
-import { Id, Trouble } from './parts.js';
+import { Trouble } from './parts.js';
 import { go, pageOf } from './router.js';
 
 /** How long after the last key the value is checked, in milliseconds. */
@@ -41,7 +41,7 @@ function read(what, parse) {
 /** @param {{kind: string, onClose: () => void}} props */
 export function Start({ kind, onClose }) {
   const [written, set] = useState(/** @type {Written} */ ({ value: '', key: '', name: '', labels: '', priority: '', reason: '' }));
-  const [checked, setChecked] = useState(/** @type {{submitted: string|null}|null} */ (null));
+  const [isChecked, setChecked] = useState(false);
   const [error, setError] = useState(/** @type {Problem|null} */ (null));
   const [isBusy, setBusy] = useState(false);
   const latest = useRef(0);
@@ -69,13 +69,13 @@ export function Start({ kind, onClose }) {
   useEffect(() => {
     // What is sent is what was checked.
     latest.current += 1;
-    setChecked(null);
+    setChecked(false);
     setError(null);
     setBusy(!isEmpty);
     if (isEmpty) return;
     const timer = window.setTimeout(() => attempt(async (isLatest) => {
-      const answer = await post(path, bodyOf(written), true);
-      if (isLatest()) setChecked(answer);
+      await post(path, bodyOf(written), true);
+      if (isLatest()) setChecked(true);
     }), PAUSE);
     return () => window.clearTimeout(timer);
   }, [fingerprint]);
@@ -85,7 +85,7 @@ export function Start({ kind, onClose }) {
     onClose();
     go(pageOf(submitted));
   });
-  const isReady = !isBusy && checked !== null;
+  const isReady = !isBusy && isChecked;
   const line = (/** @type {keyof Written} */ name, /** @type {string} */ title, /** @type {string} */ help, type = 'text') => html`
     <label class="field"><span>${title} <span class="dim">${help}</span></span>
       <input type=${type} value=${written[name]} autocomplete="off" spellcheck="false" onInput=${(/** @type {any} */ event) => set({ ...written, [name]: event.target.value })} /></label>`;
@@ -101,7 +101,7 @@ export function Start({ kind, onClose }) {
         ${text('labels', 'Labels', 'name=value, one a line.')}
         ${line('priority', 'Priority', '0 unless set; higher goes first.', 'number')}
         ${line('reason', 'Reason', 'Recorded in the audit log.')}
-        <p role="status" class=${checked ? 'done' : 'dim'}>${said(isEmpty, isBusy, checked)}</p>
+        <p role="status" class=${isChecked ? 'done' : 'dim'}>${said(isEmpty, isBusy, isChecked)}</p>
         ${error && html`<${Trouble} error=${error} />`}
         <footer>
           <button type="button" onClick=${onClose}>Cancel</button>
@@ -111,10 +111,9 @@ export function Start({ kind, onClose }) {
     <//>`;
 }
 
-/** How its value stands. @param {boolean} isEmpty @param {boolean} isBusy @param {{submitted: string|null}|null} checked */
-function said(isEmpty, isBusy, checked) {
+/** How its value stands. @param {boolean} isEmpty @param {boolean} isBusy @param {boolean} isChecked */
+function said(isEmpty, isBusy, isChecked) {
   if (isEmpty) return 'Write the value: it is checked before anything starts.';
-  if (checked?.submitted) return html`It was submitted before, as <${Id} id=${checked.submitted} />: Start leads there.`;
-  if (checked) return 'The kind takes this value.';
+  if (isChecked) return 'The kind takes this value.';
   return isBusy ? 'Checking the value …' : '';
 }

@@ -9,6 +9,7 @@
  * @property {Right[]} rights
  * @property {string} engine
  * @property {string|null} trace_url
+ * @property {{name: string, url: string}[]} [engines]
  *
  * @typedef {object} Row
  * @property {string} id
@@ -93,6 +94,7 @@
  * @property {string} what
  * @property {string|null} stage
  * @property {string|null} ending
+ * @property {number|null} attempt
  * @property {string} from
  * @property {string} to
  * @property {number} ms

@@ -103,3 +103,17 @@ journey('a large family is told by who is in progress', async (page, go) => {
   const ten = Array.from({ length: 10 }, (_, at) => wide.replace(/0$/, String(at + 1))).join(', ');
   await becomes(() => says(/^Waits for its children/), `Waits for its children: 0 of 1,200 done; in progress: ${ten} and 1,190 more`);
 });
+
+journey('a menu leads to the same screen of another engine', async (page, go) => {
+  await go('procedures?filter=kind%3Ajob');
+  await shown(page, 'Procedures');
+  const menu = page.getByRole('combobox', { name: 'Engine' });
+  await menu.waitFor();
+  const marked = () => menu.evaluate((select) => [...select.selectedOptions].map((option) => option.textContent));
+  assert.deepEqual(await marked(), ['north']);
+  assert.deepEqual(await menu.getByRole('option').allTextContents(), ['north', 'south', 'far']);
+  await menu.selectOption('south');
+  await page.waitForURL('**/a/b/c/procedures?filter=kind%3Ajob');
+  await shown(page, 'Procedures');
+  await becomes(marked, ['south']);
+});
