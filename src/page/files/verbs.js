@@ -42,7 +42,7 @@ export const VERBS = {
   retry: { name: 'Retry now', right: 'operate', plans: true, from: (row) => live(row) && ['backoff', 'poison', 'gate', 'decision'].includes(row.reason ?? ''), says: 'Its next attempt is made now, whatever it waits for. Attempts are counted on; of one that asks, which goes on without an answer, they begin anew.' },
   'retry-undo': { name: 'Retry undo', right: 'operate', plans: true, from: (row) => live(row) && row.reason === 'rollback_failed', says: 'The undo that failed is tried again, with all its attempts.' },
   'skip-undo': { name: 'Skip undo', right: 'repair', plans: true, isGrave: true, from: (row) => live(row) && row.reason === 'rollback_failed', says: 'The undo that failed is left out: what its stage did stays as it is. The rollback goes on behind it.' },
-  abort: { name: 'Abort', right: 'abort', plans: true, isGrave: true, from: (row) => live(row) && row.state !== 'Failed', says: 'It stops between stages, and its executed stages are undone, the newest first.' },
+  abort: { name: 'Abort', right: 'abort', plans: true, isGrave: true, from: (row) => live(row) && row.state !== 'Failed' && !row.past_no_return, says: 'It stops between stages, and its executed stages are undone, the newest first.' },
   priority: {
     name: 'Priority', right: 'configure', from: live, says: 'Higher goes first where it waits for a permit.',
     fields: [{ name: 'priority', label: 'New priority', type: 'number', help: 'From −32,768 to 32,767; 0 is usual.', from: (row) => String(row?.priority ?? 0) }],

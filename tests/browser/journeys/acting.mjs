@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after as hook } from 'node:test';
-import { after, becomes, dialog, journey, shown, submit, truth, until } from '../kit.mjs';
+import { after, becomes, dialog, journey, pass, shown, submit, truth, until } from '../kit.mjs';
 
 after(hook);
 
@@ -116,4 +116,22 @@ journey('a menu leads to the same screen of another engine', async (page, go) =>
   await page.waitForURL('**/a/b/c/procedures?filter=kind%3Ajob');
   await shown(page, 'Procedures');
   await becomes(marked, ['south']);
+});
+
+journey('a timeline says which attempts are not kept', async (page, go) => {
+  const id = await submit({ retry: 'no luck' });
+  for (let minutes = 0; minutes < 30; minutes += 1) await pass(60_000);
+  await go(`procedures/${id}`);
+  await shown(page, /^job v1/);
+  const first = await page.evaluate(async (of) => {
+    const { items } = await (await fetch(`api/v1/procedures/${of}/history`)).json();
+    return Math.min(...items.filter(({ stage }) => /Work/.test(stage)).map(({ attempt }) => attempt));
+  }, id);
+  assert.ok(first > 2, `${first} is the first that is kept`);
+  const lanes = page.locator('.lanes');
+  await until(async () => {
+    const { width } = await lanes.boundingBox();
+    await lanes.hover({ position: { x: width * 0.2, y: 14 } });
+    return await page.getByText(`${first - 1} attempts of Work are not kept`).count() === 1;
+  }, 'the time of those attempts says so');
 });

@@ -119,7 +119,8 @@ fn what_is_none_of_the_kind_is_refused() -> Tested {
         let empty = run.executor.submit_by(empty.key(""), by()).await;
         assert!(matches!(empty, Err(AskError::BadKey { .. })), "{empty:?}");
         // A dry run decides, and leaves nothing.
-        let dry = OperatorRequest { dry_run: true, ..by() };
+        let mut dry = by();
+        dry.dry_run = true;
         send(run, 700, "b", dry).await?;
         run.settle().await;
         let all = run.executor.list(ListFilter::default(), None, 10).await?.items;
