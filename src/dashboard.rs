@@ -68,6 +68,7 @@ mod access;
 mod act;
 mod audit;
 mod beyond;
+mod engines;
 mod events;
 mod failures;
 mod feed;
@@ -98,6 +99,7 @@ mod turns;
 mod whole;
 
 pub use access::{Access, Grant, LoopbackReadOnly, Right, Rights};
+pub use engines::EngineListError;
 pub use hosts::HostNameError;
 pub use redact::{Part, Redact, ShowAll, SizesOnly};
 pub use trace::TraceUrlError;
@@ -141,6 +143,7 @@ pub struct DashboardBuilder<A = Box<dyn Access>> {
     access: A,
     redact: Box<dyn Redact>,
     trace_url: Option<String>,
+    engines: Vec<engines::Listed>,
 }
 
 /// In place of an [`Access`]: nobody has said yet who may look.
@@ -157,6 +160,7 @@ impl<A> DashboardBuilder<A> {
             hosts: self.hosts,
             redact: self.redact,
             trace_url: self.trace_url,
+            engines: self.engines,
         }
     }
 
@@ -200,6 +204,23 @@ impl<A> DashboardBuilder<A> {
         self.trace_url = Some(trace::checked(template)?);
         Ok(self)
     }
+
+    /// Has the page lead to other engines: a name for each, and where its dashboard is mounted, as an address
+    /// (`https://north.example/ops/procedures`) or a path of this host. The page shows them as a menu, in which the
+    /// one with its own address is marked; each leads to the same screen there. Whoever may look is told all of
+    /// them. Default: none, and there is no menu.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineListError`] if there are more than 64, a name is empty, too long or there twice, or an address is
+    /// neither `http`, `https` nor a path.
+    pub fn engines<N: AsRef<str>, U: AsRef<str>>(
+        mut self,
+        engines: impl IntoIterator<Item = (N, U)>,
+    ) -> Result<Self, EngineListError> {
+        self.engines = engines::checked(engines)?;
+        Ok(self)
+    }
 }
 
 impl DashboardBuilder {
@@ -231,6 +252,7 @@ impl DashboardBuilder {
             access: self.access,
             redact: self.redact,
             trace_url: self.trace_url,
+            engines: self.engines,
             closed: watch::Sender::new(false),
             arbiter,
         };
@@ -250,6 +272,7 @@ impl Dashboard {
             access: NoAccess(()),
             redact: Box::new(SizesOnly),
             trace_url: None,
+            engines: Vec::new(),
         }
     }
 

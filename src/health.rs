@@ -4,4 +4,4 @@ pub use procession_actors::view::{
     BlockedStage, ChainEnd, Explanation, Particulars, QueuePosition, Rule, UserCall, Verdict,
 };
 pub use procession_actors::{KindThresholds, Thresholds};
-pub use procession_kernel::{Deadlock, Link, WaitingFor, WakeSource};
+pub use procession_kernel::{Deadlock, Link, Siblings, WaitingFor, WakeSource};

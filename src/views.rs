@@ -25,7 +25,7 @@ mod words;
 
 pub use audit::{AuditView, ChangedView};
 pub use explanation::{
-    ChildrenLeftView, EndView, ExplanationView, LinkView, LockWantedView, PermitWantedView, PlaceView,
+    ChildrenLeftView, EndView, ExplanationView, LinkView, LockWantedView, PermitWantedView, PlaceView, SlotWantedView,
 };
 pub use failures::{FAILURES_READ, FailureGroupView, FailuresView};
 pub(crate) use flow::NODES_MAX;

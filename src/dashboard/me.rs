@@ -1,8 +1,11 @@
 //! `me`: who asks, what they may do, and whether the engine lives. The page shows what it
 //! offers by it; what is allowed is checked with each request all the same.
 
+use std::sync::Arc;
+
 use actix_web::{HttpRequest, web};
 use procession_actors::AskError;
+use procession_actors::view::Snapshot;
 use serde_json::json;
 
 use super::access::Right;
@@ -22,20 +25,30 @@ pub(super) async fn me(request: HttpRequest, state: web::Data<State>) -> Answer 
         .filter(|right| grant.has(*right))
         .map(Right::as_str)
         .collect();
-    let engine = if is_ready { standing(&state).await } else { "recovering" };
-    state.reply(
-        moment,
-        json!({ "who": grant.who(), "rights": rights, "engine": engine, "trace_url": state.trace_url }),
-    )
+    let engine = match is_ready {
+        true => standing(&state.live.snapshot().await),
+        false => "recovering",
+    };
+    let body = json!({
+        "who": grant.who(),
+        "rights": rights,
+        "engine": engine,
+        "trace_url": state.trace_url,
+        "engines": state.engines,
+    });
+    state.reply(moment, body)
 }
 
-/// Says in a word how the engine stands.
-async fn standing(state: &State) -> &'static str {
-    match state.live.snapshot().await {
+/// The word for an engine that does not answer in time.
+pub(super) const SILENT: &str = "silent";
+
+/// Says in a word how the engine stands, by what it answered.
+pub(super) fn standing(answer: &Result<Arc<Snapshot>, AskError>) -> &'static str {
+    match answer {
         Ok(snapshot) if snapshot.poisoned.is_some() => "journal_failed",
         Ok(snapshot) if snapshot.draining => "draining",
         Ok(_) => "live",
         Err(AskError::Stopped) => "stopped",
-        Err(_) => "silent",
+        Err(_) => SILENT,
     }
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::access::{Access, Grant, Right};
+use super::engines::Listed;
 use super::feed::Shared;
 use super::gate::Caller;
 use super::hosts::Hosts;
@@ -37,6 +38,8 @@ pub(super) struct State {
     pub(super) redact: Box<dyn Redact>,
     /// Where a trace can be looked at.
     pub(super) trace_url: Option<String>,
+    /// The engines that its page leads to.
+    pub(super) engines: Vec<Listed>,
     /// It was closed: streams end, and no more begin.
     pub(super) closed: watch::Sender<bool>,
     /// The thread of the read model.

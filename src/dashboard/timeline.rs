@@ -26,6 +26,8 @@ struct Bar {
     /// The stage; none of one that stands for several.
     stage: Option<String>,
     ending: Option<&'static str>,
+    /// Which attempt of its stage it is. Of a stage that failed often the newest alone are kept.
+    attempt: Option<u32>,
     from: Timestamp,
     to: Timestamp,
     /// How many spans it stands for.
@@ -72,6 +74,7 @@ fn bars_of(entry: &HistoryEntry) -> Vec<Bar> {
         what,
         stage: None,
         ending: None,
+        attempt: None,
         from,
         to,
         count: 1,
@@ -89,6 +92,7 @@ fn bars_of(entry: &HistoryEntry) -> Vec<Bar> {
     bars.push(Bar {
         stage: Some(procession_actors::ExportedStage::from(entry.clone()).stage),
         ending: Some(ending_word(entry.ending)),
+        attempt: Some(entry.attempt),
         ..bar(what, entry.begun, entry.ended)
     });
     bars
@@ -122,6 +126,7 @@ fn merged(bars: &[Bar]) -> Option<Bar> {
         what: "several",
         stage: None,
         ending: None,
+        attempt: None,
         to: bars.iter().map(|bar| bar.to).max()?,
         count: bars.len(),
         ..first.clone()
@@ -134,6 +139,7 @@ fn shown(family: u64, bar: &Bar) -> Value {
         "what": bar.what,
         "stage": bar.stage,
         "ending": bar.ending,
+        "attempt": bar.attempt,
         "from": time(bar.from),
         "to": time(bar.to),
         "ms": crate::views::millis(bar.to.since(bar.from)),

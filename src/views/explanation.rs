@@ -1,7 +1,7 @@
 //! Why a procedure stands where it stands: the chain of who waits for whom, and where it ends.
 
 use procession_actors::view::{ChainEnd, Explanation, Particulars, QueuePosition};
-use procession_kernel::{Link, WakeSource};
+use procession_kernel::{Link, Siblings, WakeSource};
 use serde::{Deserialize, Serialize};
 
 use super::{CycleView, RateView, time};
@@ -33,6 +33,9 @@ pub struct ExplanationView {
     /// The children that it waits for.
     #[serde(default)]
     pub children: Option<ChildrenLeftView>,
+    /// The slot that it waits for, if its parent bounds how many of its children are in progress at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<SlotWantedView>,
     /// Who waits for whom, nearest first.
     pub links: Vec<LinkView>,
     /// What those wait for who wait for no other one.
@@ -81,6 +84,27 @@ pub struct ChildrenLeftView {
     pub done: u32,
     /// How many there are.
     pub total: u32,
+    /// How many are in progress: they run, or wait for something of their own.
+    #[serde(default)]
+    pub running: u32,
+    /// How many wait for a slot, because their parent bounds how many are in progress at once.
+    #[serde(default)]
+    pub held: u32,
+    /// The first of those in progress, 10 at most.
+    #[serde(default)]
+    pub named: Vec<String>,
+}
+
+/// A slot that is waited for, among the children of one parent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SlotWantedView {
+    /// How many children may be in progress at once.
+    pub width: u32,
+    /// How many are in progress.
+    pub running: u32,
+    /// The first of these, 10 at most.
+    pub named: Vec<String>,
 }
 
 /// A place among those who wait for the same.
@@ -125,7 +149,8 @@ impl From<&Explanation> for ExplanationView {
             place: place.position,
             of: place.of,
         };
-        let (mut lock, mut permit, mut children) = (None, None, None);
+        let (mut lock, mut permit, mut children, mut slot) = (None, None, None, None);
+        let named = |siblings: &Siblings| siblings.named.iter().map(ToString::to_string).collect();
         match &explanation.particulars {
             Some(Particulars::Lock { need, holders }) => {
                 lock = Some(LockWantedView {
@@ -142,10 +167,20 @@ impl From<&Explanation> for ExplanationView {
                     rate: limit.rate.as_ref().map(RateView::from),
                 });
             }
-            Some(Particulars::Children { done, total }) => {
+            Some(Particulars::Children(of)) => {
                 children = Some(ChildrenLeftView {
-                    done: *done,
-                    total: *total,
+                    done: of.done,
+                    total: of.total,
+                    running: of.running,
+                    held: of.held,
+                    named: named(of),
+                });
+            }
+            Some(Particulars::Slot(of)) => {
+                slot = Some(SlotWantedView {
+                    width: of.width,
+                    running: of.running,
+                    named: named(of),
                 });
             }
             Some(_) | None => {}
@@ -161,6 +196,7 @@ impl From<&Explanation> for ExplanationView {
             lock,
             permit,
             children,
+            slot,
             links: explanation.links.iter().map(LinkView::from).collect(),
             ends: explanation.ends.iter().map(EndView::from).collect(),
             behind: explanation.waiting_behind,

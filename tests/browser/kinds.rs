@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use procession::flow::{BuildError, Node, NodeContext, Processed, Processor, Set};
 use procession::limits::{LockNeed, LockPath};
-use procession::procedure::{Child, RetryPolicy};
+use procession::procedure::{Accepts, Child, RetryPolicy};
 use procession::schedule::{Jobs, Schedule};
 use procession::{Builder, Children, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,8 @@ pub(crate) enum Act {
     Stuck(String),
     /// Has so many children, each of which waits for the event `go`.
     Children(u32),
+    /// Has so many children, of which two are in progress at once; each waits for the event `go`.
+    Narrow(u32),
     /// Has children `fetch`, `build` and `check` after it, and `publish` after both. Each waits for the event `go`.
     Graph,
     /// Asks this, and ends with the answer as JSON.
@@ -68,6 +70,13 @@ pub(crate) struct Job(pub(crate) Act);
 /// The same, of the kind `limited`: two run at once.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Limited(pub(crate) Act);
+
+/// What the event `approved` carries.
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "that it can be read is all that is asked of it")]
+struct Approval {
+    by: String,
+}
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Stage {
@@ -104,6 +113,13 @@ impl Act {
                 let each: Vec<P> = (0..*count).map(|_| child(Self::Wait("go".to_owned()))).collect();
                 Ok(Step::Spawn {
                     children: Children::of(&each)?,
+                    then: Stage::Finish,
+                })
+            }
+            (Stage::Work, Self::Narrow(count)) => {
+                let each: Vec<P> = (0..*count).map(|_| child(Self::Wait("go".to_owned()))).collect();
+                Ok(Step::Spawn {
+                    children: Children::of(&each)?.width(2),
                     then: Stage::Finish,
                 })
             }
@@ -192,6 +208,10 @@ macro_rules! kind {
 
             fn locks(&self, stage: &Stage) -> Vec<LockNeed> {
                 self.0.locks(*stage)
+            }
+
+            fn accepts((): &()) -> Accepts {
+                Accepts::anything().event::<Approval>("approved")
             }
 
             fn retry() -> RetryPolicy {

@@ -83,7 +83,12 @@ async fn live(
     let everybody = |_: &HttpRequest| Grant::All { who: "ann".to_owned() };
     let all = Dashboard::builder(&run.executor)
         .access(everybody)
-        .trace_url("http://tracing.example/trace/{trace_id}?uiFind={span_id}")?;
+        .trace_url("http://tracing.example/trace/{trace_id}?uiFind={span_id}")?
+        .engines([
+            ("north", "/all"),
+            ("south", "/a/b/c"),
+            ("far", "https://far.example/ops"),
+        ])?;
     let all = all.start().await?;
     let reader = dashboard(run, |_: &HttpRequest| Grant::ReadOnly { who: "bob".to_owned() }).await?;
     let default = Dashboard::builder(&run.executor).local_only().start().await?;

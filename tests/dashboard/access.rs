@@ -3,7 +3,7 @@
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use procession::dashboard::{
-    Dashboard, DashboardBuilder, Grant, HostNameError, NoAccess, Right, Rights, TraceUrlError,
+    Dashboard, DashboardBuilder, EngineListError, Grant, HostNameError, NoAccess, Right, Rights, TraceUrlError,
 };
 use procession::testkit::World;
 use serde_json::json;
@@ -301,4 +301,52 @@ fn who_may_look_is_told_where_traces_are() -> Tested {
         assert_eq!(site.body("me").await?["trace_url"], json!(null));
         Ok(())
     })
+}
+
+#[test]
+fn who_may_look_is_told_of_the_other_engines() -> Tested {
+    let listed = |dashboard| {
+        let engines = [("north", "https://north.example/ops"), ("south", "/south")];
+        everybody(dashboard).engines(engines).expect("they can be led to")
+    };
+    site_in(
+        &World::new(),
+        |builder| builder,
+        listed,
+        async |site| {
+            let engines = json!([
+                { "name": "north", "url": "https://north.example/ops" },
+                { "name": "south", "url": "/south" },
+            ]);
+            assert_eq!(site.body("me").await?["engines"], engines);
+            let refused = |engines: &[(&str, &str)]| {
+                let builder = Dashboard::builder(&site.run.executor);
+                builder.engines(engines.iter().copied()).err()
+            };
+            for address in [
+                "javascript:alert(1)",
+                "//north.example",
+                "https:///ops",
+                "ops",
+                "",
+                "/ops?x",
+                "/a b",
+                "/\\a",
+            ] {
+                let why = Some(EngineListError::Address(address.to_owned()));
+                assert_eq!(refused(&[("north", address)]), why, "{address}");
+            }
+            let long = "n".repeat(65);
+            for name in ["", "a\nb", long.as_str()] {
+                assert_eq!(refused(&[(name, "/ops")]), Some(EngineListError::Name(name.to_owned())));
+            }
+            let twice = refused(&[("north", "/a"), ("north", "/b")]);
+            assert_eq!(twice, Some(EngineListError::Name("north".to_owned())));
+            let names: Vec<String> = (0..65).map(|number| number.to_string()).collect();
+            let many: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "/ops")).collect();
+            assert_eq!(refused(&many), Some(EngineListError::TooMany));
+            assert_eq!(refused(&many[..64]), None);
+            Ok(())
+        },
+    )
 }

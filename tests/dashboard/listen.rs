@@ -9,6 +9,7 @@ use actix_web::body::{BoxBody, MessageBody};
 use actix_web::http::StatusCode;
 use actix_web::test::{TestRequest, call_service, init_service};
 use actix_web::{App, web};
+use procession::dashboard::Dashboard;
 use procession::testkit::Trouble;
 use serde_json::Value;
 
@@ -39,24 +40,33 @@ impl Site<'_> {
     }
 
     pub(crate) async fn listen_as(&self, request: TestRequest, query: &str) -> Result<Listener, StatusCode> {
-        let app = init_service(App::new().service(web::scope("").configure(self.dashboard.routes()))).await;
-        let request = request.uri(&format!("/api/v1/events{query}")).to_request();
-        let response = call_service(&app, request).await;
-        if response.status() != StatusCode::OK {
-            return Err(response.status());
-        }
-        assert_eq!(
-            response.headers().get("content-type").map(|kind| kind.as_bytes()),
-            Some(&b"text/event-stream"[..])
-        );
-        assert_eq!(
-            response.headers().get("x-accel-buffering").map(|no| no.as_bytes()),
-            Some(&b"no"[..])
-        );
-        let body = response.map_into_boxed_body().into_body();
-        let ready = VecDeque::new();
-        Ok(Listener { body, ready })
+        listen_to(&self.dashboard, request, query).await
     }
+}
+
+/// Opens a stream of a dashboard.
+pub(crate) async fn listen_to(
+    dashboard: &Dashboard,
+    request: TestRequest,
+    query: &str,
+) -> Result<Listener, StatusCode> {
+    let app = init_service(App::new().service(web::scope("").configure(dashboard.routes()))).await;
+    let request = request.uri(&format!("/api/v1/events{query}")).to_request();
+    let response = call_service(&app, request).await;
+    if response.status() != StatusCode::OK {
+        return Err(response.status());
+    }
+    assert_eq!(
+        response.headers().get("content-type").map(|kind| kind.as_bytes()),
+        Some(&b"text/event-stream"[..])
+    );
+    assert_eq!(
+        response.headers().get("x-accel-buffering").map(|no| no.as_bytes()),
+        Some(&b"no"[..])
+    );
+    let body = response.map_into_boxed_body().into_body();
+    let ready = VecDeque::new();
+    Ok(Listener { body, ready })
 }
 
 impl Listener {

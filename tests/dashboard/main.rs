@@ -14,6 +14,7 @@ mod bulk;
 mod damaged;
 mod flows;
 mod flows_truth;
+mod frozen;
 mod hidden;
 mod hostile;
 mod incident;

@@ -94,11 +94,13 @@ fn a_permit_says_how_many_are_out_and_children_how_many_are_done() -> Tested {
         site.run.executor.set_limit("job", Some(1), by()).await?;
         let parent = site.submit(Job::Parent(3), "a").await?;
         let waits = site.body(&format!("procedures/{parent}/waits")).await?;
-        assert_eq!(waits["children"], json!({ "done": 0, "total": 3 }));
+        let all = json!({ "done": 0, "total": 3, "running": 3, "held": 0, "named": ["1.1", "1.2", "1.3"] });
+        assert_eq!(waits["children"], all);
         site.signal(ProcedureId::new(parent.family, 2), "go").await?;
         site.pass(Duration::from_secs(1)).await?;
         let waits = site.body(&format!("procedures/{parent}/waits")).await?;
-        assert_eq!(waits["children"], json!({ "done": 1, "total": 3 }));
+        let rest = json!({ "done": 1, "total": 3, "running": 2, "held": 0, "named": ["1.1", "1.3"] });
+        assert_eq!(waits["children"], rest);
         let waiter = site.submit(Job::End, "b").await?;
         let waits = site.body(&format!("procedures/{waiter}/waits")).await?;
         assert_eq!(waits["permit"], json!({ "key": "job", "limit": 1, "used": 1 }));

@@ -17,16 +17,18 @@ const MOUNTS: [&str; 3] = ["", "/ops", "/a/b/procedures"];
 /// Most of the page that a browser loads, in bytes that are not compressed.
 const SIZE_MAX: usize = 300_000;
 /// What a browser fetches when a saga, or a screen that few look at, is opened, and not before.
-const LATE: [&str; 9] = [
+const LATE: [&str; 11] = [
     "chart.js",
     "columns.js",
     "complete.js",
+    "engines.js",
     "machine.js",
     "screens/engine.js",
     "screens/failures.js",
     "screens/flows.js",
     "screens/kinds.js",
     "screens/limits.js",
+    "start.js",
 ];
 const LATE_STYLES: [&str; 1] = ["css/machine.css"];
 

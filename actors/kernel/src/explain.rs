@@ -37,6 +37,55 @@ pub enum WakeSource<S = Blob> {
     Nothing,
 }
 
+/// How far the children of one list are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Siblings {
+    /// How many have ended.
+    pub done: u32,
+    /// How many there are.
+    pub total: u32,
+    /// How many may be in progress at once; 0 means no limit.
+    pub width: u32,
+    /// How many are in progress: they run, wait for something of their own, or are rolled back.
+    pub running: u32,
+    /// How many the width holds back.
+    pub held: u32,
+    /// The first of those in progress, 10 at most.
+    pub named: Vec<ProcedureId>,
+}
+
+/// Children in progress that [`Siblings`] names.
+const NAMED_MAX: usize = 10;
+
+impl Siblings {
+    fn of(family: &Family, round: &Round) -> Self {
+        let mut found = Self {
+            done: 0,
+            total: round.count,
+            width: round.width,
+            running: 0,
+            held: 0,
+            named: Vec::new(),
+        };
+        let children = family.members.iter().skip(round.first as usize);
+        for row in children.take(round.count as usize) {
+            match LatchState::of(row) {
+                LatchState::Failed | LatchState::Succeeded => found.done += u32::from(row.is_ended()),
+                LatchState::Held => found.held += 1,
+                LatchState::Active | LatchState::Failing => {
+                    found.running += 1;
+                    if found.named.len() < NAMED_MAX {
+                        found.named.push(row.id);
+                    }
+                }
+                LatchState::Idle => {}
+            }
+        }
+        found
+    }
+}
+
 impl<S> WakeSource<S> {
     /// Converts the stage, for instance to text.
     pub fn map<T>(self, say: impl FnOnce(S) -> T) -> WakeSource<T> {
@@ -117,16 +166,24 @@ impl Kernel {
         Some((asker, row.wait.as_ref()?.lacking()?))
     }
 
-    /// Returns how many children of a waiting parent have ended, and how many there are. `None` if it does not wait
-    /// for children.
+    /// Returns how far the children of a waiting parent are. `None` if it does not wait for children.
     #[must_use]
-    pub fn children_of(&self, id: ProcedureId) -> Option<(u32, u32)> {
+    pub fn children_of(&self, id: ProcedureId) -> Option<Siblings> {
         let family = self.families.get(&id.family)?;
         let row = family.row(id.member)?;
         let round = row.rounds.last().filter(|_| row.wait == Some(WaitReason::Children))?;
-        let of = family.members.iter().skip(round.first as usize);
-        let ended = of.take(round.count as usize).filter(|row| row.is_ended()).count();
-        Some((u32::try_from(ended).unwrap_or(u32::MAX), round.count))
+        Some(Siblings::of(family, round))
+    }
+
+    /// Returns how far the siblings of a child are that the width holds back, and its place among those held back,
+    /// counted from 1. `None` for any other procedure.
+    #[must_use]
+    pub fn held_among(&self, id: ProcedureId) -> Option<(Siblings, usize)> {
+        let family = self.families.get(&id.family)?;
+        let row = family.row(id.member)?;
+        let round = family.round_of(row).filter(|_| row.wait == Some(WaitReason::Width))?;
+        let before = family.held.range(round.first..id.member).count();
+        Some((Siblings::of(family, round), before + 1))
     }
 
     /// Counts the procedures that wait behind this one at gates, directly or behind others that do. Stops at `most`, and

@@ -66,7 +66,7 @@ pub use event::{
     Admission, Again, Birth, Brood, Event, JoinRuling, KeyAsked, StageEnded, StageOutcome, StoredTarget, Submission,
     UndoEnded,
 };
-pub use explain::WakeSource;
+pub use explain::{Siblings, WakeSource};
 pub use failure::FailureEntry;
 pub use families::{Families, FamilyRef, SAME_STAGE_FROZEN, STAGES_FROZEN};
 pub use family::{Below, Family, Gates, Members, Scope, Signals};

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use procession_kernel::{Deadlock, Kind, LimitUse, Link, LockNeed, ProcedureId, ProcedureState, Timestamp, WakeSource};
+use procession_kernel::{
+    Deadlock, Kind, LimitUse, Link, LockNeed, ProcedureId, ProcedureState, Siblings, Timestamp, WakeSource,
+};
 
 /// Why a procedure is in its state, and what keeps it there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub struct Explanation {
     pub next: String,
     /// Its position in the limiter's queue, if it waits for a permit or a lock.
     pub queue_position: Option<QueuePosition>,
-    /// What it waits for in full, if that is a lock, a permit or its children. Of several locks and permits, this is
+    /// What it waits for in full, if that is a lock, a permit, its children or a slot. Of several locks and permits, this is
     /// the first that it lacks now.
     pub particulars: Option<Particulars>,
     /// Which procedure waits for which, nearest first.
@@ -53,12 +55,9 @@ pub enum Particulars {
     /// A permit of this limit, with the limit's current state.
     Permit(LimitUse),
     /// Its children.
-    Children {
-        /// The number of children that have ended.
-        done: u32,
-        /// The number of children.
-        total: u32,
-    },
+    Children(Siblings),
+    /// A slot among the children of its parent, which bounds how many are in progress at once.
+    Slot(Siblings),
 }
 
 /// A position in the queue for the same lock or limit.

@@ -42,9 +42,9 @@ fn rolls_back(row: &Row) -> String {
         _ if row.in_flight.is_some() => "its stage reports; then it is rolled back".to_owned(),
         Some(WaitReason::Backoff(_, at)) => format!("its undo is retried at {at}"),
         Some(WaitReason::RollbackFailed) => "nothing, until an operator retries or skips its undo".to_owned(),
-        Some(WaitReason::Lock(path)) => format!("its rollback continues when the lock {path} is free"),
-        Some(WaitReason::Permit(limit)) => format!("its rollback continues when a permit of {limit} is free"),
-        Some(WaitReason::Paused) => "its rollback continues when an operator resumes it".to_owned(),
+        Some(WaitReason::Lock(path)) => format!("its rollback continues once the lock {path} is free"),
+        Some(WaitReason::Permit(limit)) => format!("its rollback continues once a permit of {limit} is free"),
+        Some(WaitReason::Paused) => "its rollback continues once an operator resumes it".to_owned(),
         Some(WaitReason::Suspect) => "its stage, which is in doubt, runs alone; then it is rolled back".to_owned(),
         Some(WaitReason::Quarantined) => {
             "nothing, until an operator bypasses or discharges it: its history has a hole".to_owned()
@@ -61,7 +61,7 @@ fn rolls_back(row: &Row) -> String {
             | WaitReason::RepeatLimit
             | WaitReason::Gate
             | WaitReason::Decision(_),
-        ) => "it is rolled back when no stage of its family runs".to_owned(),
+        ) => "it is rolled back once no stage of its family runs".to_owned(),
     }
 }
 

@@ -8,7 +8,9 @@ use super::super::place::Place;
 use super::super::source::Source;
 use super::super::{moment, print};
 use super::limits::{free_again, of_rate};
-use procession::views::{ChildrenLeftView, CycleView, ExplanationView, LinkView, LockWantedView, PermitWantedView};
+use procession::views::{
+    ChildrenLeftView, CycleView, ExplanationView, LinkView, LockWantedView, PermitWantedView, SlotWantedView,
+};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct WhyArgs {
@@ -29,6 +31,38 @@ pub(super) async fn run(source: &Source, args: &WhyArgs) -> Result<Exit, Failure
         true => Exit::Done,
         false => Exit::Cycle,
     })
+}
+
+/// Links, and ends of chains, that are printed at most.
+const LINKS: usize = 10;
+
+/// Says how far the children are: those in progress by name, and how many of the others wait for a slot.
+fn of_children(children: &ChildrenLeftView) -> String {
+    let ChildrenLeftView {
+        done,
+        total,
+        running,
+        held,
+        named,
+        ..
+    } = children;
+    let mut said = format!("{done} of its {total} children are done");
+    if *running > 0 {
+        said = format!("{said}; in progress: {}", some_of(named, *running));
+    }
+    if *held > 0 {
+        said = format!("{said}; {held} wait for a slot");
+    }
+    said
+}
+
+/// Names the first of several, and says how many more there are.
+fn some_of(named: &[String], all: u32) -> String {
+    let names = named.join(", ");
+    match usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(named.len()) {
+        0 => names,
+        more => format!("{names} and {more} more"),
+    }
 }
 
 fn show(explanation: &ExplanationView, is_running: bool) {
@@ -60,22 +94,33 @@ fn show(explanation: &ExplanationView, is_running: bool) {
             say(format!("  {} have begun, and {}", of_rate(rate), free_again(rate)));
         }
     }
-    if let Some(ChildrenLeftView { done, total, .. }) = &explanation.children {
-        say(format!("  {done} of its {total} children are done"));
+    if let Some(children) = &explanation.children {
+        say(format!("  {}", of_children(children)));
+    }
+    if let Some(SlotWantedView {
+        width, running, named, ..
+    }) = &explanation.slot
+    {
+        let some = some_of(named, *running);
+        say(format!(
+            "  its parent runs {width} children at once; in progress: {some}"
+        ));
     }
     if let Some(place) = &explanation.place {
         say(format!("  it is number {} of {} in the queue", place.place, place.of));
     }
     for LinkView {
         from, to, why, since, ..
-    } in &explanation.links
+    } in explanation.links.iter().take(LINKS)
     {
         say(format!("  {from} waits for {to} ({why}) since {since}"));
     }
-    if explanation.truncated {
-        say("  and more, which are not shown".to_owned());
+    match explanation.links.len().saturating_sub(LINKS) {
+        _ if explanation.truncated => say("  and many more waits, which are not shown".to_owned()),
+        0 => {}
+        more => say(format!("  and {more} more waits; --json has all of them")),
     }
-    for end in &explanation.ends {
+    for end in explanation.ends.iter().take(LINKS) {
         let moves = match (end.until == "on its own", is_running) {
             (true, true) => "will continue on its own".to_owned(),
             (true, false) => "will continue on its own once an engine runs".to_owned(),

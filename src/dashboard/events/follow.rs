@@ -12,8 +12,9 @@ use procession_kernel::{ProcedureId, Timestamp};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::reading::{Reading, read};
+use super::reading::{ENGINE, Reading, engine, read};
 use crate::dashboard::access::Grant;
+use crate::dashboard::me;
 use crate::dashboard::model::{Missed, Moment, Update};
 use crate::dashboard::show::Show;
 use crate::dashboard::state::State;
@@ -25,8 +26,11 @@ use crate::views::time;
 const GAP: Duration = Duration::from_millis(100);
 /// How often verdicts, limits and gauges are looked at.
 const TICK: Duration = Duration::from_secs(1);
-/// How often a stream says that it lives.
-const PING: Duration = Duration::from_secs(10);
+/// How often a stream says that it lives: a page that hears nothing longer than this asks.
+const PING: Duration = Duration::from_secs(1);
+/// How long the engine may take to answer before the stream says that it is silent. With [`TICK`] and the age of
+/// an answer that others share, viewers know within three seconds.
+const PATIENCE: Duration = Duration::from_millis(1_250);
 /// Rows looked at for one event at most; if more have changed, reading anew is cheaper for both.
 const ROWS_MAX: usize = 1_000;
 /// Shortest time between two events that say to read anew.
@@ -52,6 +56,8 @@ pub(super) struct Follow {
     next_tick: Timestamp,
     next_ping: Timestamp,
     reading: Fuse<BoxFuture<'static, Reading>>,
+    /// When the engine counts as silent, unless the reading has ended by then.
+    patience_ends: Timestamp,
     /// What was told last, by the event's name.
     told: BTreeMap<&'static str, Value>,
     rules: BTreeMap<ProcedureId, BTreeSet<Rule>>,
@@ -83,6 +89,7 @@ impl Follow {
             next_tick: now,
             next_ping: now,
             reading: Fuse::terminated(),
+            patience_ends: now,
             told: BTreeMap::new(),
             rules: BTreeMap::new(),
             ready: VecDeque::new(),
@@ -123,14 +130,23 @@ impl Follow {
             self.next_rows = now.after(GAP);
             self.tell_rows(now);
         }
+        if self.is_patient() && self.patience_ends <= now {
+            self.tell_news(ENGINE, engine(me::SILENT));
+        }
         if self.next_tick <= now {
             self.next_tick = now.after(TICK);
             if !self.reading.is_terminated() {
                 // The engine is slow to answer: one question at a time.
                 return;
             }
+            self.patience_ends = now.after(PATIENCE);
             self.reading = read(Arc::clone(&self.state), self.grant.clone()).boxed().fuse();
         }
+    }
+
+    /// Returns `true` while the engine is asked, and was not told to be silent.
+    fn is_patient(&self) -> bool {
+        !self.reading.is_terminated() && self.told.get(ENGINE) != Some(&engine(me::SILENT))
     }
 
     fn is_behind(&self) -> bool {
@@ -143,6 +159,9 @@ impl Follow {
         let mut next = self.next_tick.min(self.next_ping);
         if is_behind {
             next = next.min(self.next_rows);
+        }
+        if self.is_patient() {
+            next = next.min(self.patience_ends);
         }
         tokio::select! {
             biased;
@@ -163,13 +182,18 @@ impl Follow {
     fn tell(&mut self, reading: Reading) {
         self.rules = reading.rules;
         for (name, value) in reading.events {
-            if self.told.get(name) != Some(&value) {
-                self.push(name, None, &value);
-                self.told.insert(name, value);
-            }
+            self.tell_news(name, value);
         }
         if reading.is_over {
             self.end();
+        }
+    }
+
+    /// Tells something that differs from what was told last.
+    fn tell_news(&mut self, name: &'static str, value: Value) {
+        if self.told.get(name) != Some(&value) {
+            self.push(name, None, &value);
+            self.told.insert(name, value);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a stream tells beside changes: verdicts, limits, gauges. Each is sent when it differs
+//! What a stream tells beside changes: how the engine stands, verdicts, limits, gauges. Each is sent when it differs
 //! from what this stream was told last.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +10,7 @@ use procession_kernel::ProcedureId;
 use serde_json::{Value, json};
 
 use crate::dashboard::access::Grant;
+use crate::dashboard::me;
 use crate::dashboard::show::Show;
 use crate::dashboard::state::State;
 use crate::dashboard::whole;
@@ -23,11 +24,19 @@ pub(super) struct Reading {
     pub(super) is_over: bool,
 }
 
+/// The event that says how the engine stands.
+pub(super) const ENGINE: &str = "engine";
+
+/// What that event says.
+pub(super) fn engine(standing: &str) -> Value {
+    json!({ "engine": standing })
+}
+
 pub(super) async fn read(state: Arc<State>, grant: Grant) -> Reading {
     let (verdicts, limits, snapshot) =
         futures::join!(state.live.verdicts(), state.live.limits(), state.live.snapshot());
     let mut reading = Reading {
-        events: Vec::new(),
+        events: vec![(ENGINE, engine(me::standing(&snapshot)))],
         rules: BTreeMap::new(),
         is_over: matches!(&snapshot, Err(AskError::Stopped)),
     };

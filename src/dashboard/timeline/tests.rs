@@ -9,6 +9,7 @@ fn bars(members: u32, each: u64) -> Vec<Bar> {
         what: "stage",
         stage: Some("Work".to_owned()),
         ending: Some("next"),
+        attempt: Some(1),
         from: Timestamp(at * 10),
         to: Timestamp(at * 10 + 5),
         count: 1,

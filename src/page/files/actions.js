@@ -1,10 +1,10 @@
 /** Buttons of verbs, and the way of each: a dry run, its plan, a reason, and then the act. */
 import { html, useEffect, useRef, useState } from './dom.js';
-import { freshKey, get, post, Problem } from './api.js';
+import { exact, freshKey, get, post, Problem } from './api.js';
 import { Dialog } from './dialog.js';
 import { useRights } from './me.js';
 import { Trouble } from './parts.js';
-import { OF_MANY, VERBS, verbOf } from './verbs.js';
+import { fitting, OF_MANY, VERBS, verbOf } from './verbs.js';
 import { Plan } from './plan.js';
 
 /**
@@ -23,7 +23,7 @@ export function Verbs({ target, only, rest = false }) {
   const [isWide, widen] = useState(false);
   const { row } = target;
   const known = (/** @type {string} */ name) => verbOf(name, row?.kind ?? target.kind);
-  const names = only ?? Object.keys(VERBS).filter((name) => row && known(name)?.from(row));
+  const names = only ?? (row ? fitting(row) : []);
   const allowed = names.filter((name) => may(/** @type {any} */ (known(name))?.right));
   const asked = open ? known(open) : undefined;
   const first = rest ? allowed.slice(0, 3) : allowed;
@@ -86,6 +86,9 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
   const fields = verb.fields ?? [];
   const value = (/** @type {import('./verbs.js').Field} */ field) => values[field.name] ?? field.from?.(row) ?? '';
 
+  const isLeftOut = (/** @type {import('./verbs.js').Field} */ field) => Boolean(field.without && values[`no ${field.name}`]);
+  const missing = fields.find((field) => field.without && !isLeftOut(field) && !String(value(field)).trim());
+
   const body = () => {
     /** @type {Record<string, unknown>} */
     const made = { ...fixed };
@@ -96,7 +99,7 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
       } else if (field.type === 'number') {
         if (given !== '' && !(values.unlimited && ['limit', 'begins', 'per_ms'].includes(field.name))) made[field.name] = Number(given);
       } else if (field.type === 'json') {
-        made[field.name] = JSON.parse(given || 'null');
+        made[field.name] = isLeftOut(field) ? null : exact(given || 'null');
       } else {
         made[field.name] = given;
       }
@@ -115,7 +118,15 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
       setBusy(false);
     }
   };
-  const look = () => attempt(async () => setPlan(await post(path, body(), true)));
+  const look = () => attempt(async () => {
+    try {
+      setPlan(missing ? null : await post(path, body(), true));
+    } catch (found) {
+      // What is refused has no plan: the one before it was for something else.
+      setPlan(null);
+      throw found;
+    }
+  });
   const fingerprint = JSON.stringify(values);
   useEffect(() => {
     // What is sent is what its plan was made for.
@@ -152,10 +163,11 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
     <${Dialog} title=${title} onClose=${onClose}>
       <form onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); if (isReady) apply(); }}>
         <p>${hand && html`<b><bdi>${hand.name ?? `Place ${hand.place}`}</bdi></b>: `}${verb.says}</p>
-        ${fields.map((field) => html`<${Input} key=${field.name} field=${field} value=${value(field)} onValue=${(/** @type {any} */ given) => setValues({ ...values, [field.name]: given })} />`)}
+        ${fields.map((field) => html`<${Input} key=${field.name} field=${field} value=${value(field)} isLeftOut=${isLeftOut(field)}
+          onValue=${(/** @type {any} */ given) => setValues({ ...values, [field.name]: given })} onLeaveOut=${(/** @type {boolean} */ is) => setValues({ ...values, [`no ${field.name}`]: is })} />`)}
         <section class="plan" aria-label="Plan" aria-busy=${isBusy}>
           <h3>Plan</h3>
-          ${plan ? html`<${Plan} plan=${plan} />` : !error && html`<p class="dim">Asking what it would do …</p>`}
+          ${plan ? html`<${Plan} plan=${plan} />` : !error && html`<p class="dim">${missing ? `Write the ${missing.label.toLowerCase()}, or choose “${missing.without}”.` : 'Asking what it would do …'}</p>`}
         </section>
         ${!verb.needsNoReason && html`
           <label class="field"><span>Reason</span>
@@ -174,14 +186,15 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
     <//>`;
 }
 
-/** @param {{field: import('./verbs.js').Field, value: any, onValue: (value: any) => void}} props */
-function Input({ field, value, onValue }) {
+/** @param {{field: import('./verbs.js').Field, value: any, isLeftOut: boolean, onValue: (value: any) => void, onLeaveOut: (is: boolean) => void}} props */
+function Input({ field, value, isLeftOut, onValue, onLeaveOut }) {
   if (field.type === 'flag') {
     return html`<label class="flag" title=${field.help}><input type="checkbox" checked=${Boolean(value)} onChange=${(/** @type {any} */ event) => onValue(event.target.checked)} /> ${field.label}</label>`;
   }
   if (field.type === 'json') {
     return html`<label class="field" title=${field.help}><span>${field.label} <span class="dim">${field.help}</span></span>
-      <textarea rows="4" class="mono" spellcheck="false" value=${value} onInput=${(/** @type {any} */ event) => onValue(event.target.value)}></textarea></label>`;
+      <textarea rows="4" class="mono" spellcheck="false" value=${value} disabled=${isLeftOut} onInput=${(/** @type {any} */ event) => onValue(event.target.value)}></textarea></label>
+      ${field.without && html`<label class="flag"><input type="checkbox" checked=${isLeftOut} onChange=${(/** @type {any} */ event) => onLeaveOut(event.target.checked)} /> ${field.without}</label>`}`;
   }
   return html`<label class="field"><span>${field.label} <span class="dim">${field.help}</span></span>
     <input type=${field.type === 'number' ? 'number' : 'text'} value=${value} onInput=${(/** @type {any} */ event) => onValue(event.target.value)} /></label>`;

@@ -71,6 +71,12 @@ export async function post(path, body, dry = false) {
   return read(response);
 }
 
+/** Reads JSON. A whole number that would be rounded on the way is refused. @param {string} text @returns {unknown} */
+export const exact = (text) => JSON.parse(text, (_, value) => {
+  if (Number.isInteger(value) && !Number.isSafeInteger(value)) throw new Error('a whole number beyond 2^53 would be rounded here, so send it with the command line');
+  return value;
+});
+
 /** Makes a key by which a repeat is known. */
 export function freshKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(12));

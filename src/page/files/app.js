@@ -47,7 +47,7 @@ function App() {
   const route = useRoute();
   const [help, setHelp] = useState(false);
   const [said, say] = useState('');
-  const me = useLoad('me');
+  const me = useLoad('me', {}, { heard: (event, body) => event === 'engine' && me.patch((data) => ({ ...data, engine: body.engine })) });
   useEffect(() => {
     startKeys({
       help: () => setHelp((open) => !open),

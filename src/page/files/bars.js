@@ -10,6 +10,8 @@
  * @property {string|null} ending
  * @property {number} count
  * @property {boolean} [goes] It has not ended.
+ * @property {number|null} [attempt] Which attempt of its stage it is.
+ * @property {number} [unkept] It stands for so many attempts of which no more is known.
  */
 
 /** What stands between a stage that ended so and the next one. @type {Record<string, string>} */
@@ -26,7 +28,7 @@ const FAILED = ['retry', 'fail', 'panic', 'undo_failed'];
 function spanOf(bar) {
   const isBad = FAILED.includes(bar.ending ?? '');
   const what = isBad ? 'failed' : { admission: 'permit', several: 'stage' }[bar.what] ?? bar.what;
-  return { from: Date.parse(bar.from), to: Date.parse(bar.to), what, stage: bar.stage, ending: bar.ending, count: bar.count };
+  return { from: Date.parse(bar.from), to: Date.parse(bar.to), what, stage: bar.stage, ending: bar.ending, count: bar.count, attempt: bar.attempt };
 }
 
 /**
@@ -44,8 +46,9 @@ export function spansOf(bars, rows) {
   }
   for (const row of rows) {
     const mine = (found.get(row.id) ?? []).sort((one, other) => one.from - other.from || one.to - other.to);
-    const whole = [];
+    const whole = /** @type {Span[]} */ ([]);
     let before = /** @type {Span|null} */ (null);
+    whole.push(...unkept(mine, Date.parse(row.submitted)));
     for (const span of mine) {
       const reason = before?.ending ? BETWEEN[before.ending] : undefined;
       if (before && reason && span.from > before.to) whole.push({ from: before.to, to: span.from, what: reason, stage: null, ending: null, count: 1 });
@@ -57,6 +60,22 @@ export function spansOf(bars, rows) {
     if (open && before && open.from > before.to && reason) whole.push({ from: before.to, to: open.from, what: reason, stage: null, ending: null, count: 1 });
     if (open) whole.push(open);
     found.set(row.id, whole);
+  }
+  return found;
+}
+
+/** The time of the attempts that were not kept: of a stage that failed often the newest alone are. @param {Span[]} spans @param {number} begun @returns {Span[]} */
+function unkept(spans, begun) {
+  const found = [];
+  let last = /** @type {Span|null} */ (null);
+  let free = begun;
+  for (const span of spans) {
+    if (!span.attempt) continue;
+    const known = last?.stage === span.stage && last.attempt && last.attempt < span.attempt ? last.attempt : 0;
+    const lost = span.attempt - 1 - known;
+    if (lost > 0 && span.from > free) found.push({ from: free, to: span.from, what: 'backoff', stage: span.stage, ending: null, count: 1, unkept: lost });
+    last = span;
+    free = span.to;
   }
   return found;
 }

@@ -175,6 +175,7 @@ function label(tick, scale) {
 function told(span, end) {
   const time = duration(Math.min(span.to, end) - span.from);
   const what = span.stage ? `${span.what === 'failed' ? '' : `${span.what} `}${span.stage}` : span.what;
+  if (span.unkept) return `${several(span.unkept, 'attempt')} of ${span.stage} ${span.unkept === 1 ? 'is' : 'are'} not kept: ${time} · ${hour(span.from, now())}`;
   const how = span.ending ? `, ended with ${span.ending.replaceAll('_', ' ')}` : span.goes ? ', goes on' : '';
   return `${what}: ${time}${how}${span.count > 1 ? `, ${count(span.count)} spans` : ''} · ${hour(span.from, now())}`;
 }

@@ -1,6 +1,7 @@
 /** The frame of the page: screens at the left, and how fresh all is. */
 import { html, useEffect, useState } from './dom.js';
 import { SCREENS } from './keys.js';
+import { late } from './late.js';
 import { useLive } from './live.js';
 import { useLoad } from './load.js';
 import { useWidth } from './width.js';
@@ -21,6 +22,8 @@ export function toggleTheme() {
   }
   dispatchEvent(new Event('themed'));
 }
+
+const Engines = late(() => import('./engines.js').then((script) => script.Engines));
 
 /** Where the menu folds away, as the style has it, in pixels. */
 const NARROW = 1_100;
@@ -43,6 +46,7 @@ export function Rail({ path, me, onHelp }) {
       </ul>
       <${Fresh} />
       <div class="who">
+        ${me?.engines?.length ? html`<${Engines} engines=${me.engines} />` : ''}
         ${me && html`<p title=${`Rights: ${me.rights.join(', ')}`}><span class="dim">You are</span> <bdi>${me.who}</bdi>${me.rights.length === 1 && html`<span class="tag">read only</span>`}</p>`}
         <p class="switches">
           <button type="button" class="plain" onClick=${toggleTheme} title="Dark or light (t)">Theme</button>
@@ -90,6 +94,8 @@ export function Banner({ me }) {
   const stale = standing === 'stale' && read
     ? `The dashboard does not answer. What is shown is as of ${hour(read, now())}; it is asked again every five seconds.` : '';
   const text = stale || (engine === 'live' ? '' : ENGINE[engine] ?? `The engine is ${engine}.`);
+  // What was closed is told anew if it comes again.
+  useEffect(() => { if (!text) close(''); }, [text]);
   if (!text || text === closed) return null;
   return html`<div class="banner" role="alert"><p>${text}</p><button type="button" class="plain" onClick=${() => close(text)}>Close</button></div>`;
 }

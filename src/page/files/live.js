@@ -1,17 +1,20 @@
 /**
  * What changes, as it changes: one stream for the tab, closed while nobody looks. Where streams
- * fail, screens read again every five seconds. Screens hear `change`, `verdict`, `limits` and
- * `gauges` as the API sends them, and `again` when they are to read anew.
+ * fail, screens read again every five seconds. Screens hear `change`, `verdict`, `limits`, `gauges`
+ * and `engine` as the API sends them, and `again` when they are to read anew.
  */
 import { useEffect, useState } from './dom.js';
-import { address, freshKey } from './api.js';
+import { address, freshKey, get, Problem } from './api.js';
 import { now, sync } from './clock.js';
 
 const POLL = 5_000;
 const RETRY = 15_000;
-/** Pings come every ten seconds: after this long without a word the stream is dead. */
-const SILENT = 25_000;
-const TOLD = ['change', 'verdict', 'limits', 'gauges'];
+/** Pings come every second: after this long without a word the process is asked whether it lives. */
+const SILENT = 1_500;
+/** How long it may take to say so. The page tells within three seconds that nothing answers. */
+const PATIENCE = 1_000;
+const WATCH = 500;
+const TOLD = ['change', 'verdict', 'limits', 'gauges', 'engine'];
 
 /** @typedef {'live'|'reconnecting'|'polling'|'stale'} Standing */
 /** @typedef {(event: string, body: any) => void} Hears */
@@ -33,6 +36,8 @@ const link = {
   read: 0,
   polled: 0,
   opened: 0,
+  watched: 0,
+  isAsking: false,
 };
 
 const KEPT = 'procession.stream';
@@ -156,13 +161,34 @@ export function useLive() {
   return { standing: standing(), read: link.read };
 }
 
+/** Asks whether the process lives: it may be stopped with all its connections open, and a stream that fell silent does not say so. */
+async function probe() {
+  if (link.isAsking) return;
+  link.isAsking = true;
+  const { stream } = link;
+  const lives = await get('me', {}, AbortSignal.timeout(PATIENCE)).then(() => true, (error) => error instanceof Problem && error.status > 0);
+  link.isAsking = false;
+  if (link.stream !== stream || document.hidden) return;
+  if (lives) {
+    link.heard = Date.now();
+  } else {
+    close();
+    noteRead(false);
+  }
+}
+
 function watch() {
-  if (document.hidden) return;
   const at = Date.now();
-  if (link.stream && at - link.heard > SILENT) close();
+  const wasStopped = at - link.watched > 4 * WATCH;
+  link.watched = at;
+  if (document.hidden) return;
+  // What came while this page itself was stopped is heard next.
+  if (wasStopped) link.heard = at;
+  if (link.stream && at - link.heard > SILENT) probe();
   if (!link.isOpen && at - link.polled >= POLL) {
     link.polled = at;
     tell('again');
+    if (!link.stream) probe();
     show();
   }
   if (!link.stream && link.filter !== null && at - link.opened > RETRY) open(link.filter, null);
@@ -170,7 +196,8 @@ function watch() {
 
 export function startLive() {
   link.polled = Date.now();
-  window.setInterval(watch, 1_000);
+  link.watched = Date.now();
+  window.setInterval(watch, WATCH);
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) {
       close();

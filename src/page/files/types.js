@@ -9,6 +9,7 @@
  * @property {Right[]} rights
  * @property {string} engine
  * @property {string|null} trace_url
+ * @property {{name: string, url: string}[]} [engines]
  *
  * @typedef {object} Row
  * @property {string} id
@@ -93,6 +94,7 @@
  * @property {string} what
  * @property {string|null} stage
  * @property {string|null} ending
+ * @property {number|null} attempt
  * @property {string} from
  * @property {string} to
  * @property {number} ms
@@ -123,7 +125,8 @@
  * @property {{place: number, of: number}|null} place
  * @property {{path: string, mode: string, holders: string[]}|null} lock
  * @property {{key: string, limit: number|null, used: number, rate?: LimitRate}|null} permit
- * @property {{done: number, total: number}|null} children
+ * @property {{done: number, total: number, running: number, held: number, named: string[]}|null} children
+ * @property {{width: number, running: number, named: string[]}} [slot]
  * @property {Link[]} links
  * @property {{id: string, until: string, since: string}[]} ends
  * @property {number} behind

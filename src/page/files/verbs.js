@@ -3,7 +3,8 @@
  * server checks all of it again.
  *
  * @typedef {import('./types.js').Row} Row
- * @typedef {{name: string, label: string, type: 'number'|'text'|'json'|'flag', help: string, from?: (row: Row|undefined) => string}} Field
+ * @typedef {{name: string, label: string, type: 'number'|'text'|'json'|'flag', help: string, without?: string, from?: (row: Row|undefined) => string}} Field
+ *   A field with `without` has no value of its own: it is filled in, or left out by a choice that says so.
  *
  * @typedef {object} Verb
  * @property {string} name What its button says.
@@ -41,7 +42,7 @@ export const VERBS = {
   retry: { name: 'Retry now', right: 'operate', plans: true, from: (row) => live(row) && ['backoff', 'poison', 'gate', 'decision'].includes(row.reason ?? ''), says: 'Its next attempt is made now, whatever it waits for. Attempts are counted on; of one that asks, which goes on without an answer, they begin anew.' },
   'retry-undo': { name: 'Retry undo', right: 'operate', plans: true, from: (row) => live(row) && row.reason === 'rollback_failed', says: 'The undo that failed is tried again, with all its attempts.' },
   'skip-undo': { name: 'Skip undo', right: 'repair', plans: true, isGrave: true, from: (row) => live(row) && row.reason === 'rollback_failed', says: 'The undo that failed is left out: what its stage did stays as it is. The rollback goes on behind it.' },
-  abort: { name: 'Abort', right: 'abort', plans: true, isGrave: true, from: (row) => live(row) && row.state !== 'Failed', says: 'It stops between stages, and its executed stages are undone, the newest first.' },
+  abort: { name: 'Abort', right: 'abort', plans: true, isGrave: true, from: (row) => live(row) && row.state !== 'Failed' && !row.past_no_return, says: 'It stops between stages, and its executed stages are undone, the newest first.' },
   priority: {
     name: 'Priority', right: 'configure', from: live, says: 'Higher goes first where it waits for a permit.',
     fields: [{ name: 'priority', label: 'New priority', type: 'number', help: 'From −32,768 to 32,767; 0 is usual.', from: (row) => String(row?.priority ?? 0) }],
@@ -50,7 +51,7 @@ export const VERBS = {
     name: 'Signal', right: 'submit', needsNoReason: true, from: live, says: 'The event is delivered to it as a sender would.',
     fields: [
       { name: 'name', label: 'Event', type: 'text', help: 'Its name.', from: (row) => /event (.+)$/.exec(row?.waits ?? '')?.[1] ?? '' },
-      { name: 'payload', label: 'Payload', type: 'json', help: 'JSON; null carries nothing.', from: () => 'null' },
+      { name: 'payload', label: 'Payload', type: 'json', help: 'JSON, as its code expects it.', without: 'without a payload' },
     ],
   },
   succeed: {
@@ -82,6 +83,12 @@ function need(name) {
 
 /** A verb as it is for one procedure. Of a saga none answers: its tab has what may be decided. @param {string} name @param {string} [kind] */
 export const verbOf = (name, kind) => (!OF_STREAM[name] ? VERBS[name] : kind === STREAM ? OF_STREAM[name] : kind?.startsWith('saga.') ? undefined : VERBS[name]);
+
+/** The names of the verbs that fit a procedure, the one that it waits for first. @param {Row} row */
+export function fitting(row) {
+  const names = Object.keys(VERBS).filter((name) => verbOf(name, row.kind)?.from(row));
+  return row.reason === 'event' && names.includes('signal') ? ['signal', ...names.filter((name) => name !== 'signal')] : names;
+}
 
 /** Verbs that can be asked of all that a filter admits. */
 export const OF_MANY = ['pause', 'resume', 'retry', 'abort', 'retry-undo', 'skip-undo', 'priority', 'acknowledge', 'run-again'];

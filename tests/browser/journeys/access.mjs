@@ -130,7 +130,6 @@ journey('what is too large is refused, and says so', async (page, go) => {
   assert.match(await alert.innerText(), /The filter .*1,?024/);
 
   await go(`procedures/${id}`);
-  await page.getByRole('button', { name: 'More actions' }).click();
   await page.getByRole('button', { name: 'Signal…', exact: true }).click();
   const dialog = page.getByRole('dialog', { name: /^Signal/ });
   await dialog.getByRole('textbox', { name: 'Payload' }).fill(JSON.stringify('x'.repeat(70_000)));

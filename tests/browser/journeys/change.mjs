@@ -32,9 +32,12 @@ journey('an event is sent from the page', async (page, go) => {
   const id = await submit({ wait: 'approved' });
   await go(`procedures/${id}`);
   await page.getByText('Waits for the event approved.').waitFor();
-  await page.getByRole('button', { name: 'More actions' }).click();
+  // What it waits for stands among its buttons, and not behind the others.
   await page.getByRole('button', { name: 'Signal…', exact: true }).click();
   const open = dialog(page, /^Signal/);
+  assert.equal(await open.getByRole('textbox', { name: 'Payload' }).inputValue(), '', 'nothing is sent that nobody wrote');
+  await open.getByText('Write the payload, or choose “without a payload”.').waitFor();
+  assert.equal(await open.getByRole('button', { name: 'Signal', exact: true }).isDisabled(), true);
   assert.equal(await open.getByRole('textbox', { name: 'Event' }).inputValue(), 'approved', 'what it waits for is there already');
   await open.getByRole('textbox', { name: 'Payload' }).fill('{"by": ');
   await open.getByText('This is no JSON').waitFor();

@@ -101,3 +101,28 @@ journey('a stream that is refused: the page asks every five seconds, and says so
   const other = await submit({ wait: 'go' });
   await becomes(() => ids(page), [other, id]);
 }, { expected: /429/ });
+
+journey('a process that stands still is told, and that it goes on', async (page, go) => {
+  await go('procedures');
+  await shown(page, 'Procedures');
+  await fresh(page, 'live');
+  // Its connections stay open, and nothing comes on them.
+  const held = [];
+  await page.route('**/api/v1/**', (route) => { held.push(route); });
+  await fresh(page, 'as of');
+  await page.getByRole('alert').filter({ hasText: 'The dashboard does not answer.' }).waitFor();
+  await page.unroute('**/api/v1/**');
+  await Promise.all(held.map((route) => route.continue().catch(() => {})));
+  await fresh(page, 'live');
+  await page.getByRole('alert').waitFor({ state: 'detached' });
+});
+
+journey('an engine that stands still is told by the stream', async (page, go) => {
+  await page.route('**/api/v1/events**', (route) => route.fulfill({ contentType: 'text/event-stream', body: 'event: engine\ndata: {"engine":"silent"}\n\n' }));
+  await go('procedures');
+  await page.getByRole('alert').filter({ hasText: 'The engine does not answer in time.' }).waitFor();
+  await page.unroute('**/api/v1/events**');
+  // The next stream says how it stands.
+  await page.getByRole('alert').waitFor({ state: 'detached' });
+  await fresh(page, 'live');
+});

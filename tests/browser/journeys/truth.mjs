@@ -161,12 +161,12 @@ journey('the truth of what one waits for', async (page, go) => {
   };
   const [limit] = of.limits;
   const lock = of.locks.find(({ path }) => path === 'default/users');
-  await says('3.0', 'its children: 0 of 3 done, not yet 3.1, 3.2, 3.3');
+  await says('3.0', 'its children: 0 of 3 done; in progress: 3.1, 3.2, 3.3');
   await says('13.0', `a permit of limited: ${limit.used} of ${limit.limit} are out, place 2 of ${limit.waiting}, behind 12.0`);
   await says('6.0', `the exclusive lock default/users, held by ${lock.holders}, place ${lock.waiting.indexOf('6.0') + 1} of ${lock.waiting.length}, behind 5.0`);
   await signal('3.2', 'go');
   await pass(1_000);
-  await says('3.0', 'its children: 1 of 3 done, not yet 3.1, 3.3');
+  await says('3.0', 'its children: 1 of 3 done; in progress: 3.1, 3.3');
 }, STILL);
 
 journey('the truth of locks and waits', async (page, go) => {

@@ -83,7 +83,11 @@ fn e_075_explain_shows_the_chain() -> Tested {
         };
         assert_eq!((limit.key.as_str(), limit.used, limit.limit), ("limited", 1, Some(1)));
         let of = async |id| Ok::<_, Trouble>(run.executor.explain(id).await?.particulars);
-        assert_eq!(of(b).await?, Some(Particulars::Children { done: 0, total: 1 }));
+        let Some(Particulars::Children(children)) = of(b).await? else {
+            return Err("it waits for its child".into());
+        };
+        assert_eq!((children.done, children.total, children.running), (0, 1, 1));
+        assert_eq!(children.named, [ProcedureId::new(b.family, 1)]);
         let lock = Particulars::Lock {
             need: LockNeed::exclusive("t"),
             holders: vec![a],

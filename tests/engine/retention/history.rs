@@ -100,7 +100,7 @@ async fn fails_behind_a_stranger(lab: &Lab, run: &Run) -> Result<ProcedureId, Tr
     run.settle().await;
     let waits = run.executor.status(root).await?;
     assert_eq!(waits.wait, Some(WaitReason::Lock("t".into())));
-    assert_eq!(waits.next, "its rollback continues when the lock t is free");
+    assert_eq!(waits.next, "its rollback continues once the lock t is free");
     run.pass(SECOND).await;
     lab.open("s");
     run.settle().await;

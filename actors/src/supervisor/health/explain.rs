@@ -176,8 +176,11 @@ impl DiagnosisInput<'_> {
 
     /// Returns the wait in full, if there is more to say than the row does.
     fn particulars(&self, row: &Row) -> Option<Particulars> {
-        if let Some((done, total)) = self.kernel.children_of(row.id) {
-            return Some(Particulars::Children { done, total });
+        if let Some(children) = self.kernel.children_of(row.id) {
+            return Some(Particulars::Children(children));
+        }
+        if let Some((siblings, _)) = self.kernel.held_among(row.id) {
+            return Some(Particulars::Slot(siblings));
         }
         let missing = self.missing?;
         // Another procedure may be asking by now: a different undo may be next.
@@ -228,7 +231,7 @@ impl DiagnosisInput<'_> {
         let wait = row.wait.as_ref().map(|wait| match particulars {
             Some(Particulars::Lock { need, .. }) => WaitReason::Lock(need.path.clone()),
             Some(Particulars::Permit(limit)) => WaitReason::Permit(limit.key.clone()),
-            Some(Particulars::Children { .. }) | None => wait.clone(),
+            Some(Particulars::Children(_) | Particulars::Slot(_)) | None => wait.clone(),
         });
         match (link.map(|link| &link.why), &wait) {
             (Some(WaitingFor::Rollback), _) => "its family fails, and is rolled back".to_owned(),
@@ -247,6 +250,10 @@ impl DiagnosisInput<'_> {
 
     /// Returns the procedure's position among the waiters for the same thing.
     fn queue_position(&self, id: ProcedureId) -> Option<QueuePosition> {
+        if let Some((siblings, position)) = self.kernel.held_among(id) {
+            let of = siblings.held as usize;
+            return Some(QueuePosition { position, of });
+        }
         let reason = |id: ProcedureId| self.kernel.row(id)?.wait.as_ref();
         let asker = self.kernel.asks_as(id)?;
         let mine = self.queues.of(asker)?.order;

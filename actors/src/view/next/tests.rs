@@ -119,7 +119,7 @@ fn what_goes_on_says_when() {
 fn what_fails_says_how_far_its_rollback_is() {
     let failed = |wait| row(ProcedureState::Failed, wait);
     let told = [
-        (failed(None), "it is rolled back when no stage of its family runs"),
+        (failed(None), "it is rolled back once no stage of its family runs"),
         (
             going(ProcedureState::Failed),
             "its stage reports; then it is rolled back",
@@ -134,11 +134,11 @@ fn what_fails_says_how_far_its_rollback_is() {
         ),
         (
             failed(Some(Wait::Lock("t".into()))),
-            "its rollback continues when the lock t is free",
+            "its rollback continues once the lock t is free",
         ),
         (
             failed(Some(Wait::Paused)),
-            "its rollback continues when an operator resumes it",
+            "its rollback continues once an operator resumes it",
         ),
         (
             failed(Some(Wait::Suspect)),

@@ -127,12 +127,12 @@ export function Attention() {
   const { marked, mark } = useRows(verdicts, keyOf, idOf, (at) => list.current?.children[at]?.scrollIntoView({ block: 'nearest' }), (verdict) => go(pathOf(verdict)));
   return html`
     <div class="screen attention">
-      <${Head} title="Attention" note=${body?.text} />
+      <${Head} title="Attention" note=${verdicts.length > 0 && body.text} />
       <${Shown} loaded=${loaded}>
         ${body && html`
           <div class="tiles">${TILES.map((tile) => html`<${Tile} key=${tile.name} tile=${tile} body=${body} />`)}</div>
           ${verdicts.length === 0
-            ? html`<p class="calm"><${Shape} shape="check" />Nothing needs you.</p>`
+            ? html`<p class="calm" role="status"><${Shape} shape="check" />Nothing needs you.</p>`
             : html`<ol class="verdicts" ref=${list}>${verdicts.map((verdict) => html`<${Verdict} key=${keyOf(verdict)} verdict=${verdict} isMarked=${keyOf(verdict) === marked} onMark=${() => mark(keyOf(verdict))} />`)}</ol>`}
           <${Pulse} body=${body} />`}
       <//>

@@ -1,6 +1,7 @@
 /** Kinds: which are registered, how many there are of each, and whether one is held back. */
 import { html, useState } from '../dom.js';
 import { Ask } from '../actions.js';
+import { late } from '../late.js';
 import { useLoad } from '../load.js';
 import { useRights } from '../me.js';
 import { Empty, Head, Shown } from '../parts.js';
@@ -11,6 +12,14 @@ import { WIDE } from '../verbs.js';
 import { count, duration, several } from '../words.js';
 
 /** @typedef {import('../types.js').KindUse} KindUse */
+
+const Start = late(() => import('../start.js').then((script) => script.Start));
+
+/** Kinds of the library itself, which are started in their own ways, begin with this. */
+const OWN = 'procession.';
+
+/** @param {KindUse} row */
+const isStarted = (row) => row.registered && !row.kind.startsWith(OWN);
 
 /** @param {KindUse} row @param {string[]} states */
 const sum = (row, states) => states.reduce((all, state) => all + (row.states[state] ?? 0), 0);
@@ -51,11 +60,12 @@ export function Kinds() {
   if (items.some((row) => row.since_start)) {
     columns.push({ name: 'Stages since the start', width: 'minmax(116px, 1.2fr)', two: true, help: 'What user code of a stage took on average; the longest under the pointer', show: (row) => times(row) });
   }
-  if (may('operate')) {
+  if (may('operate') || may('submit')) {
     columns.push({
-      name: 'Actions', width: '92px', align: 'right', pin: true, show: (row) => html`
-        ${!row.paused && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'pause' })}>Pause…</button>`}
-        ${row.paused && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'resume' })}>Resume…</button>`}`,
+      name: 'Actions', width: may('operate') && may('submit') ? '152px' : '92px', align: 'right', pin: true, show: (row) => html`
+        ${may('submit') && isStarted(row) && html`<button type="button" title="Submits one of this kind" onClick=${() => set({ kind: row.kind, verb: 'submit' })}>Start…</button>`}
+        ${may('operate') && !row.paused && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'pause' })}>Pause…</button>`}
+        ${may('operate') && row.paused && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'resume' })}>Resume…</button>`}`,
     });
   }
   const { rows, ...sorted } = useSort(items, columns);
@@ -67,7 +77,8 @@ export function Kinds() {
           ? html`<${Empty}>No kind is registered, and no procedure is there.<//>`
           : html`<${Table} label="Kinds" rows=${rows} sorted=${sorted} columns=${columns} rowKey=${(/** @type {KindUse} */ row) => row.kind} height=${44} />`}
       <//>
-      ${open && html`<${Ask} key=${open.kind + open.verb} verb=${WIDE[open.verb]} path=${`kinds/${encodeURIComponent(open.kind)}/${open.verb}`} target=${{ id: open.kind, kind: open.kind }}
+      ${open?.verb === 'submit' && html`<${Start} kind=${open.kind} onClose=${() => set(null)} />`}
+      ${open && open.verb !== 'submit' && html`<${Ask} key=${open.kind + open.verb} verb=${WIDE[open.verb]} path=${`kinds/${encodeURIComponent(open.kind)}/${open.verb}`} target=${{ id: open.kind, kind: open.kind }}
         onClose=${() => { set(null); loaded.reload(); }} />`}
     </div>`;
 }

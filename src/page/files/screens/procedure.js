@@ -75,17 +75,27 @@ function progress(failing) {
   return [of && `${undone} of ${of} stages undone`, last && `the last error, of stage ${last.stage}: “${shown(last.error)}”`].filter(Boolean).join('; ');
 }
 
-/** Some of many, by their ids. @param {string} words @param {string[]} ids */
-const named = (words, ids) => ids.length > 0 && html`${words} ${ids.slice(0, 4).map((id, index) => html`${index > 0 && ', '}<${Id} id=${id} />`)}${ids.length > 4 && ` and ${ids.length - 4} more`}`;
+/** Links of one sentence, at most. */
+const NAMED = 10;
+
+/** Some of many, by their ids; `all` where there are more of them than ids. @param {string} words @param {string[]} ids @param {number} [all] */
+const named = (words, ids, all = ids.length) => ids.length > 0 && html`${words} ${ids.slice(0, NAMED).map((id, index) => html`${index > 0 && ', '}<${Id} id=${id} />`)}${all > NAMED && ` and ${count(all - NAMED)} more`}`;
+
+/** How far its children are: who is in progress, and how many of the others wait for a slot. @param {NonNullable<import('../types.js').Waits['children']>} children */
+const ofChildren = ({ done, total, running, held, named: first }) => html`: ${count(done)} of ${count(total)} done${named('; in progress:', first, running)}${held > 0 && `; ${several(held, 'waits', 'wait')} for a slot`}`;
+
+/** What a child waits for that its parent holds back. @param {NonNullable<import('../types.js').Waits['slot']>} slot */
+const ofSlot = ({ width, running, named: first }) => html`: the parent runs ${several(width, 'child', 'children')} at a time${named('; in progress:', first, running)}`;
 
 /** @param {{row: Row, waits: import('../types.js').Waits|null, body: any}} props */
 function Sentence({ row, waits, body }) {
   const more = progress(body.failing);
   const at = now();
   const tone = standing(row).tone;
-  const { lock, permit, children, place, links = [] } = (!row.ended && waits) || /** @type {Partial<import('../types.js').Waits>} */ ({});
+  const { lock, permit, children, slot, place, links = [] } = (!row.ended && waits) || /** @type {Partial<import('../types.js').Waits>} */ ({});
   const holders = lock?.holders ?? [];
-  const before = [...new Set(links.filter((link) => link.from === row.id && !holders.includes(link.to)).map((link) => link.to))];
+  // Those whom children and slots wait for are named with them.
+  const before = children || slot ? [] : [...new Set(links.filter((link) => link.from === row.id && !holders.includes(link.to)).map((link) => link.to))];
   // Its row says what it was told when it asked: that may be free by now.
   const lacks = lock ? `waits for the ${lock.mode} lock ${lock.path}` : permit && `waits for a permit of ${permit.key}`;
   const what = why(lacks && ['lock', 'permit'].includes(row.reason ?? '') ? { ...row, waits: lacks } : row);
@@ -94,7 +104,7 @@ function Sentence({ row, waits, body }) {
     <div class=${`sentence ${tone}`}>
       <p class="what"><${State} row=${row} /> <span class="long">${row.ended ? 'since' : 'for'} ${row.ended ? html`<${At} time=${row.since} stop />` : html`<${Ago} time=${row.since} label="since" stop />`}</span></p>
       <p class="why">
-        <${Linked} text=${sentence(local(what, at))} self=${row.id} />${children && `: ${children.done} of ${children.total} done`}${permit && `: ${permit.used}${permit.limit === null ? '' : ` of ${permit.limit}`} are out`}${permit?.rate && `, ${permit.rate.begun} of ${permit.rate.begins} in ${permit.rate.per_ms} ms have begun`}${named(', held by', holders)}${place && html`, place ${place.place} of ${place.of}`}${named(children ? ', not yet' : ', behind', before)}${more && `; ${more}`}${body.paused_by.map((/** @type {any} */ by) => html`; <${Linked} text=${by.what} self=${row.id} /> was paused by ${by.who ?? 'an operator'}${by.why && `: “${by.why}”`}`)}.
+        <${Linked} text=${sentence(local(what, at))} self=${row.id} />${children && ofChildren(children)}${slot && ofSlot(slot)}${permit && `: ${permit.used}${permit.limit === null ? '' : ` of ${permit.limit}`} are out`}${permit?.rate && `, ${permit.rate.begun} of ${permit.rate.begins} in ${permit.rate.per_ms} ms have begun`}${named(', held by', holders)}${place && html`, place ${place.place} of ${place.of}`}${named(', behind', before)}${more && `; ${more}`}${body.paused_by.map((/** @type {any} */ by) => html`; <${Linked} text=${by.what} self=${row.id} /> was paused by ${by.who ?? 'an operator'}${by.why && `: “${by.why}”`}`)}.
         ${!row.ended && ends.map((end) => html` <${Id} id=${end.id} /> continues ${local(end.until, at)}. `)}
         ${!row.ended && waits && waits.behind > 0 && html`${several(waits.behind, 'procedure waits', 'procedures wait')}${waits.behind >= 1_000 && ' or more'} behind it at gates. `}
         ${!row.ended && waits && (waits.links.length > 0) && html`<a class="more" href=${`waits?id=${row.id}`}>Show waits</a>`}
