@@ -9,6 +9,7 @@ import { listOf } from '../router.js';
 import { useSort } from '../sort.js';
 import { Table } from '../table.js';
 import { WIDE } from '../verbs.js';
+import { useWidth } from '../width.js';
 import { count, duration, several } from '../words.js';
 
 /** @typedef {import('../types.js').KindUse} KindUse */
@@ -17,6 +18,9 @@ const Start = late(() => import('../start.js').then((script) => script.Start));
 
 /** Kinds of the library itself, which are started in their own ways, begin with this. */
 const OWN = 'procession.';
+
+/** Up to this width of the window two buttons stand below each other, in pixels. */
+const TIGHT = 1_360;
 
 /** @param {KindUse} row */
 const isStarted = (row) => row.registered && !row.kind.startsWith(OWN);
@@ -37,6 +41,7 @@ function next(row) {
 export function Kinds() {
   const loaded = useLoad('kinds', {}, { on: ['gauges', 'change'], pause: 2_000, filter: 'root:0' });
   const may = useRights();
+  const isStacked = useWidth(TIGHT) && may('operate') && may('submit');
   const [open, set] = useState(/** @type {{kind: string, verb: string}|null} */ (null));
   const items = /** @type {KindUse[]} */ (loaded.data?.items ?? []);
   /** @type {import('../table.js').Column<KindUse>[]} */
@@ -62,10 +67,10 @@ export function Kinds() {
   }
   if (may('operate') || may('submit')) {
     columns.push({
-      name: 'Actions', width: may('operate') && may('submit') ? '152px' : '92px', align: 'right', pin: true, show: (row) => html`
+      name: 'Actions', width: may('operate') && may('submit') && !isStacked ? '152px' : '92px', align: 'right', pin: true, show: (row) => html`<span class=${isStacked ? 'stacked' : ''}>
         ${may('submit') && isStarted(row) && html`<button type="button" title="Submits one of this kind" onClick=${() => set({ kind: row.kind, verb: 'submit' })}>Start…</button>`}
         ${may('operate') && !row.paused && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'pause' })}>Pause…</button>`}
-        ${may('operate') && row.paused && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'resume' })}>Resume…</button>`}`,
+        ${may('operate') && row.paused && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'resume' })}>Resume…</button>`}</span>`,
     });
   }
   const { rows, ...sorted } = useSort(items, columns);
@@ -75,7 +80,7 @@ export function Kinds() {
       <${Shown} loaded=${loaded}>
         ${items.length === 0
           ? html`<${Empty}>No kind is registered, and no procedure is there.<//>`
-          : html`<${Table} label="Kinds" rows=${rows} sorted=${sorted} columns=${columns} rowKey=${(/** @type {KindUse} */ row) => row.kind} height=${44} />`}
+          : html`<${Table} label="Kinds" rows=${rows} sorted=${sorted} columns=${columns} rowKey=${(/** @type {KindUse} */ row) => row.kind} height=${isStacked ? 66 : 44} />`}
       <//>
       ${open?.verb === 'submit' && html`<${Start} kind=${open.kind} onClose=${() => set(null)} />`}
       ${open && open.verb !== 'submit' && html`<${Ask} key=${open.kind + open.verb} verb=${WIDE[open.verb]} path=${`kinds/${encodeURIComponent(open.kind)}/${open.verb}`} target=${{ id: open.kind, kind: open.kind }}
