@@ -67,7 +67,7 @@ fn commands(heading: &str) -> Outcome<Vec<String>> {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/how-to/handle-an-incident.md");
     let page = std::fs::read_to_string(page)?;
     let section = page.split(heading).nth(1).ok_or("no such section")?;
-    let block = section.split("```console\n").nth(1).ok_or("no commands")?;
+    let block = section.split("```sh\n").nth(1).ok_or("no commands")?;
     let block = block.split("```").next().unwrap_or_default();
     Ok(block.lines().map(str::to_owned).collect())
 }
