@@ -67,7 +67,13 @@ async fn told(stream: &mut Listener, gate: &Gate, wanted: &str) -> Result<Durati
     loop {
         let passed = gate.clock.now().since(begun);
         match tokio::time::timeout(STILL, stream.next_of("engine")).await {
-            Ok(event) if event.as_ref().is_ok_and(|event| event.data["engine"] == wanted) => return Ok(passed),
+            Ok(event)
+                if event
+                    .as_ref()
+                    .is_ok_and(|event| event.data.get("engine").is_some_and(|engine| engine == wanted)) =>
+            {
+                return Ok(passed);
+            }
             Ok(event) => drop(event?),
             Err(_) if passed > 10 * KNOWN => return Err(format!("the stream never says {wanted}").into()),
             Err(_) => gate.clock.advance(STEP),
