@@ -207,7 +207,7 @@ impl<A> DashboardBuilder<A> {
 
     /// Has the page lead to other engines: a name for each, and where its dashboard is mounted, as an address
     /// (`https://north.example/ops/procedures`) or a path of this host. The page shows them as a menu, in which the
-    /// one with its own address is marked; each leads to the same screen there. Whoever may look is told all of
+    /// one with its own address is marked; each leads to the same screen there. Every viewer sees all of
     /// them. Default: none, and there is no menu.
     ///
     /// # Errors

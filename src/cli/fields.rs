@@ -34,7 +34,7 @@ pub(super) fn print(document: &Document, fields: &[String], json: bool) -> Resul
     Ok(())
 }
 
-/// Returns what a document lists, or the one that it tells of.
+/// Returns the entries of a document: the items of a list, or its one procedure.
 fn entries(document: &Document) -> Vec<&Value> {
     match (document.get("items"), document.get("procedure")) {
         (Value::Array(items), _) => items.iter().collect(),

@@ -40,7 +40,7 @@ fn paged(text: &str) -> bool {
     }
     let Ok(mut pager) = command.spawn() else { return false };
     if let Some(mut to) = pager.stdin.take() {
-        // Whoever has read enough closes it.
+        // A pager that is quit early closes the pipe.
         to.write_all(text.as_bytes()).ok();
     }
     pager.wait().is_ok()

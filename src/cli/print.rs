@@ -24,7 +24,7 @@ pub(super) fn table<const N: usize>(headings: [&str; N], rows: impl IntoIterator
     rows_of(&table);
 }
 
-/// Prints rows of the same columns, of which the first has the headings; nothing if there are no others.
+/// Prints rows of the same columns. The first row holds the headings; if it is the only one, nothing is printed.
 pub(super) fn rows_of(table: &[Vec<String>]) {
     let Some(headings) = table.first().filter(|_| table.len() > 1) else {
         return;

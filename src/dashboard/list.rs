@@ -33,6 +33,15 @@ pub(super) const AT_ONCE: usize = 256;
 /// Rows taken from the store at once: as many as it reads in one go, so that none is read twice.
 pub(super) const STORED_AT_ONCE: usize = 1_000;
 
+/// In which order the live rows of the model are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// By id.
+    ById,
+    /// The newest families first, the members of each in their order.
+    NewestFirst,
+}
+
 /// The rules of the verdicts about each procedure.
 pub(super) type Rules = BTreeMap<ProcedureId, BTreeSet<Rule>>;
 
@@ -120,7 +129,7 @@ impl<'a> Search<'a> {
         // Not before: it may have waited for its turn.
         self.begun = state.now();
         match self.scope() {
-            None => Ok(self.in_model(state, cursor).await),
+            None => Ok(self.in_model(state, cursor, Order::ById).await),
             Some(scope) => self.in_store(state, &scope, cursor).await,
         }
     }
@@ -134,12 +143,14 @@ impl<'a> Search<'a> {
         (!is_known).then_some(scope)
     }
 
-    /// Looks through the model from an id on; gives where the next page begins.
-    async fn in_model(&mut self, state: &State, cursor: Option<ProcedureId>) -> Option<ProcedureId> {
+    /// Looks through the model from an id on, in this order. Returns where the next page begins.
+    async fn in_model(&mut self, state: &State, cursor: Option<ProcedureId>, order: Order) -> Option<ProcedureId> {
         let mut from = cursor.map_or(Bound::Unbounded, Bound::Included);
         loop {
-            let from_here = self.skip(from)?;
-            let rows: Vec<Arc<Status>> = state.shared.read().live(from_here, AT_ONCE);
+            let rows: Vec<Arc<Status>> = match order {
+                Order::ById => state.shared.read().live(self.skip(from)?, AT_ONCE),
+                Order::NewestFirst => state.shared.read().newest(self.skip_newer(from)?, AT_ONCE),
+            };
             let last = rows.last()?.id;
             for row in rows {
                 if self.is_full(state.now()) {

@@ -47,7 +47,7 @@ pub(crate) enum Act {
     Stuck(String),
     /// Has so many children, each of which waits for the event `go`.
     Children(u32),
-    /// Has so many children, of which two are in progress at once; each waits for the event `go`.
+    /// Has so many children, at most two in progress at once; each waits for the event `go`.
     Narrow(u32),
     /// Has children `fetch`, `build` and `check` after it, and `publish` after both. Each waits for the event `go`.
     Graph,

@@ -1,4 +1,4 @@
-//! An engine whose threads stand still: whoever looks is told, and told again once they go on.
+//! An engine whose threads are blocked: viewers learn that it is silent, and learn when it answers again.
 
 use std::future::IntoFuture;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -61,7 +61,7 @@ impl Clock for Gate {
     }
 }
 
-/// Waits until the stream says that the engine stands like this; gives the time that has passed.
+/// Waits until the stream reports this standing of the engine. Returns the time that has passed.
 async fn told(stream: &mut Listener, gate: &Gate, wanted: &str) -> Result<Duration, Trouble> {
     let begun = gate.clock.now();
     loop {

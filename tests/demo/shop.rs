@@ -20,7 +20,7 @@ const SIZES: &str = "--orders 60 --seed 7 --pace 0 --no-dashboard";
 /// So slow that it is not over before it is killed.
 const SLOW: &str = "--orders 60 --seed 7 --pace 300 --no-dashboard";
 
-/// Runs to the end; gives the closing line.
+/// Runs to the end. Returns the closing line.
 fn day(data: &Path, arguments: &str) -> Outcome<Value> {
     closing(&shop(data, &format!("{arguments} --json")).output()?)
 }

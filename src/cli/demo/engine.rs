@@ -90,7 +90,7 @@ impl Engine {
         self.close_within(DRAIN_MAX).await
     }
 
-    /// Does so, and gives the stages that run this long.
+    /// Closes everything as [`close`](Self::close) does. Running stages have this long to finish.
     pub(super) async fn close_within(self, longest: Duration) -> Result<(), DemoError> {
         if let Some(site) = self.site {
             site.close().await;

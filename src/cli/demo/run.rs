@@ -24,7 +24,7 @@ use procession::Executor;
 use procession::dashboard::Right;
 use procession::status::{ListFilter, ProcedureState};
 
-/// Whoever is on this machine may look, pause, retry and set limits. Nobody may abort or repair: the verification at the
+/// Callers on this machine may look, pause, retry and set limits. Nobody may abort or repair: the verification at the
 /// end expects that each operation ended as it was drawn.
 const RIGHTS: [Right; 4] = [Right::View, Right::Payload, Right::Operate, Right::Configure];
 

@@ -55,7 +55,7 @@ impl Door {
 }
 
 impl Site {
-    /// Serves the dashboard of this engine. Whoever is on this machine has these rights, and nobody else may look.
+    /// Serves the dashboard of this engine. Callers on this machine have these rights; all others are refused.
     ///
     /// # Errors
     ///

@@ -23,7 +23,7 @@ const PROCEDURES: &str = "procedures";
 const PAGE_MAX: usize = 500;
 /// Rows that a journal gives at once.
 const AT_ONCE: usize = 1_000;
-/// Rows that cannot be read, of which a list names so many.
+/// The most unreadable rows that a list names.
 const UNREADABLE_MAX: usize = 1_000;
 
 /// In which order a page of a journal is.

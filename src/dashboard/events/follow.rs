@@ -189,7 +189,7 @@ impl Follow {
         }
     }
 
-    /// Tells something that differs from what was told last.
+    /// Sends an event, unless this stream has already sent the same.
     fn tell_news(&mut self, name: &'static str, value: Value) {
         if self.told.get(name) != Some(&value) {
             self.push(name, None, &value);

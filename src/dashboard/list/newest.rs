@@ -4,13 +4,12 @@
 //! how many are read at once follows from how many rows they have.
 
 use std::ops::Bound;
-use std::sync::Arc;
 
 use procession_actors::CommittedReader;
-use procession_actors::view::{FamilyScope, Status};
+use procession_actors::view::FamilyScope;
 use procession_kernel::ProcedureId;
 
-use super::{AT_ONCE, STORED_AT_ONCE, Search};
+use super::{Order, STORED_AT_ONCE, Search};
 use crate::dashboard::problem::Problem;
 use crate::dashboard::state::State;
 
@@ -18,7 +17,7 @@ use crate::dashboard::state::State;
 const FAMILIES: u64 = 256;
 
 impl Search<'_> {
-    /// Looks from an id on, newest families first, until the page is full; gives where the next page begins.
+    /// Looks from an id on, newest families first, until the page is full; returns where the next page begins.
     pub(in crate::dashboard) async fn fill_newest(
         &mut self,
         state: &State,
@@ -26,30 +25,13 @@ impl Search<'_> {
     ) -> Result<Option<ProcedureId>, Problem> {
         self.begun = state.now();
         match self.scope() {
-            None => Ok(self.newest_in_model(state, cursor).await),
+            None => Ok(self.in_model(state, cursor, Order::NewestFirst).await),
             Some(scope) => self.newest_in_store(state, &scope, cursor).await,
         }
     }
 
-    async fn newest_in_model(&mut self, state: &State, cursor: Option<ProcedureId>) -> Option<ProcedureId> {
-        let mut from = cursor.map_or(Bound::Unbounded, Bound::Included);
-        loop {
-            let from_here = self.skip_newer(from)?;
-            let rows: Vec<Arc<Status>> = state.shared.read().newest(from_here, AT_ONCE);
-            let last = rows.last()?.id;
-            for row in rows {
-                if self.is_full(state.now()) {
-                    return Some(row.id);
-                }
-                self.look(&row, state.now());
-            }
-            from = Bound::Excluded(last);
-            tokio::task::yield_now().await;
-        }
-    }
-
     /// Leaves out families that the filter does not name; none if there is no older one.
-    fn skip_newer(&self, from: Bound<ProcedureId>) -> Option<Bound<ProcedureId>> {
+    pub(super) fn skip_newer(&self, from: Bound<ProcedureId>) -> Option<Bound<ProcedureId>> {
         let Some(families) = &self.families else {
             return Some(from);
         };

@@ -11,7 +11,7 @@
  * @property {number} count
  * @property {boolean} [goes] It has not ended.
  * @property {number|null} [attempt] Which attempt of its stage it is.
- * @property {number} [unkept] It stands for so many attempts of which no more is known.
+ * @property {number} [unkept] The number of attempts that it stands for and that are no longer kept.
  */
 
 /** What stands between a stage that ended so and the next one. @type {Record<string, string>} */

@@ -94,7 +94,7 @@ export function Banner({ me }) {
   const stale = standing === 'stale' && read
     ? `The dashboard does not answer. What is shown is as of ${hour(read, now())}; it is asked again every five seconds.` : '';
   const text = stale || (engine === 'live' ? '' : ENGINE[engine] ?? `The engine is ${engine}.`);
-  // What was closed is told anew if it comes again.
+  // A notice that was closed is shown again if it recurs.
   useEffect(() => { if (!text) close(''); }, [text]);
   if (!text || text === closed) return null;
   return html`<div class="banner" role="alert"><p>${text}</p><button type="button" class="plain" onClick=${() => close(text)}>Close</button></div>`;

@@ -10,7 +10,7 @@ const GAP = 14;
 const ENDS = 28;
 /** Where a table is narrower than this, and than its columns, its rows are cards. */
 const CARDS = 700;
-/** A line of a card, of which the first column of some has two, in pixels; and the room above and below. */
+/** Height of a line of a card, in pixels (some first columns have two lines), and the padding above and below. */
 const LINE = 20;
 const TWO = 37;
 const AROUND = 18;

@@ -1,4 +1,4 @@
-//! A day of the shop: submits all orders, tells how each ends, and checks the books. Run again in the same directory it
+//! A day of the shop: submits all orders, prints how each ends, and checks the books. Run again in the same directory it
 //! submits the same orders under the same keys, and so goes on.
 
 use std::time::Duration;
@@ -19,7 +19,7 @@ use procession::errors::SubmitError;
 use procession::status::{ListFilter, Outcome, ProcedureState, Status};
 use procession::{Executor, Procedure, ProcedureId};
 
-/// Whoever is on this machine may abort an order as well: an order that was aborted is undone, and the books hold. Nobody
+/// Callers on this machine may also abort an order: an aborted order is undone, and the books hold. Nobody
 /// may repair: an order that is bypassed keeps what it has.
 const RIGHTS: [Right; 5] = [
     Right::View,

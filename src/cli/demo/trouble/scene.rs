@@ -163,7 +163,7 @@ async fn waits(executor: &Executor) -> Result<(), DemoError> {
     Ok(())
 }
 
-/// What takes too long, comes to nothing, or is too large, and a family of which some are in trouble.
+/// Submits procedures that hang, make no progress or grow too large, and a family with some members in trouble.
 async fn long_ones(executor: &Executor) -> Result<(), DemoError> {
     let export = Script::of(EXPORT).then("Write", Act::Hang);
     submit(executor, "export-1", "an export that hangs", export).await?;
@@ -198,7 +198,7 @@ pub(super) async fn go_on(executor: &Executor) -> Result<(), DemoError> {
             .then("Reserve", Act::Work(90 + number * 37 % 400))
             .then("Ship", Act::Work(60 + number * 91 % 700));
         match executor.submit(order).await {
-            // Whoever watches may also drain the engine.
+            // Viewers of the page may also drain the engine.
             Ok(_) | Err(SubmitError::Busy { .. }) => pace::pause(SMALL_ORDER_EVERY).await,
             Err(_) => break,
         }
@@ -206,7 +206,7 @@ pub(super) async fn go_on(executor: &Executor) -> Result<(), DemoError> {
     std::future::pending().await
 }
 
-/// Tells whether the two transfers wait for each other, or will.
+/// Returns `true` if the two transfers wait for each other, or soon will.
 pub(super) async fn is_locked(executor: &Executor) -> Result<bool, DemoError> {
     for key in TRANSFERS {
         let Some(found) = executor.find(key).await? else {
