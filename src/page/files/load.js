@@ -23,16 +23,22 @@ export function useLoad(path, query = {}, how = {}) {
   const { on = [], pause = 1_000, filter } = how;
   const key = path === null ? '' : `${path}?${JSON.stringify(query)}`;
   const [state, set] = useState(/** @type {{key: string, data: any, error: Problem|null}} */ ({ key: '', data: null, error: null }));
-  const latest = useRef({ key, query, heard: how.heard, timer: 0, at: 0, isGoing: false });
+  const latest = useRef({ key, query, heard: how.heard, timer: 0, at: 0, isGoing: false, isStale: false });
   latest.current.key = key;
   latest.current.query = query;
   latest.current.heard = how.heard;
 
   const load = useCallback(async () => {
     const mine = latest.current;
-    if (path === null || mine.isGoing) return;
+    if (path === null) return;
+    // What is being read may be from before the change that asks for it again.
+    if (mine.isGoing) {
+      mine.isStale = true;
+      return;
+    }
     const { key: asked } = mine;
     mine.isGoing = true;
+    mine.isStale = false;
     mine.at = Date.now();
     try {
       const data = await get(path, mine.query);
@@ -47,7 +53,7 @@ export function useLoad(path, query = {}, how = {}) {
       if (mine.key === asked) set((old) => ({ key: asked, data: old.key === asked ? old.data : null, error }));
     } finally {
       mine.isGoing = false;
-      if (mine.key !== asked) soon();
+      if (mine.key !== asked || mine.isStale) soon();
     }
   }, [key, filter]);
 

@@ -58,6 +58,8 @@ journey('one is started from the page, and gets the event in the shape that its 
   await until(() => send.isEnabled(), 'it can be sent');
   await send.click();
   await signal.getByText('It is done').waitFor();
+  // A stream tells of rows ten times a second at most, by the engine's clock.
+  await pass(1_000);
   await signal.getByRole('button', { name: 'Close' }).last().click();
   await page.getByText(/^Ended well/).waitFor();
 
@@ -87,6 +89,7 @@ journey('one is started on a phone', async (page, go) => {
   assert.equal(await fits(page), true);
   await open.getByRole('button', { name: 'Start', exact: true }).click();
   await shown(page, /^job v1/);
+  await pass(1_000);
   await page.getByText(/^Ended well/).waitFor();
 }, { viewport: { width: 390, height: 844 }, colorScheme: 'light' });
 

@@ -102,6 +102,31 @@ journey('a stream that is refused: the page asks every five seconds, and says so
   await becomes(() => ids(page), [other, id]);
 }, { expected: /429/ });
 
+journey('what changes while a slow answer is on its way is read again', async (page, go) => {
+  const id = await submit({ wait: 'go' });
+  await go(`procedures/${id}`);
+  await shown(page, /^job/);
+  await fresh(page, 'live');
+  let gates = 0;
+  await page.route(`**/api/v1/procedures/${id}/waits`, (route) => {
+    gates += 1;
+    return route.continue();
+  });
+  let isRead = false;
+  await page.route(`**/api/v1/procedures/${id}`, async (route) => {
+    const response = await route.fetch();
+    isRead = true;
+    // The gates are read again two seconds after the last time, the procedure itself after one: by then it was asked for again.
+    await until(async () => gates === 2, 'the change is heard, and more than a second ago');
+    await route.fulfill({ response });
+  }, { times: 1 });
+  await signal(id, 'nobody waits for this');
+  await until(async () => isRead && gates === 1, 'an answer from before the end is on its way');
+  await signal(id, 'go');
+  await pass(1_000);
+  await page.getByText(/^Ended well/).waitFor();
+});
+
 journey('a process that stands still is told, and that it goes on', async (page, go) => {
   await go('procedures');
   await shown(page, 'Procedures');
