@@ -9,7 +9,7 @@ use procession_kernel::{ProcedureId, Timestamp};
 use serde_json::{Value, json};
 
 use super::access::Grant;
-use super::list::{AT_ONCE, SCAN_MAX, SCAN_TIME, STORED_AT_ONCE, rules};
+use super::list::{AT_ONCE, Order, SCAN_MAX, SCAN_TIME, Walk, rules};
 use super::model::{LiveFlow, LiveSet};
 use super::params::Params;
 use super::problem::{Answer, Problem};
@@ -53,10 +53,11 @@ struct Page<'a> {
 
 pub(super) async fn flows(request: HttpRequest, state: web::Data<State>) -> Answer {
     let grant = viewer(&request)?;
-    let params = Params::of(&request, &["filter", "cursor", "limit"])?;
+    let params = Params::of(&request, &["filter", "cursor", "limit", "order"])?;
     let filter = params.filter()?;
     let cursor = params.id("cursor")?;
     let limit = params.limit("limit", PAGE, PAGE_MAX)?;
+    let order = Order::of(&params)?;
     let moment = state.moment()?;
     let rules = rules(&state, &filter).await?;
     let mut page = Page {
@@ -74,8 +75,8 @@ pub(super) async fn flows(request: HttpRequest, state: web::Data<State>) -> Answ
         left: COUNTED_MAX,
     };
     let next = match filter.is_of_live() || !filter.names_states() {
-        true => page.of_live(cursor).await?,
-        false => page.of_all(cursor).await?,
+        true => page.of_live(cursor, order).await?,
+        false => page.of_all(cursor, order).await?,
     };
     let body = json!({
         "items": page.items,
@@ -89,12 +90,16 @@ pub(super) async fn flows(request: HttpRequest, state: web::Data<State>) -> Answ
 
 impl Page<'_> {
     /// Looks through the live ones from one on; returns where the next page begins.
-    async fn of_live(&mut self, cursor: Option<ProcedureId>) -> Result<Option<ProcedureId>, Problem> {
-        let mut from = cursor.map_or(0, |cursor| cursor.family);
+    async fn of_live(&mut self, cursor: Option<ProcedureId>, order: Order) -> Result<Option<ProcedureId>, Problem> {
+        let mut from = cursor.map(|cursor| cursor.family);
         loop {
-            let flows = self.state.shared.read().flows(from, AT_ONCE);
-            let Some(last) = flows.last() else { return Ok(None) };
-            from = last.root().id.family + 1;
+            let flows = match order {
+                Order::ById => self.state.shared.read().flows(from.unwrap_or(0), AT_ONCE),
+                Order::NewestFirst => self.state.shared.read().newest_flows(from.unwrap_or(u64::MAX), AT_ONCE),
+            };
+            let Some(last) = flows.last().map(|last| last.root().id.family) else {
+                return Ok(None);
+            };
             for flow in flows {
                 if self.is_full() {
                     return Ok(Some(flow.root().id));
@@ -106,20 +111,26 @@ impl Page<'_> {
                     }
                 }
             }
+            from = match order {
+                Order::ById => Some(last + 1),
+                Order::NewestFirst => last.checked_sub(1),
+            };
+            if from.is_none() {
+                return Ok(None);
+            }
             // Others are served by this thread, too.
             tokio::task::yield_now().await;
         }
     }
 
     /// Looks through all of them in the store from one on; returns where the next page begins.
-    async fn of_all(&mut self, cursor: Option<ProcedureId>) -> Result<Option<ProcedureId>, Problem> {
-        let committed = self.state.engine().committed();
+    async fn of_all(&mut self, cursor: Option<ProcedureId>, order: Order) -> Result<Option<ProcedureId>, Problem> {
         let scope: FamilyScope = self.filter.scope(false);
-        let mut from = cursor;
+        let mut walk = Walk::begin(self.state, &scope, cursor, order).await?;
         loop {
-            let page = committed.list_where(&scope, from, STORED_AT_ONCE, |_| true).await?;
-            self.unreadable.extend(page.unreadable.iter().map(ToString::to_string));
-            for row in &page.items {
+            let chunk = walk.read().await?;
+            self.unreadable.extend(chunk.unreadable.iter().map(ToString::to_string));
+            for row in &chunk.rows {
                 // However long the read took, at least one row is looked at: the next page begins behind it.
                 if self.scanned > 0 && self.is_full() {
                     return Ok(Some(row.id));
@@ -130,9 +141,9 @@ impl Page<'_> {
                     self.scanned += 1;
                 }
             }
-            match page.next {
+            match chunk.behind {
                 Some(next) if self.is_full() => return Ok(Some(next)),
-                Some(next) => from = Some(next),
+                Some(_) => {}
                 None => return Ok(None),
             }
         }

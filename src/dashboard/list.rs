@@ -1,7 +1,7 @@
 //! `procedures`: a page of those that a filter admits. The live ones come from the read model;
 //! a filter that may mean others is read from the store, for most of the finished are only there.
 
-mod newest;
+mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -19,6 +19,7 @@ use super::problem::{Answer, Problem};
 use super::show::Show;
 use super::state::{State, viewer};
 use crate::filter::{Filter, FilterContext};
+pub(super) use walk::Walk;
 
 /// Rows of one page at most.
 const PAGE_MAX: usize = 500;
@@ -33,13 +34,23 @@ pub(super) const AT_ONCE: usize = 256;
 /// Rows taken from the store at once: as many as it reads in one go, so that none is read twice.
 pub(super) const STORED_AT_ONCE: usize = 1_000;
 
-/// In which order the live rows of the model are looked at.
+/// In which order rows are looked at.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
+pub(super) enum Order {
     /// By id.
     ById,
     /// The newest families first, the members of each in their order.
     NewestFirst,
+}
+
+impl Order {
+    /// Reads it from a request: by id unless it says `order=newest`.
+    pub(super) fn of(params: &Params) -> Result<Self, Problem> {
+        Ok(match params.choice("order", ["oldest", "newest"])? {
+            "newest" => Self::NewestFirst,
+            _ => Self::ById,
+        })
+    }
 }
 
 /// The rules of the verdicts about each procedure.
@@ -67,14 +78,11 @@ pub(super) async fn list(request: HttpRequest, state: web::Data<State>) -> Answe
     let filter = params.filter()?;
     let cursor = params.id("cursor")?;
     let limit = params.limit("limit", PAGE, PAGE_MAX)?;
-    let is_newest_first = params.choice("order", ["oldest", "newest"])? == "newest";
+    let order = Order::of(&params)?;
     let moment = state.moment()?;
     let mut search = Search::new(&state, &grant, &filter, limit).await?;
     let _turn = state.turns.take(&grant).await?;
-    let next = match is_newest_first {
-        true => search.fill_newest(&state, cursor).await?,
-        false => search.fill(&state, cursor).await?,
-    };
+    let next = search.fill(&state, cursor, order).await?;
     let body = json!({
         "items": search.items,
         "cursor": next.map(|id| id.to_string()),
@@ -125,12 +133,16 @@ impl<'a> Search<'a> {
         &mut self,
         state: &State,
         cursor: Option<ProcedureId>,
+        order: Order,
     ) -> Result<Option<ProcedureId>, Problem> {
         // Not before: it may have waited for its turn.
         self.begun = state.now();
         match self.scope() {
-            None => Ok(self.in_model(state, cursor, Order::ById).await),
-            Some(scope) => self.in_store(state, &scope, cursor).await,
+            None => Ok(self.in_model(state, cursor, order).await),
+            Some(scope) => {
+                self.in_store(state, Walk::begin(state, &scope, cursor, order).await?)
+                    .await
+            }
         }
     }
 
@@ -164,19 +176,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Looks through the store from an id on; gives where the next page begins.
-    async fn in_store(
-        &mut self,
-        state: &State,
-        scope: &FamilyScope,
-        cursor: Option<ProcedureId>,
-    ) -> Result<Option<ProcedureId>, Problem> {
-        let committed = state.engine().committed();
-        let mut from = cursor;
+    /// Looks through the store; returns where the next page begins.
+    async fn in_store(&mut self, state: &State, mut walk: Walk<'_>) -> Result<Option<ProcedureId>, Problem> {
         loop {
-            let page = committed.list_where(scope, from, STORED_AT_ONCE, |_| true).await?;
-            self.unreadable.extend(page.unreadable.iter().map(ToString::to_string));
-            for row in &page.items {
+            let chunk = walk.read().await?;
+            self.unreadable.extend(chunk.unreadable.iter().map(ToString::to_string));
+            for row in &chunk.rows {
                 // However long the read took, at least one row is looked at: the next page begins behind it.
                 if self.scanned > 0 && self.is_full(state.now()) {
                     return Ok(Some(row.id));
@@ -184,9 +189,9 @@ impl<'a> Search<'a> {
                 self.look(row, state.now());
             }
             // A part of the index may name nothing that is shown, so the time is looked at here as well.
-            match page.next {
+            match chunk.behind {
                 Some(next) if self.is_full(state.now()) => return Ok(Some(next)),
-                Some(next) => from = Some(next),
+                Some(_) => {}
                 None => return Ok(None),
             }
         }
@@ -208,6 +213,23 @@ impl<'a> Search<'a> {
         } else {
             Some(Bound::Included(ProcedureId::root(*family)))
         }
+    }
+
+    /// Leaves out families that the filter does not name; none if there is no older one.
+    fn skip_newer(&self, from: Bound<ProcedureId>) -> Option<Bound<ProcedureId>> {
+        let Some(families) = &self.families else {
+            return Some(from);
+        };
+        let (Bound::Included(id) | Bound::Excluded(id)) = from else {
+            return families
+                .last()
+                .map(|family| Bound::Included(ProcedureId::root(*family)));
+        };
+        let family = *families.range(..=id.family).next_back()?;
+        Some(match family == id.family {
+            true => from,
+            false => Bound::Included(ProcedureId::root(family)),
+        })
     }
 
     fn is_full(&mut self, now: Timestamp) -> bool {

@@ -227,6 +227,11 @@ impl Model {
         self.rows.flows.from(family, limit)
     }
 
+    /// Returns at most so many live sets and streams, from a family to older ones.
+    pub(super) fn newest_flows(&self, family: u64, limit: usize) -> Vec<LiveFlow> {
+        self.rows.flows.back_from(family, limit)
+    }
+
     /// Returns a live set.
     pub(super) fn set(&self, family: u64) -> Option<Arc<LiveSet>> {
         self.rows.flows.set(family)

@@ -13,7 +13,7 @@ use procession::testkit::{Trouble, World};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::kit::{Job, Site, Tested, at, everybody, ids, site, site_in, text};
+use crate::kit::{Job, Site, Tested, at, everybody, ids, newest, site, site_in, text};
 
 /// Succeeds, unless it is the node `small` while the disk is full.
 #[derive(Serialize, Deserialize)]
@@ -171,11 +171,20 @@ fn a_set_is_counted_while_its_nodes_end() -> Tested {
             (ids(&rest), &rest["cursor"]),
             (vec![sets[2].id().to_string()], &Value::Null)
         );
+        let latest: Vec<String> = sets.iter().rev().map(|set| set.id().to_string()).collect();
+        assert_eq!(newest(site, "flows", "", 2).await?, latest, "live ones");
         site.run.executor.resume(what, by()).await?;
         site.run.settle().await;
         site.shown().await?;
         for set in &sets {
             assert_told(site, set, "%20state:live,ended").await?;
+        }
+        for limit in [1, 2, 500] {
+            assert_eq!(
+                newest(site, "flows", "state:ended", limit).await?,
+                latest,
+                "{limit} a page"
+            );
         }
         Ok(())
     })

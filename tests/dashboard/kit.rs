@@ -251,6 +251,20 @@ pub(crate) fn ids(body: &Value) -> Vec<String> {
     items.iter().map(|item| text(&item["id"])).collect()
 }
 
+/// The ids of all pages of `procedures` or `flows`, the newest families first.
+pub(crate) async fn newest(site: &Site<'_>, list: &str, filter: &str, limit: usize) -> Result<Vec<String>, Trouble> {
+    let (mut all, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let path = format!("{list}?order=newest&limit={limit}&filter={filter}&cursor={cursor}");
+        let page = site.body(&path).await?;
+        all.extend(ids(&page));
+        match page.get("cursor").and_then(Value::as_str) {
+            Some(next) => next.clone_into(&mut cursor),
+            None => return Ok(all),
+        }
+    }
+}
+
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::kit::{Job, Tested, ids, site};
+use crate::kit::{Job, Tested, ids, newest, site};
 
 #[test]
 fn a_list_is_of_those_that_have_not_ended() -> Tested {
@@ -75,24 +75,6 @@ fn rules_of_verdicts_can_be_asked_for() -> Tested {
     })
 }
 
-/// The ids of all pages of a list, the newest families first.
-async fn newest(
-    site: &crate::kit::Site<'_>,
-    filter: &str,
-    limit: usize,
-) -> Result<Vec<String>, Box<dyn std::error::Error>> {
-    let (mut all, mut cursor) = (Vec::new(), String::new());
-    loop {
-        let path = format!("procedures?order=newest&limit={limit}&filter={filter}&cursor={cursor}");
-        let page = site.body(&path).await?;
-        all.extend(ids(&page));
-        match page.get("cursor").and_then(serde_json::Value::as_str) {
-            Some(next) => next.clone_into(&mut cursor),
-            None => return Ok(all),
-        }
-    }
-}
-
 #[test]
 fn the_newest_families_come_first_and_their_members_in_order() -> Tested {
     site(async |site| {
@@ -112,12 +94,16 @@ fn the_newest_families_come_first_and_their_members_in_order() -> Tested {
             "9.0", "8.0", "7.0", "6.0", "5.0", "4.0", "4.1", "4.2", "4.3", "4.4", "4.5", "3.0", "2.0", "1.0",
         ];
         for limit in [1, 2, 5, 100] {
-            assert_eq!(newest(site, "", limit).await?, live, "of the model, {limit} a page");
-            let found = newest(site, "state:live,ended", limit).await?;
+            assert_eq!(
+                newest(site, "procedures", "", limit).await?,
+                live,
+                "of the model, {limit} a page"
+            );
+            let found = newest(site, "procedures", "state:live,ended", limit).await?;
             assert_eq!(found, every, "of the store, {limit} a page");
-            assert_eq!(newest(site, "root:1,4,7", limit).await?.len(), 8);
-            assert_eq!(newest(site, "root:7,2", limit).await?, ["7.0", "2.0"]);
-            let found = newest(site, "key:old+state:live,ended", limit).await?;
+            assert_eq!(newest(site, "procedures", "root:1,4,7", limit).await?.len(), 8);
+            assert_eq!(newest(site, "procedures", "root:7,2", limit).await?, ["7.0", "2.0"]);
+            let found = newest(site, "procedures", "key:old+state:live,ended", limit).await?;
             assert_eq!(
                 found,
                 ["5.0", "4.0", "3.0", "2.0", "1.0"],
@@ -125,7 +111,7 @@ fn the_newest_families_come_first_and_their_members_in_order() -> Tested {
             );
         }
         assert_eq!(
-            newest(site, "key:none+state:live,ended", 5).await?,
+            newest(site, "procedures", "key:none+state:live,ended", 5).await?,
             Vec::<String>::new()
         );
         let reply = site.get("procedures?order=up").await;
@@ -145,7 +131,7 @@ fn newest_first_reaches_through_many_families_and_through_one_that_is_larger_tha
         for key in 301..900 {
             site.submit(Job::End, &key.to_string()).await?;
         }
-        let found = newest(site, "state:live,ended", 500).await?;
+        let found = newest(site, "procedures", "state:live,ended", 500).await?;
         let newer = (302..=900).rev().map(|family| format!("{family}.0"));
         let large = (0..=1_100).map(|member| format!("301.{member}"));
         let older = (1..=300).rev().map(|family| format!("{family}.0"));

@@ -11,14 +11,13 @@ use super::super::document::Document;
 use super::super::exit::Failure;
 use super::super::site::Site;
 use super::journal::family_of;
-use super::page::Order;
 use super::{Journal, Wanted};
 
 impl Journal {
     pub(super) async fn flows(&self, wanted: &Wanted) -> Result<Document, Failure> {
         let state = self.offline.state().await?;
         let is_flow = |row: &Status| is_set(row) || is_stream(row);
-        let page = self.page(wanted, Order::ById, is_flow).await?;
+        let page = self.page(wanted, is_flow).await?;
         let mut items = Vec::new();
         let mut unreadable: Vec<String> = page.unreadable.iter().map(ToString::to_string).collect();
         for root in page.items {

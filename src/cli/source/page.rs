@@ -17,7 +17,7 @@ use super::{Journal, Wanted};
 use procession::filter::FilterContext;
 use procession::views::PageView;
 
-/// The list that begins with the newest.
+/// The list of procedures.
 const PROCEDURES: &str = "procedures";
 /// Rows that a dashboard puts into one page, at most.
 const PAGE_MAX: usize = 500;
@@ -26,28 +26,14 @@ const AT_ONCE: usize = 1_000;
 /// The most unreadable rows that a list names.
 const UNREADABLE_MAX: usize = 1_000;
 
-/// In which order a page of a journal is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
-    /// The newest families first, the members of each in their order.
-    NewestFirst,
-    /// By id.
-    ById,
-}
-
 impl Journal {
     pub(super) async fn list(&self, wanted: &Wanted) -> Result<Document, Failure> {
-        let page = self.page(wanted, Order::NewestFirst, |_| true).await?;
+        let page = self.page(wanted, |_| true).await?;
         self.reply(PageView::from(&page))
     }
 
     /// Returns the page, with those procedures only that the caller admits as well.
-    pub(super) async fn page(
-        &self,
-        wanted: &Wanted,
-        order: Order,
-        fits: impl Fn(&Status) -> bool,
-    ) -> Result<Page, Failure> {
+    pub(super) async fn page(&self, wanted: &Wanted, fits: impl Fn(&Status) -> bool) -> Result<Page, Failure> {
         let filter = &wanted.filter;
         let state = match filter.names_rules() || filter.names_reasons() {
             true => Some(self.offline.state().await?),
@@ -65,13 +51,7 @@ impl Journal {
             };
             fits(status) && (shows_ended || status.ended.is_none()) && filter.admits(status, &context)
         };
-        let mut page = match order {
-            Order::NewestFirst => self.newest(wanted, admits).await?,
-            Order::ById => {
-                let scope = wanted.among();
-                self.offline.list(&scope, wanted.after, wanted.limit, admits).await?
-            }
-        };
+        let mut page = self.newest(wanted, admits).await?;
         if let Some(state) = &state {
             page.items = page.items.into_iter().map(|status| state.shown(status)).collect();
         }
@@ -151,7 +131,7 @@ impl Site {
         self.page_of(PROCEDURES, wanted, cursor, limit).await
     }
 
-    /// Reads a page of procedures or of sets.
+    /// Reads a page of procedures or of sets, the newest first.
     pub(super) async fn page_of(
         &self,
         path: &str,
@@ -164,9 +144,12 @@ impl Site {
             filter.push_str(" state:live,ended");
         }
         let limit = limit.max(1).to_string();
-        let mut query = vec![("limit", limit.as_str()), ("filter", filter.trim())];
+        let mut query = vec![
+            ("limit", limit.as_str()),
+            ("filter", filter.trim()),
+            ("order", "newest"),
+        ];
         query.extend(cursor.map(|cursor| ("cursor", cursor)));
-        query.extend((path == PROCEDURES).then_some(("order", "newest")));
         Ok(self.get(path, &query).await?)
     }
 }

@@ -14,7 +14,7 @@ use super::wish::{Body, Request, wrong};
 use super::word;
 use crate::bulk::{Bulk, BulkReport, BulkVerb};
 use crate::dashboard::access::Right;
-use crate::dashboard::list::Search;
+use crate::dashboard::list::{Order, Search};
 use crate::dashboard::params::{Params, id_of};
 use crate::dashboard::problem::{Answer, Problem};
 use crate::dashboard::state::{State, caller, viewer};
@@ -47,7 +47,7 @@ pub(in crate::dashboard) async fn begin(request: HttpRequest, body: Body, state:
     let moment = state.moment()?;
     let mut search = Search::new(&state, &caller.0, &filter, LIMIT_MAX + 1).await?;
     let turn = state.turns.take(&caller.0).await?;
-    search.fill(&state, None).await?;
+    search.fill(&state, None, Order::ById).await?;
     drop(turn);
     let (count, over) = (search.ids.len(), search.ids.len() > limit);
     if asked.by.dry_run {

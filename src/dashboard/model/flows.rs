@@ -208,9 +208,22 @@ impl Flows {
     pub(super) fn from(&self, family: u64, limit: usize) -> Vec<LiveFlow> {
         let sets = self.sets.range(family..).take(limit);
         let streams = self.streams.range(family..).take(limit);
-        let sets = sets.map(|(family, set)| (*family, LiveFlow::Set(Arc::clone(set))));
-        let streams = streams.map(|(family, root)| (*family, LiveFlow::Stream(Arc::clone(root))));
-        let found: BTreeMap<u64, LiveFlow> = sets.chain(streams).collect();
-        found.into_values().take(limit).collect()
+        merged(sets, streams).into_values().take(limit).collect()
     }
+
+    /// Returns at most so many sets and streams from a family to older ones.
+    pub(super) fn back_from(&self, family: u64, limit: usize) -> Vec<LiveFlow> {
+        let sets = self.sets.range(..=family).rev().take(limit);
+        let streams = self.streams.range(..=family).rev().take(limit);
+        merged(sets, streams).into_values().rev().take(limit).collect()
+    }
+}
+
+fn merged<'a>(
+    sets: impl Iterator<Item = (&'a u64, &'a Arc<LiveSet>)>,
+    streams: impl Iterator<Item = (&'a u64, &'a Arc<Status>)>,
+) -> BTreeMap<u64, LiveFlow> {
+    let sets = sets.map(|(family, set)| (*family, LiveFlow::Set(Arc::clone(set))));
+    let streams = streams.map(|(family, root)| (*family, LiveFlow::Stream(Arc::clone(root))));
+    sets.chain(streams).collect()
 }

@@ -74,3 +74,6 @@ export function byId(one, other) {
   const [c = 0, d = 0] = other.split('.').map(Number);
   return a - c || b - d;
 }
+
+/** Newest families first, the members of each in their order. @param {string} one @param {string} other */
+export const newestFirst = (one, other) => parseInt(other, 10) - parseInt(one, 10) || byId(one, other);

@@ -170,7 +170,7 @@ journey('sets come in pages, as they are scrolled to', async (page, go) => {
   await page.route(/\/api\/v1\/flows\?/, (route) => route.continue({ url: route.request().url().replace('limit=500', 'limit=2') }));
   await go('flows');
   await shown(page, 'Sets and streams');
-  await becomes(async () => (await listed(page)).map(([id]) => id), ids);
+  await becomes(async () => (await listed(page)).map(([id]) => id), ids.reverse());
   await page.getByText('3 shown', { exact: true }).waitFor();
 });
 

@@ -8,7 +8,7 @@ import { Worded } from '../queue.js';
 import { pageOf, setQuery } from '../router.js';
 import { useSort } from '../sort.js';
 import { Table } from '../table.js';
-import { byId, count } from '../words.js';
+import { count, newestFirst } from '../words.js';
 import { FilterBox } from './list.js';
 
 /** Rows of a page, and that are kept at most: beyond them a narrower filter is better. */
@@ -66,7 +66,7 @@ const COLUMNS = [
 /** @param {{query: URLSearchParams}} props */
 export function Flows({ query }) {
   const filter = query.get('filter') ?? '';
-  const loaded = useLoad('flows', { filter, limit: ROWS }, { on: ['change'], pause: 2_000, filter: 'root:0' });
+  const loaded = useLoad('flows', { filter, limit: ROWS, order: 'newest' }, { on: ['change'], pause: 2_000, filter: 'root:0' });
   const [more, setMore] = useState(/** @type {any} */ (null));
   const isReading = useRef(false);
   const behind = more?.filter === filter ? more : { ...loaded.data, items: [], unreadable: [] };
@@ -74,13 +74,13 @@ export function Flows({ query }) {
   // Where some have ended, the first page reaches into the next.
   const found = new Map([...behind.items, ...(loaded.data?.items ?? [])].map((row) => [row.id, row]));
   const isLost = (/** @type {Flow} */ row) => row.state === null && unreadable.includes(row.id);
-  const rows = /** @type {Flow[]} */ ([...found.values()].sort((one, other) => byId(one.id, other.id)).map((row) => (isLost(row) ? { ...row, state: 'not readable' } : row)));
+  const rows = /** @type {Flow[]} */ ([...found.values()].sort((one, other) => newestFirst(one.id, other.id)).map((row) => (isLost(row) ? { ...row, state: 'not readable' } : row)));
   const { rows: ordered, ...sorted } = useSort(rows, COLUMNS);
   const next = async () => {
     if (isReading.current || !behind.cursor || rows.length >= KEPT) return;
     isReading.current = true;
     try {
-      const page = await get('flows', { filter, limit: ROWS, cursor: behind.cursor });
+      const page = await get('flows', { filter, limit: ROWS, cursor: behind.cursor, order: 'newest' });
       setMore({ ...page, filter, items: [...behind.items, ...page.items], unreadable: [...behind.unreadable, ...page.unreadable] });
     } finally {
       isReading.current = false;

@@ -11,7 +11,7 @@ import { standing, why } from '../states.js';
 import { TILES } from './attention.js';
 import { useSort } from '../sort.js';
 import { Table } from '../table.js';
-import { byId, count, local, several } from '../words.js';
+import { byId, count, local, newestFirst, several } from '../words.js';
 import { now } from '../clock.js';
 
 /** Rows of the first page, which is seen at once, and of those behind it. */
@@ -49,9 +49,6 @@ const COLUMNS = [
   { name: 'Next try', width: '130px', sort: (row) => (row.until ? Date.parse(row.until) : null), show: (row) => (row.until ? html`<${At} time=${row.until} />` : html`<span class="none">–</span>`) },
   { name: 'Submitted', width: '78px', align: 'right', sort: (row) => Date.parse(row.submitted), show: (row) => html`<${Ago} time=${row.submitted} label="submitted" />` },
 ];
-
-/** Newest families first, the members of each in their order. @param {string} one @param {string} other */
-const newestFirst = (one, other) => parseInt(other, 10) - parseInt(one, 10) || byId(one, other);
 
 /** Those that are shown unless others were chosen. */
 const USUAL = COLUMNS.slice(0, -3).map(({ name }) => name);
