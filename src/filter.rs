@@ -132,6 +132,28 @@ impl Filter {
         self.terms.iter().any(|term| matches!(term, Term::Rule(_)))
     }
 
+    /// Returns the kinds that it names; none if it admits all.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<&str> {
+        let named = self.terms.iter().filter_map(|term| match term {
+            Term::Kind(kinds) => Some(kinds),
+            Term::State(_)
+            | Term::Reason(_)
+            | Term::Name(_)
+            | Term::Key(_)
+            | Term::Label(_)
+            | Term::Root(_)
+            | Term::Failure(_)
+            | Term::Age(_)
+            | Term::Since(_)
+            | Term::Attempts(_)
+            | Term::Error(_)
+            | Term::Rule(_)
+            | Term::Bare(_) => None,
+        });
+        named.flatten().map(String::as_str).collect()
+    }
+
     /// Returns the only families that it can show, if it names any: a list need read no other.
     #[must_use]
     pub fn families(&self) -> Option<BTreeSet<u64>> {

@@ -1,5 +1,6 @@
 //! Errors, one enum for each occasion: start, submission, request. Each says what to do now.
 
+use std::path::Path;
 use std::time::Duration;
 
 use procession_kernel::{Epoch, Key, Kind, LabelError, LimitKey, LockNeed, NotNow, ProcedureId, ProcedureState, Seq};
@@ -87,6 +88,40 @@ impl StoreError {
             Self::Damaged { .. } | Self::Newer { .. } => false,
         }
     }
+
+    /// Returns the error with the paths of the journal that was copied: the copy is gone when somebody reads this.
+    pub(crate) fn of_original(self, copy: &Path, original: &Path) -> Self {
+        let named = |text: &str| of_original(text, copy, original);
+        match self {
+            Self::Damaged { place, why } => Self::Damaged {
+                place: named(&place),
+                why: named(&why),
+            },
+            Self::Io { place, why } => Self::Io {
+                place: named(&place),
+                why: named(&why),
+            },
+            Self::Newer { place, found, known } => Self::Newer {
+                place: named(&place),
+                found,
+                known,
+            },
+            Self::Held { place, holder } => Self::Held {
+                place: named(&place),
+                holder,
+            },
+            Self::BeingRead { place, reader } => Self::BeingRead {
+                place: named(&place),
+                reader,
+            },
+            Self::Closed { place } => Self::Closed { place: named(&place) },
+        }
+    }
+}
+
+/// Returns a text with the paths of an original in place of those of its copy.
+pub(crate) fn of_original(text: &str, copy: &Path, original: &Path) -> String {
+    text.replace(&copy.display().to_string(), &original.display().to_string())
 }
 
 /// User data or an engine value that cannot be read.

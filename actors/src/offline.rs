@@ -60,7 +60,7 @@ impl Offline {
     /// copy.
     pub fn open_copy(directory: &Path) -> Result<Self, StoreError> {
         let (copy, store) = copied(directory)?;
-        Self::open_in(store, directory, Some(copy)).map_err(|error| named_after(directory, error))
+        Self::open_in(store, directory, Some(copy))
     }
 
     fn open_in(store: EmbeddedStore, directory: &Path, copy: Option<TempDir>) -> Result<Self, StoreError> {
@@ -138,7 +138,9 @@ fn copied(directory: &Path) -> Result<(TempDir, EmbeddedStore), StoreError> {
         ),
     })?;
     EmbeddedStore::copy(directory, copy.path())?;
-    let store = EmbeddedStore::open(copy.path(), SyncMode::Data).map_err(|error| named_after(directory, error))?;
+    let store = EmbeddedStore::open(copy.path(), SyncMode::Data)
+        .map_err(|error| error.of_original(copy.path(), directory))?
+        .copy_of(directory);
     Ok((copy, store))
 }
 
@@ -151,17 +153,4 @@ fn private_directory() -> std::io::Result<TempDir> {
         builder.permissions(std::fs::Permissions::from_mode(0o700));
     }
     builder.tempdir()
-}
-
-/// Damage is reported with the path of the original journal, since the copy is temporary.
-fn named_after(directory: &Path, error: StoreError) -> StoreError {
-    let place = directory.display().to_string();
-    match error {
-        StoreError::Damaged { why, .. } => StoreError::Damaged { place, why },
-        StoreError::Newer { found, known, .. } => StoreError::Newer { place, found, known },
-        StoreError::Io { why, .. } => StoreError::Io { place, why },
-        StoreError::Held { holder, .. } => StoreError::Held { place, holder },
-        StoreError::BeingRead { reader, .. } => StoreError::BeingRead { place, reader },
-        StoreError::Closed { .. } => StoreError::Closed { place },
-    }
 }

@@ -3,7 +3,6 @@
 
 pub(super) mod ask;
 mod bulk;
-mod kinds;
 mod outcome;
 mod submit;
 pub(super) mod target;

@@ -8,6 +8,7 @@ mod document;
 mod exit;
 mod fields;
 mod import;
+mod kinds;
 mod login;
 mod look;
 mod manual;

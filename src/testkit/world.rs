@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures::future::LocalBoxFuture;
 use procession_actors::journal::JournalStore;
 use procession_actors::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
 use procession_actors::testkit::TestClock;
@@ -116,31 +117,17 @@ impl World {
         set_up: impl FnOnce(Builder) -> Builder,
         drive: impl AsyncFnOnce(&Run) -> Result<T, Trouble>,
     ) -> Result<Ended<T>, Trouble> {
+        // A test compiles this anew, so what does not depend on it stands below.
         let (store, builder) = self.prepare(plan)?;
-        let builder = set_up(builder);
-        let own: Arc<dyn JournalStore> = store.clone();
-        if !builder.uses_store(&own) {
-            let text = "an engine in a World has the World's store; set up the builder that you are given, or start the \
-                        engine without a World";
-            return Err(text.into());
-        }
-        let (world, living, mut outcome) = (self.clone(), Arc::clone(&store), None);
+        let begin = self.clone().begin(set_up(builder), Arc::clone(&store))?;
+        let mut value = None;
         let life = async {
-            let lived = async {
-                let run = world.begin(builder, living).await?;
-                let value = drive(&run).await?;
-                run.check_wakes().await?;
-                Ok(value)
-            };
-            outcome = Some(lived.await);
+            let run = begin.await?;
+            value = Some(drive(&run).await?);
+            run.check_wakes().await
         };
-        let has_ended = live(Box::pin(life), store.crashed());
-        // From here on nothing of this life may reach the disk, whoever still holds the store.
-        store.crash();
-        match outcome.filter(|_| has_ended) {
-            Some(outcome) => outcome.map(Ended::Done),
-            None => Ok(Ended::Crashed),
-        }
+        let has_ended = lived(Box::pin(life), &store)?;
+        Ok(value.filter(|_| has_ended).map_or(Ended::Crashed, Ended::Done))
     }
 
     /// Opens the store for one life, and makes a builder on it.
@@ -152,13 +139,40 @@ impl World {
         Ok((store, builder))
     }
 
-    async fn begin(self, builder: Builder, store: Arc<MemoryStore>) -> Result<Run, Trouble> {
-        let executor = builder.start().await?;
-        Ok(Run {
-            executor,
-            store,
-            world: self,
-        })
+    /// Checks the builder; the future starts its engine.
+    fn begin(
+        self,
+        builder: Builder,
+        store: Arc<MemoryStore>,
+    ) -> Result<LocalBoxFuture<'static, Result<Run, Trouble>>, Trouble> {
+        let own: Arc<dyn JournalStore> = store.clone();
+        if !builder.uses_store(&own) {
+            let text = "an engine in a World has the World's store; set up the builder that you are given, or start the \
+                        engine without a World";
+            return Err(text.into());
+        }
+        let started = async move {
+            let executor = builder.start().await?;
+            Ok(Run {
+                executor,
+                store,
+                world: self,
+            })
+        };
+        Ok(Box::pin(started))
+    }
+}
+
+/// Lives a life on this store. Returns `false` if the store crashed before its end.
+fn lived(life: LocalBoxFuture<'_, Result<(), Trouble>>, store: &MemoryStore) -> Result<bool, Trouble> {
+    let mut outcome = None;
+    let life = async { outcome = Some(life.await) };
+    let has_ended = live(Box::pin(life), store.crashed());
+    // From here on nothing of this life may reach the disk, whoever still holds the store.
+    store.crash();
+    match outcome.filter(|_| has_ended) {
+        Some(outcome) => outcome.map(|()| true),
+        None => Ok(false),
     }
 }
 

@@ -24,7 +24,7 @@ use super::keys::Space;
 use super::layout::CLOSED;
 use super::recent;
 use super::store::{AppendError, DiskRoom, Entries, Head, JournalStore, Scan, SyncTimes};
-use crate::error::StoreError;
+use crate::error::{StoreError, of_original};
 
 mod chain;
 mod checkpoint;
@@ -95,6 +95,8 @@ impl SyncMode {
 /// The journal store in a directory of its own.
 pub struct FjallStore {
     place: PathBuf,
+    /// The journal that this is a copy of: errors name its files.
+    original: Option<PathBuf>,
     /// Everything that holds threads, locks or files, in one place that can be emptied; `None` once it was closed.
     /// Each call uses it under the shared lock, so `close` waits for calls under way, but not for mere references to
     /// the store. A call must take the lock only once: a second time could wait for a `close` that waits for the
@@ -153,6 +155,13 @@ impl FjallStore {
         self
     }
 
+    /// Says that this is a copy of the journal in a directory: errors name the files there.
+    #[must_use]
+    pub(crate) fn copy_of(mut self, original: &Path) -> Self {
+        self.original = Some(original.to_owned());
+        self
+    }
+
     /// Returns `true` if there is a journal in a directory. Tools that only read check this before they open it,
     /// since opening creates a journal.
     #[must_use]
@@ -192,13 +201,20 @@ impl FjallStore {
     fn holding(opened: Opened) -> Self {
         Self {
             place: opened.place().to_owned(),
+            original: None,
             opened: RwLock::new(Some(opened)),
         }
     }
 
     /// Reads every table through. Returns the number of bytes read, and a text for each damage.
     pub(crate) fn verify_tables(&self) -> (u64, Vec<String>) {
-        self.with(Opened::verify_tables).unwrap_or_default()
+        let (bytes, mut damages) = self.with(Opened::verify_tables).unwrap_or_default();
+        if let Some(original) = &self.original {
+            for damage in &mut damages {
+                *damage = of_original(damage, &self.place, original);
+            }
+        }
+        (bytes, damages)
     }
 
     /// Calls `act` with the open store, or returns `None` if it was closed. Must not be nested: see `opened`.
@@ -209,11 +225,15 @@ impl FjallStore {
 
     /// Reads from the open store.
     fn read<T>(&self, read: impl FnOnce(&Opened) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        self.with(read).unwrap_or_else(|| {
+        let read = self.with(read).unwrap_or_else(|| {
             Err(StoreError::Closed {
                 place: self.place.display().to_string(),
             })
-        })
+        });
+        match &self.original {
+            Some(original) => read.map_err(|error| error.of_original(&self.place, original)),
+            None => read,
+        }
     }
 
     /// Calls the open store as its owner.

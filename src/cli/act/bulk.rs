@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use procession::filter::Filter;
 use procession::operate::VerbName;
 use procession::provider::{Clock, SystemClock};
 use procession::views::ProcedureView;
@@ -11,8 +12,8 @@ use serde_json::json;
 
 use super::super::document::Document;
 use super::super::exit::{Exit, Failure};
-use super::super::print;
 use super::super::site::Site;
+use super::super::{kinds, print};
 use super::target::Target;
 use super::{How, send};
 
@@ -79,6 +80,12 @@ impl BulkWish<'_> {
                 "the filter admits more than the {MANY} that one request may ask for, and nothing was done; narrow it, \
                  for instance with since:<1h"
             )));
+        }
+        if planned.count == 0 {
+            let filter: Filter = self.filter.parse().map_err(Failure::usage)?;
+            if let Some(said) = kinds::unknown(site, &filter.kinds()).await? {
+                print::notice(&said);
+            }
         }
         if is_all || !self.how.is_meant(self.verb.as_str(), &target)? {
             return Ok(Exit::Done);
@@ -152,7 +159,7 @@ impl Planned {
 
 /// Returns the filter as it is sent; one that makes no sense is refused before anything is asked.
 pub(super) fn filter_of(text: &str) -> Result<String, String> {
-    let filter: procession::filter::Filter = text.parse().map_err(|error| format!("{error}"))?;
+    let filter: Filter = text.parse().map_err(|error| format!("{error}"))?;
     let written = filter.to_string();
     if written.is_empty() {
         return Err("an empty filter admits everything; say which procedures are meant".to_owned());

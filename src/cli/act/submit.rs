@@ -5,8 +5,8 @@ use procession::operate::VerbName;
 use serde_json::{Map, Value, json};
 
 use super::super::exit::{Exit, Failure};
-use super::super::print;
-use super::{How, Outcome, Target, kinds, send, value};
+use super::super::{kinds, print};
+use super::{How, Outcome, Target, send, value};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct SubmitArgs {

@@ -7,7 +7,7 @@ use super::super::exit::{Exit, Failure};
 use super::super::place::Place;
 use super::super::source::{Source, Wanted};
 use super::super::watch::Watch;
-use super::super::{moment, print};
+use super::super::{kinds, moment, print};
 use procession::views::{PageView, ProcedureView};
 
 #[derive(Debug, Clone, Args)]
@@ -47,7 +47,14 @@ impl LsArgs {
 pub(super) async fn run(source: &Source, wanted: &Wanted, place: &Place) -> Result<Exit, Failure> {
     let page = source.list(wanted).await?;
     if !place.prints(&page)? {
-        show(&page.read()?, wanted.shows_ended());
+        let page: PageView = page.read()?;
+        show(&page, wanted.shows_ended());
+        if page.items.is_empty()
+            && let Source::Site(site) = source
+            && let Some(said) = kinds::unknown(site, &wanted.filter.kinds()).await?
+        {
+            print::notice(&said);
+        }
     }
     Ok(Exit::Done)
 }

@@ -48,6 +48,35 @@ fn tables(place: &Path) -> Result<Vec<PathBuf>, Box<dyn std::error::Error>> {
     Ok(tables)
 }
 
+/// What is said of a copy that cannot be opened, or read.
+fn refusal(place: &Path) -> String {
+    let read =
+        |offline: Offline| actix_rt::System::new().block_on(async move { offline.find("nobody").await.map(drop) });
+    match Offline::open_copy(place) {
+        Ok(offline) => read(offline).err().map_or_else(String::new, |error| error.to_string()),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_journal_that_cannot_be_opened_is_told_by_its_own_files() -> Outcome {
+    let place = TempDir::new()?;
+    journal(place.path())?;
+    let own = place.path().join("store/keyspaces/0");
+    let tables: Vec<PathBuf> = fs::read_dir(own.join("tables"))?
+        .map(|table| table.map(|table| table.path()))
+        .collect::<Result<_, _>>()?;
+    let table = tables.first().ok_or("the store has a table of its own")?;
+    let mut bytes = fs::read(table)?;
+    let middle = bytes.len() / 4;
+    bytes[middle] ^= 8;
+    fs::write(table, bytes)?;
+    let said = refusal(place.path());
+    let rest = said.replace(&place.path().display().to_string(), "");
+    assert!(said.contains("is damaged") && !rest.contains("procession-"), "{said}");
+    Ok(())
+}
+
 #[test]
 fn a_flipped_bit_of_a_table_that_no_start_reads_is_named() -> Outcome {
     let place = TempDir::new()?;
@@ -63,9 +92,10 @@ fn a_flipped_bit_of_a_table_that_no_start_reads_is_named() -> Outcome {
         changed[60] ^= 8;
         fs::write(&table, &changed)?;
         let found = damages(place.path())?;
-        let name = table.file_name().ok_or("it has a name")?.to_string_lossy().into_owned();
+        // The file of the user, not that of the private copy.
+        let path = table.display().to_string();
         assert!(
-            found.iter().any(|damage| damage.contains(&format!("tables/{name}"))),
+            found.iter().any(|damage| damage.contains(&path)),
             "{}: {found:?}",
             table.display()
         );
