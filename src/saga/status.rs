@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use procession_saga_language::definition;
 use serde::{Deserialize, Serialize};
-
-use super::definition;
 
 /// What a state, or a saga as a whole, has come to. The names are those of Seata's state language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
