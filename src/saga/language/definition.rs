@@ -13,7 +13,7 @@ mod loops;
 mod machine;
 mod nearest;
 mod path;
-mod problem;
+pub(crate) mod problem;
 mod regions;
 mod state;
 mod template;
@@ -27,11 +27,12 @@ pub use form::{
     Call, Catch, Choice, Definition, Fork, Kind, Link, RecoverStrategy, Rectangle, Repeat, Retry, State, StateIndex,
     Status, Task, Updates,
 };
-pub use problem::{Problem, Problems, Severity, shown};
+pub use problem::{Problems, shown};
 pub use regions::{Branch, RegionIndex, Regions};
 pub use template::Template;
 
 use form::Places;
+use problem::Problem;
 
 fn checked(bytes: &[u8], problems: &mut Problems) -> Option<Definition> {
     let json = json::read(bytes, problems)?;

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 
-use crate::definition::{self, Call, Definition, Files, Problem, Severity};
+use crate::definition::problem::{Problem, Severity};
+use crate::definition::{self, Call, Definition, Files};
 use crate::draw;
 
 /// Files of definitions that are to be checked, in the order in which they are given.

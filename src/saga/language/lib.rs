@@ -20,7 +20,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use definition::{Problem, Severity};
+pub use definition::problem::{Problem, Severity};
 pub use definitions::{CheckedDefinitions, DefinitionErrors, Definitions, MachineOutline, refuse_errors};
 pub use digest::Digest;
 pub use source::Source;

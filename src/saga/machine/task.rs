@@ -336,7 +336,7 @@ impl Turn<'_, '_> {
         let said = Said::of(fault, self.shared.classes());
         for (key, status) in &task.status {
             match key.test(value, &said, self.steps.borrow_mut().again()) {
-                Ok(true) => return ((*status).into(), None),
+                Ok(true) => return (SagaStatus::answered(*status), None),
                 Ok(false) => {}
                 Err(failed) => {
                     let text = format!("Status of \"{key}\": {failed}");

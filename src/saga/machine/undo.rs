@@ -236,7 +236,7 @@ fn status(task: &Task, value: &Value, said: &Said<'_>, steps: &mut Steps) -> Res
             .test(value, said, steps.again())
             .map_err(|failed| format!("Status of \"{key}\": {failed}"))?;
         if holds {
-            return Ok(Some((*status).into()));
+            return Ok(Some(SagaStatus::answered(*status)));
         }
     }
     Ok((!task.status.is_empty()).then_some(SagaStatus::Unknown))

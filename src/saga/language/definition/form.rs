@@ -347,7 +347,7 @@ impl Rectangle {
 
 impl State {
     /// Returns the links that the machine may follow, in the order of the file.
-    pub fn flow(&self) -> impl Iterator<Item = &Link> {
+    pub(super) fn flow(&self) -> impl Iterator<Item = &Link> {
         let (catches, choices, default, branches) = match &self.kind {
             Kind::Task(task) => (task.catches.as_slice(), [].as_slice(), None, [].as_slice()),
             Kind::Choice { choices, default } => (&[][..], choices.as_slice(), default.as_ref(), &[][..]),
