@@ -110,11 +110,6 @@
 
 mod build;
 mod bundle;
-mod definition;
-mod definitions;
-mod digest;
-mod draw;
-pub(crate) mod expression;
 mod handle;
 mod machine;
 #[cfg(feature = "dashboard")]
@@ -128,12 +123,14 @@ mod shared;
 mod status;
 mod store;
 
-pub use definition::{Problem, Severity};
-pub use definitions::{CheckedDefinitions, DefinitionErrors, Definitions, MachineOutline};
 pub use handle::{DecideError, Decided, Saga, Settled};
 pub use machine::{Decision, Machine, SagaError, SagaOutput, SagaStage};
 #[cfg(feature = "dashboard")]
 pub use picture::Said;
+#[doc(inline)]
+pub use procession_saga_language::{
+    CheckedDefinitions, DefinitionErrors, Definitions, MachineOutline, Problem, Severity,
+};
 pub use reader::SagaReader;
 #[cfg(feature = "dashboard")]
 pub(crate) use reading::is_member;

@@ -250,7 +250,7 @@ check_packages() {
         return 1
     fi
     mkdir "$place/unpacked" || return
-    for name in procession procession-actors procession-cli procession-kernel procession-page; do
+    for name in procession procession-actors procession-cli procession-kernel procession-page procession-saga-language; do
         size=$(gzip -dc "$place/$name"-[0-9]*.crate | wc -c) || return
         # The command line brings the rows of its demo.
         if ((size > 2000000)) && [[ $name != procession-cli ]]; then
@@ -260,13 +260,13 @@ check_packages() {
         mkdir "$place/unpacked/$name" || return
         tar -xzf "$place/$name"-[0-9]*.crate -C "$place/unpacked/$name" --strip-components=1 || return
     done
-    if find "$place/unpacked/procession" | grep '/src/cli\|/src/page\|/demo\|/tests/\|/tests\.rs'; then
+    if find "$place/unpacked/procession" | grep '/src/cli\|/src/page\|/src/saga/language\|/demo\|/tests/\|/tests\.rs'; then
         echo "the library brings what belongs to the command line or to tests" >&2
         return 1
     fi
     {
         printf '[workspace]\nresolver = "3"\nmembers = ["procession*"]\n\n[patch.crates-io]\n'
-        for name in procession procession-actors procession-kernel procession-page; do
+        for name in procession procession-actors procession-kernel procession-page procession-saga-language; do
             printf '%s = { path = "%s" }\n' "$name" "$name"
         done
         sed -n '/^\[profile\./,$p' Cargo.toml

@@ -33,7 +33,7 @@ fn the_kernel_depends_on_serde_alone() -> Checked {
     let manifest = fs::read_to_string(root().join("actors/kernel/Cargo.toml"))?;
     verdict(
         "the kernel's [dependencies] hold serde and nothing else; move what needs more into actors",
-        &wrong_kernel_manifest(&manifest),
+        &wrong_dependencies(&manifest, &["serde"]),
     )
 }
 
@@ -43,6 +43,30 @@ fn the_kernel_is_arithmetic() -> Checked {
         "the kernel has no clock, no hash order, no threads and no I/O; pass what it needs as an argument",
         &rust_below("actors/kernel/src")?,
         |source| wrong_names(source, NOT_IN_KERNEL),
+    )
+}
+
+#[test]
+fn the_language_of_sagas_depends_on_no_engine() -> Checked {
+    let manifest = fs::read_to_string(root().join("src/saga/language/Cargo.toml"))?;
+    verdict(
+        &format!("the language of sagas depends on {NEEDED_BY_LANGUAGE:?}; what runs sagas belongs to src/saga"),
+        &wrong_dependencies(&manifest, NEEDED_BY_LANGUAGE),
+    )
+}
+
+#[test]
+fn the_language_of_sagas_acts_on_nothing() -> Checked {
+    let mut sources = rust_below("src/saga/language")?;
+    sources.retain(|source| !is_test(&source.path));
+    check(
+        &format!("the language of sagas has no clock, no threads and no I/O, but that {READS_DEFINITIONS} reads files"),
+        &sources,
+        |source| {
+            let reads = source.path == READS_DEFINITIONS;
+            let names = NOT_IN_LANGUAGE.iter().filter(|name| !(reads && **name == "fs"));
+            wrong_names(source, &names.copied().collect::<Vec<_>>())
+        },
     )
 }
 
@@ -98,6 +122,7 @@ fn modules_import_downward() -> Checked {
         ("actors/src", ACTORS),
         ("src", FACADE),
         ("src/cli", PROGRAM),
+        ("src/saga/language", LANGUAGE),
     ];
     for (folder, layers) in packages {
         check(
@@ -483,12 +508,17 @@ fn every_rule_can_fail() {
     bad(wrong_unwraps(&source("src/a.rs", concat!("a.unw", "rap()"))));
     good(wrong_unwraps(&source("tests/a.rs", concat!("a.unw", "rap()"))));
     bad(wrong_comments(&source("a.rs", "// let a = b();")));
-    bad(wrong_kernel_manifest(
+    bad(wrong_dependencies(
         "[dependencies]\nserde.workspace = true\ntokio = \"1\"\n[lints]\n",
+        &["serde"],
     ));
-    good(wrong_kernel_manifest(
+    bad(wrong_dependencies("[target.'cfg(unix)'.dependencies]\n", &["serde"]));
+    good(wrong_dependencies(
         "[dependencies]\nserde.workspace = true\n\n[dev-dependencies]\nproptest = \"1\"\n",
+        &["serde"],
     ));
+    bad(wrong_names(&source("a.rs", "use std::fs::File;"), NOT_IN_LANGUAGE));
+    good(wrong_names(&source("a.rs", "fn is_async() {}"), NOT_IN_LANGUAGE));
     good(wrong_changes("## [0.1.0] - 2026-01-31\n### Added\n- more"));
     bad(wrong_changes("## [Unreleased]\n- something changed"));
     bad(wrong_changes("## [Unreleased]\n### News\n"));
@@ -560,6 +590,7 @@ fn unsafe_is_forbidden_in_every_package() -> Checked {
         "actors/kernel/Cargo.toml",
         "src/cli/Cargo.toml",
         "src/page/Cargo.toml",
+        "src/saga/language/Cargo.toml",
     ];
     let packages = packages.map(|path| (path, "[lints]\nworkspace = true"));
     let others = [

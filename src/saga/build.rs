@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::bundle::Source;
-use super::definition::{self, Callees, Files, Parsed, Problem, Problems, Severity};
-use super::definitions::DefinitionErrors;
+use procession_saga_language::definition::{self, Callees, Files, Parsed, Problems};
+use procession_saga_language::{DefinitionErrors, Problem, Source, refuse_errors};
+
 use super::sagas::SagasBuilder;
 use super::service::Services;
 use super::shared::{MachineSettings, Named, Registered};
@@ -23,7 +23,7 @@ pub(super) fn build(builder: SagasBuilder) -> Result<Registered, DefinitionError
         files,
         is_strict,
     } = builder;
-    let mut problems: Vec<Problem> = services.mistakes().iter().map(|text| in_code(text)).collect();
+    let mut problems = in_code(services.mistakes().into_iter());
     let files = files.into_parsed();
     let is_whole = files.iter().all(|file| file.definition.is_some());
     let mut machines = Machines::default();
@@ -35,17 +35,12 @@ pub(super) fn build(builder: SagasBuilder) -> Result<Registered, DefinitionError
         machines.find_callees(&services, &mut problems);
         problems.extend(unused(&settings, &machines));
     }
-    if is_strict {
-        problems = problems.into_iter().map(Problem::into_error).collect();
-    }
-    match problems.iter().any(|problem| problem.severity() == Severity::Error) {
-        true => Err(DefinitionErrors::new(problems)),
-        false => Ok(Registered {
-            services,
-            settings,
-            machines: machines.by_name,
-        }),
-    }
+    refuse_errors(problems, is_strict)?;
+    Ok(Registered {
+        services,
+        settings,
+        machines: machines.by_name,
+    })
 }
 
 /// Adds the definitions of a directory.
@@ -146,19 +141,17 @@ impl Callees for Registry<'_> {
 /// Warns of settings for machines that are not there.
 fn unused(settings: &BTreeMap<String, MachineSettings>, machines: &Machines) -> Vec<Problem> {
     let unused = settings.keys().filter(|name| !machines.has(name));
-    unused
-        .map(|name| {
-            in_code(&format!(
-                "machine [{name}] has settings and no definition; add its file"
-            ))
-        })
-        .collect()
+    in_code(unused.map(|name| format!("machine [{name}] has settings and no definition; add its file")))
 }
 
-/// What the host's own code says wrongly: a sentence and a hint.
-fn in_code(text: &str) -> Problem {
-    let (text, hint) = text
-        .split_once("; ")
-        .unwrap_or((text, "mend the code that registers it"));
-    Problem::of_code(text, hint)
+/// What the host's own code says wrongly: each a sentence and a hint.
+fn in_code(texts: impl Iterator<Item = String>) -> Vec<Problem> {
+    let mut problems = Problems::new("Sagas::builder()");
+    for text in texts {
+        let (text, hint) = text
+            .split_once("; ")
+            .unwrap_or((&text, "mend the code that registers it"));
+        problems.error("", text, hint);
+    }
+    problems.into_found()
 }

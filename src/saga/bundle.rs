@@ -5,55 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use procession_actors::{CallContext, CodecError};
+use procession_saga_language::definition::Definition;
+use procession_saga_language::{Digest, Source};
 use serde::{Deserialize, Serialize};
-
-use super::definition::{Call as Calls, Definition, Files, Parsed, State};
-use super::digest::Digest;
 
 /// The keyspace of user data in which definitions are stored. Nothing in it is ever removed.
 pub(super) const SPACE: &str = "saga.definitions";
 /// Keys begin with one of these, and end with the digest of the value.
 pub(super) const FILE: &str = "file/";
 pub(super) const BUNDLE: &str = "bundle/";
-
-/// A definition with the text of its file.
-#[derive(Debug)]
-pub(super) struct Source {
-    pub(super) definition: Arc<Definition>,
-    pub(super) text: String,
-    pub(super) digest: Digest,
-}
-
-impl Source {
-    pub(super) fn new(definition: Definition, text: String) -> Self {
-        let digest = Digest::of(text.as_bytes());
-        Self {
-            definition: Arc::new(definition),
-            text,
-            digest,
-        }
-    }
-
-    /// Reads a file that a store has kept.
-    pub(super) fn stored(text: String) -> Result<Self, String> {
-        let mut files = Files::default();
-        files.add_text("a stored definition", text.as_bytes());
-        let parsed = files.into_parsed().pop();
-        let problem = match parsed {
-            Some(Parsed {
-                definition: Some(definition),
-                ..
-            }) => return Ok(Self::new(definition, text)),
-            Some(Parsed { problems, .. }) => problems.first().map(ToString::to_string),
-            None => None,
-        };
-        let digest = Digest::of(text.as_bytes());
-        Err(format!(
-            "this release does not understand definition {digest}: {}",
-            problem.unwrap_or_default()
-        ))
-    }
-}
 
 /// The names of machines with the digests of their files: what is stored of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +51,7 @@ impl Bundle {
         let mut pending = vec![Arc::clone(root)];
         let mut seen = BTreeSet::from([root.definition.name.clone()]);
         while let Some(source) = pending.pop() {
-            for name in called(&source.definition) {
+            for name in source.called() {
                 if seen.insert(name.to_owned()) {
                     pending.extend(find(name));
                 }
@@ -167,15 +127,4 @@ impl Bundle {
     pub(super) fn set_stored(&self) {
         self.is_stored.store(true, Ordering::Release);
     }
-}
-
-/// Returns the machines that a definition runs as sub machines.
-pub(super) fn called(definition: &Definition) -> impl Iterator<Item = &str> {
-    definition
-        .states
-        .iter()
-        .filter_map(|state: &State| match &state.task()?.call {
-            Calls::Machine { machine } => Some(machine.as_str()),
-            Calls::Service { .. } | Calls::Script { .. } | Calls::CompensateMachine => None,
-        })
 }

@@ -22,10 +22,10 @@ use std::time::Duration;
 
 use procession_actors::{CodecError, Procedure, StageContext, StageError, Step};
 use procession_kernel::{Hold, Kind, OnTimeout, ProcedureId};
+use procession_saga_language::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::digest::Digest;
 use super::service::value_of;
 use super::shared::SagaEnv;
 use super::status::SagaStatus;

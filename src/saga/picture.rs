@@ -7,10 +7,10 @@ use std::iter::successors;
 
 use procession_actors::{AskError, view::Status};
 use procession_kernel::ProcedureId;
+use procession_saga_language::definition::{Definition, RegionIndex, StateIndex};
+use procession_saga_language::draw::{EdgeKind, Picture};
 use serde_json::{Value, json};
 
-use super::definition::{Definition, RegionIndex, StateIndex};
-use super::draw::{EdgeKind, Picture};
 use super::machine::SagaError;
 use super::reader::{Found, Most, SagaReader};
 use super::reading::{self, Standing};

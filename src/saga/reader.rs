@@ -6,8 +6,8 @@ use procession_actors::offline::Offline;
 use procession_actors::view::{HistoryPage, Status};
 use procession_actors::{AskError, CommittedReader};
 use procession_kernel::{Cause, HistoryEntry, ProcedureId, ProcedureState};
+use procession_saga_language::Source;
 
-use super::bundle::Source;
 use super::machine::Machine;
 use super::reading::{self, Resting, SagaInstance};
 use crate::executor::Executor;

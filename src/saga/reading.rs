@@ -6,10 +6,11 @@ use procession_actors::journal::codec;
 use procession_actors::view::{HistoryPage, Outcome, Status};
 use procession_actors::{AskError, CommittedReader, ReadError};
 use procession_kernel::{CauseKind, Ending, HistoryEntry, ProcedureId, ProcedureState, Seq, Timestamp, WaitReason};
+use procession_saga_language::Source;
+use procession_saga_language::definition::Updates;
 use serde_json::{Map, Value};
 
-use super::bundle::{self, Listing, Source};
-use super::definition::Updates;
+use super::bundle::{self, Listing};
 use super::machine::{Machine, Note, SagaError, UndoNote};
 use super::reader::Found;
 use super::status::SagaStatus;

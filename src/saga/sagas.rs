@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use procession_saga_language::DefinitionErrors;
+use procession_saga_language::definition::{Files, RecoverStrategy};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::build;
-use super::definition::{Files, RecoverStrategy};
-use super::definitions::DefinitionErrors;
 use super::machine::{Birth, Machine};
 #[cfg(feature = "saga-http")]
 use super::service::Endpoint;
@@ -113,7 +113,7 @@ pub struct SagasBuilder {
 impl fmt::Debug for SagasBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SagasBuilder")
-            .field("files", &self.files.len())
+            .field("files", &self.files)
             .finish_non_exhaustive()
     }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use procession_actors::{CallTelemetry, CodecError};
 use procession_kernel::RetryPolicy;
+use procession_saga_language::definition::{Call as Calls, Definition, State};
+use procession_saga_language::{Digest, Source};
 
-use super::bundle::{Bundle, Source};
-use super::definition::{Call as Calls, Definition, State};
-use super::digest::Digest;
+use super::bundle::Bundle;
 use super::machine::Machine;
 use super::service::{Classes, Services};
 use super::status::SagaStatus;

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use procession_saga_language::definition::Status;
 use serde::{Deserialize, Serialize};
-
-use super::definition;
 
 /// What a state, or a saga as a whole, has come to. The names are those of Seata's state language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +39,17 @@ impl SagaStatus {
         }
     }
 
+    /// Returns what a definition's word means for a call that has answered. Of one that is called running it is not known
+    /// how it stands.
+    pub(super) const fn answered(status: Status) -> Self {
+        match status {
+            Status::Success => Self::Success,
+            Status::Failed => Self::Failed,
+            Status::Unknown | Status::Running => Self::Unknown,
+            Status::Skipped => Self::Skipped,
+        }
+    }
+
     /// Returns whether it took effect, or may have.
     pub(super) const fn has_effect(self) -> bool {
         matches!(self, Self::Success | Self::Unknown)
@@ -49,17 +59,5 @@ impl SagaStatus {
 impl fmt::Display for SagaStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
-    }
-}
-
-/// A call that its definition calls running has answered, and how it stands is not known.
-impl From<definition::Status> for SagaStatus {
-    fn from(status: definition::Status) -> Self {
-        match status {
-            definition::Status::Success => Self::Success,
-            definition::Status::Failed => Self::Failed,
-            definition::Status::Unknown | definition::Status::Running => Self::Unknown,
-            definition::Status::Skipped => Self::Skipped,
-        }
     }
 }

@@ -7,9 +7,9 @@ use procession_actors::journal::store::{JournalStore, Scan};
 use procession_actors::journal::{Space, codec};
 use procession_actors::{AskError, StoreError};
 use procession_kernel::Key;
+use procession_saga_language::{Digest, Source};
 
-use super::bundle::{BUNDLE, Bundle, FILE, Listing, SPACE, Source};
-use super::digest::Digest;
+use super::bundle::{BUNDLE, Bundle, FILE, Listing, SPACE};
 use super::shared::Shared;
 use crate::executor::Executor;
 

@@ -1,10 +1,10 @@
 //! Texts of sagas, for the fuzzer and the benchmark. A definition reads texts, and only a machine that runs evaluates
 //! them: with an engine around it no benchmark sees the evaluation, and a fuzzer few of them.
 
+use procession_saga_language::expression::{Place, Steps, Text, Visit};
 use serde_json::Value;
 
 use super::Trouble;
-use crate::saga::expression::{Place, Steps, Text, Visit};
 
 /// A text of a definition, without its definition.
 pub struct SagaText(Text);

@@ -11,7 +11,13 @@ use std::{env, fs};
 
 use serde_json::Value;
 
-const PACKAGES: [&str; 4] = ["procession", "procession-actors", "procession-kernel", "procession-page"];
+const PACKAGES: [&str; 5] = [
+    "procession",
+    "procession-actors",
+    "procession-kernel",
+    "procession-page",
+    "procession-saga-language",
+];
 
 /// Names the variable that makes this program rustdoc: see [`rustdoc`].
 const RUSTDOC: &str = "PROCESSION_API_RUSTDOC";

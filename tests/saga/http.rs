@@ -8,8 +8,8 @@ use procession::Executor;
 use procession::saga::{Endpoint, Sagas, Settled, StateInstance};
 use serde_json::{Value, json};
 
+use crate::Tested;
 use crate::server::{Answer, Request, serve};
-use crate::{Tested, machine};
 
 /// What a call came to: status, class and message of its fault, and the context behind it.
 type Came = (String, Option<(String, String)>, Value);
@@ -19,7 +19,8 @@ fn call(endpoint: Endpoint) -> Result<Came, Box<dyn std::error::Error>> {
     let task = r#""Type": "ServiceTask", "ServiceName": "stock", "ServiceMethod": "reduce all",
         "Input": ["tea", { "count": 3 }], "Output": { "left": "$.#root" }, "CompensateState": "Undo""#;
     let undo = r#""Type": "ServiceTask", "ServiceName": "stock", "ServiceMethod": "undo""#;
-    let definition = machine(&[("Café 1", task), ("Undo", undo)]);
+    let states = format!(r#"{{ "Café 1": {{ {task} }}, "Undo": {{ {undo} }} }}"#);
+    let definition = format!(r#"{{ "Name": "m", "StartState": "Café 1", "States": {states} }}"#);
     let sagas = Sagas::builder()
         .json("m.json", definition)
         .http("stock", endpoint)

@@ -113,8 +113,16 @@ fn fields<'a>(code: &'a str, name: &str) -> Option<&'a str> {
 
 pub(crate) fn wrong_packages(source: &Source, allowed: &[&str]) -> Vec<String> {
     let code = code(&source.text);
-    let packages = ["procession", "procession_actors", "procession_cli", "procession_kernel"].into_iter();
+    let packages = [
+        "procession",
+        "procession_actors",
+        "procession_cli",
+        "procession_kernel",
+        "procession_page",
+        "procession_saga_language",
+    ];
     packages
+        .into_iter()
         .filter(|package| !allowed.contains(package))
         .filter(|package| code.contains(&format!("{package}::")) && !lines_naming(&code, package).is_empty())
         .map(|package| format!("{}: must not name `{package}`", source.path))
@@ -182,7 +190,7 @@ fn places_of(path: &str, text: &str, is_wrong: impl Fn(&str) -> bool) -> Vec<Str
         .collect()
 }
 
-fn is_test(path: &str) -> bool {
+pub(crate) fn is_test(path: &str) -> bool {
     let below = TEST_FOLDERS.iter().any(|folder| path.starts_with(folder));
     below || path.ends_with("/tests.rs") || path.contains("/tests/")
 }
@@ -231,11 +239,10 @@ pub(crate) fn dependencies(manifest: &str, section: &str) -> Vec<String> {
         .collect()
 }
 
-pub(crate) fn wrong_kernel_manifest(manifest: &str) -> Vec<String> {
-    let mut wrong: Vec<String> = dependencies(manifest, "[dependencies]")
-        .into_iter()
-        .filter(|name| name != "serde")
-        .collect();
+/// What a manifest depends on beside what it may.
+pub(crate) fn wrong_dependencies(manifest: &str, allowed: &[&str]) -> Vec<String> {
+    let mut wrong = dependencies(manifest, "[dependencies]");
+    wrong.retain(|name| !allowed.contains(&name.as_str()));
     for section in ["[target.", "[build-dependencies]", "[dependencies."] {
         wrong.extend(manifest.contains(section).then(|| format!("a section {section}")));
     }

@@ -108,6 +108,14 @@ pub(crate) const FACADE: &[&[&str]] = &[
     &["dashboard", "testkit"],
 ];
 
+/// Layers of the language of sagas: texts, definitions, and what is made of them.
+pub(crate) const LANGUAGE: &[&[&str]] = &[
+    &["digest", "expression"],
+    &["definition"],
+    &["draw", "source"],
+    &["definitions"],
+];
+
 /// Layers of the command line. Its parts name each other from where they stand; the demo is under all of them.
 pub(crate) const PROGRAM: &[&[&str]] = &[
     &["demo"],
@@ -123,13 +131,22 @@ pub(crate) const PROGRAM: &[&[&str]] = &[
 pub(crate) const PACKAGES: &[(&str, &[&str])] = &[
     ("actors/kernel/src", &[]),
     ("actors/src", &["procession_kernel"]),
-    ("src", &["procession_actors", "procession_kernel", "procession_page"]),
+    (
+        "src",
+        &[
+            "procession_actors",
+            "procession_kernel",
+            "procession_page",
+            "procession_saga_language",
+        ],
+    ),
     ("src/cli", &["procession", "procession_cli"]),
     ("src/page", &[]),
+    ("src/saga/language", &[]),
 ];
 
 /// Folders with a manifest of their own inside a folder of another package.
-pub(crate) const NESTED: &[&str] = &["src/cli", "src/page"];
+pub(crate) const NESTED: &[&str] = &["src/cli", "src/page", "src/saga/language"];
 
 /// Packages that a program outside the workspace compiles with the library and no feature, at most.
 pub(crate) const CRATES: usize = 89;
@@ -185,6 +202,31 @@ pub(crate) const NOT_IN_KERNEL: &[&str] = &[
     "Mutex",
     "RwLock",
 ];
+
+/// Names that the language of sagas never writes: it reads definitions and evaluates, and nothing happens in it.
+pub(crate) const NOT_IN_LANGUAGE: &[&str] = &[
+    "actix",
+    "actix_rt",
+    "tokio",
+    "futures",
+    "tracing",
+    "async",
+    "await",
+    "net",
+    "thread",
+    "env",
+    "fs",
+    "Instant",
+    "SystemTime",
+    "Mutex",
+    "RwLock",
+];
+
+/// The one file of the language that opens files: definitions, up to their bound.
+pub(crate) const READS_DEFINITIONS: &str = "src/saga/language/definition/files.rs";
+
+/// Packages that the language of sagas depends on, all of them without I/O.
+pub(crate) const NEEDED_BY_LANGUAGE: &[&str] = &["petgraph", "serde", "serde_json", "sha2", "strsim", "thiserror"];
 
 /// Files without `unwrap`'s ban: where tests live.
 pub(crate) const TEST_FOLDERS: &[&str] = &["tests/", "benches/", "actors/tests/", "actors/kernel/tests/"];

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use procession_actors::{StageContext, StageError};
 use procession_kernel::ProcedureId;
+use procession_saga_language::definition::{Kind, StateIndex, Task};
 use serde_json::{Map, Value};
 
 use super::Machine;
@@ -12,7 +13,6 @@ use super::context::Context;
 use super::family::lay_element;
 use super::part::Part;
 use super::turn::{Turn, Turned};
-use crate::saga::definition::{Kind, StateIndex, Task};
 
 impl Turn<'_, '_> {
     /// The element has ended. If its fault was caught by a CompensationTrigger, its machine fails; otherwise the machine

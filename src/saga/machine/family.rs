@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use procession_actors::{ChildOutcome, Children, CodecError, StageError, Step};
 use procession_kernel::JoinPolicy;
+use procession_saga_language::definition::{Call as Calls, Definition, Fork, Link, Repeat, State, StateIndex, Task};
 use serde_json::{Map, Value};
 
 use super::context::{Context, object, size};
@@ -15,7 +16,6 @@ use super::stage::{Mode, SagaStage};
 use super::task::{self, Came, Said};
 use super::turn::{Turn, Turned};
 use super::{Machine, SagaOutput};
-use crate::saga::definition::{Call as Calls, Definition, Fork, Link, Repeat, State, StateIndex, Task};
 use crate::saga::status::SagaStatus;
 
 /// Elements of a Loop at most.

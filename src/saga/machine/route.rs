@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use procession_saga_language::definition::{Choice, Kind, Link, State, StateIndex};
+
 use super::error::{SagaError, code};
 use super::part::Part;
 use super::task::Said;
 use super::turn::{Turn, Turned};
-use crate::saga::definition::{Choice, Kind, Link, State, StateIndex};
 
 /// States that one stage goes through without a task.
 const ROUTED_AT_ONCE: usize = 1_000;

@@ -1,10 +1,11 @@
 //! Whether a stage has left a machine as it was. Its value is then not encoded to find that out, which costs as
 //! much as all else that a task does in the machine.
 
+use procession_saga_language::Digest;
+
 use super::Machine;
 use super::part::Part;
 use super::tally::Tally;
-use crate::saga::digest::Digest;
 
 /// What can differ of a machine that has nothing in hand: it waits for no retry, child or person, and has not ended.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use procession_actors::StageError;
+use procession_saga_language::definition::{self, Call as Calls, Definition, State, StateIndex, Task};
+use procession_saga_language::expression::{Steps, Visit};
 use serde_json::{Map, Value};
 
 use super::context::{Context, object, size};
@@ -14,8 +16,6 @@ use super::instance::Instance;
 use super::part::{Element, Part};
 use super::rest::{Rest, Woken};
 use super::turn::{Turn, Turned};
-use crate::saga::definition::{self, Call as Calls, Definition, State, StateIndex, Task};
-use crate::saga::expression::{Steps, Visit};
 use crate::saga::service::{Call, CallParts, CallToken, Classes, FaultRecord, Network};
 use crate::saga::status::SagaStatus;
 
@@ -336,7 +336,7 @@ impl Turn<'_, '_> {
         let said = Said::of(fault, self.shared.classes());
         for (key, status) in &task.status {
             match key.test(value, &said, self.steps.borrow_mut().again()) {
-                Ok(true) => return ((*status).into(), None),
+                Ok(true) => return (SagaStatus::answered(*status), None),
                 Ok(false) => {}
                 Err(failed) => {
                     let text = format!("Status of \"{key}\": {failed}");

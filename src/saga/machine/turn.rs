@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use procession_actors::{StageContext, StageError, Step};
 use procession_kernel::Timestamp;
+use procession_saga_language::definition::{Definition, Kind, State, StateIndex, Task};
+use procession_saga_language::expression::Steps;
 use serde_json::{Map, Value};
 
 use super::Machine;
@@ -17,8 +19,6 @@ use super::rest::{Rest, Woken, woken};
 use super::retries::Retries;
 use super::stage::{Mode, SagaStage};
 use crate::saga::bundle::Bundle;
-use crate::saga::definition::{Definition, Kind, State, StateIndex, Task};
-use crate::saga::expression::Steps;
 use crate::saga::shared::{OnRest, Shared};
 use crate::saga::status::SagaStatus;
 

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use procession_actors::journal::codec;
 use procession_actors::{StageContext, StageError};
 use procession_kernel::{Ending, ProcedureId};
+use procession_saga_language::definition::{Call as Calls, Definition, State, Task};
+use procession_saga_language::expression::Steps;
 use serde_json::Value;
 
 use super::Machine;
@@ -14,8 +16,6 @@ use super::note::{Note, UndoNote};
 use super::part::{Element, Part};
 use super::stage::{Mode, SagaStage};
 use super::task::{self, Said};
-use crate::saga::definition::{Call as Calls, Definition, State, Task};
-use crate::saga::expression::Steps;
 use crate::saga::service::{Call, CallParts, CallToken};
 use crate::saga::shared::Shared;
 use crate::saga::status::SagaStatus;
@@ -236,7 +236,7 @@ fn status(task: &Task, value: &Value, said: &Said<'_>, steps: &mut Steps) -> Res
             .test(value, said, steps.again())
             .map_err(|failed| format!("Status of \"{key}\": {failed}"))?;
         if holds {
-            return Ok(Some((*status).into()));
+            return Ok(Some(SagaStatus::answered(*status)));
         }
     }
     Ok((!task.status.is_empty()).then_some(SagaStatus::Unknown))

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use procession_actors::journal::codec;
 use procession_actors::view::Status;
 use procession_kernel::{Ending, HistoryEntry, ProcedureId, ProcedureState, Timestamp, WaitReason};
+use procession_saga_language::definition::{Call, Definition, Kind, RegionIndex, State, StateIndex, Task};
 
-use super::super::definition::{Call, Definition, Kind, RegionIndex, State, StateIndex, Task};
 use super::super::machine::{Note, UndoNote};
 use super::super::reader::Found;
 use super::super::reading::{SagaInstance, Standing, standing_of};

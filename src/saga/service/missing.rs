@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use procession_saga_language::definition::shown;
+
 use super::services::Services;
-use crate::saga::definition::shown;
 
 /// Most methods that a hint lists.
 const LISTED: usize = 10;
