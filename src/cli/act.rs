@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::document::Document;
 use super::exit::{Exit, Failure};
+use super::kinds;
 use super::named::Named;
 use super::place::Remote;
 use super::print;

@@ -129,6 +129,8 @@ fn every_verb_of_the_interface_is_there() -> Outcome {
         ("verb_signal_plan", "signal a go --dry-run", 0),
         ("verb_reveal", "reveal c --reason look", 0),
         ("verb_pause_unknown", "pause --kind nosuch --yes --reason quiet", 2),
+        ("ls_kind_unknown", "ls kind:jbo", 0),
+        ("verb_bulk_kind_unknown", "pause --filter kind:drwa --dry-run --reason quiet", 0),
         ("verb_audit", "audit", 0),
         (
             "verb_audit_filtered",
