@@ -476,7 +476,13 @@ fn place(
     })?;
     let charts = Charts::new(registry.kinds(), settings.clock.now());
     let keeper = keep_charts(&charts, settings, loaded.store.0, &home);
-    let ending = Ending::new(threads.clone(), workers.heartbeats(), &store, settings.placement, keeper);
+    let ending = Ending::new(
+        threads.clone(),
+        workers.heartbeats(),
+        &store,
+        settings.placement,
+        keeper,
+    );
     let in_place = InPlace::new(&store);
     let epoch = loaded.epoch;
     let in_flight = settings.in_flight.unwrap_or(store.under_way().saturating_add(1));

@@ -17,11 +17,7 @@ use crate::kit::{Job, Site, Tested, at, everybody, site, site_in, text};
 const MINUTE: Duration = Duration::from_mins(1);
 
 /// Runs a test over an engine that keeps its charts in a file.
-fn life<T>(
-    world: &World,
-    file: &Path,
-    drive: impl AsyncFnOnce(&Site<'_>) -> Result<T, Trouble>,
-) -> Result<T, Trouble> {
+fn life<T>(world: &World, file: &Path, drive: impl AsyncFnOnce(&Site<'_>) -> Result<T, Trouble>) -> Result<T, Trouble> {
     let file = file.to_owned();
     site_in(world, move |builder| builder.charts_file(file), everybody, drive)
 }
@@ -49,7 +45,11 @@ fn figures_stand_across_hours_and_a_restart() -> Tested {
     world.clock.advance(Duration::from_hours(1_000));
     life(&world, &file, async |site| {
         let empty = site.body("charts").await?;
-        assert_eq!((counts(&empty), known(&empty)), (Vec::new(), 0), "nothing is known before the start");
+        assert_eq!(
+            (counts(&empty), known(&empty)),
+            (Vec::new(), 0),
+            "nothing is known before the start"
+        );
         assert_eq!(at(&empty, "/buckets").as_array().map(Vec::len), Some(60));
         for number in 0..3 {
             site.submit(Job::End, &format!("good {number}")).await?;
@@ -71,11 +71,20 @@ fn figures_stand_across_hours_and_a_restart() -> Tested {
     world.clock.advance(Duration::from_hours(2));
     life(&world, &file, async |site| {
         let hour = site.body("charts").await?;
-        assert_eq!((counts(&hour), known(&hour)), (Vec::new(), 0), "nobody counted in the last hour");
+        assert_eq!(
+            (counts(&hour), known(&hour)),
+            (Vec::new(), 0),
+            "nobody counted in the last hour"
+        );
         let day = site.body("charts?span=24h").await?;
         assert_eq!(counts(&day), [(4, 1), (1, 0)], "no figure is lost or changed");
         assert_eq!(day["buckets"].as_array().map(Vec::len), Some(96));
-        let queued = at(&day, "/buckets").as_array().into_iter().flatten().filter_map(|each| each["queued"]["count"].as_u64()).sum::<u64>();
+        let queued = at(&day, "/buckets")
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|each| each["queued"]["count"].as_u64())
+            .sum::<u64>();
         assert!(queued >= 6, "each stage waited for its turn, however short");
         site.submit(Job::End, "after").await?;
         site.pass(Duration::from_hours(21)).await?;
@@ -93,7 +102,8 @@ fn children_count_for_their_kind_alone() -> Tested {
     site(async |site| {
         let parent = site.submit(Job::Parent(3), "parent").await?;
         for child in 1..=3 {
-            site.signal(procession::ProcedureId::new(parent.family, child), "go").await?;
+            site.signal(procession::ProcedureId::new(parent.family, child), "go")
+                .await?;
         }
         assert_eq!(counts(&site.body("charts").await?), [(1, 0)]);
         assert_eq!(counts(&site.body("charts?kind=job").await?), [(4, 0)]);
@@ -143,13 +153,20 @@ fn a_file_that_cannot_be_kept_harms_nothing_and_is_told_once() -> Tested {
     let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(heard.clone()));
     let said = || heard.0.lock().expect("nobody panicked").clone();
     life(&world, &file, async |site| {
-        assert_eq!(std::fs::read_to_string(folder.path().join("charts.unreadable"))?, "a file of somebody else");
+        assert_eq!(
+            std::fs::read_to_string(folder.path().join("charts.unreadable"))?,
+            "a file of somebody else"
+        );
         for number in 0..4 {
             site.submit(Job::End, &format!("good {number}")).await?;
             site.pass(MINUTE).await?;
         }
         assert_eq!(said(), ["a file of charts was set aside", "the charts cannot be kept"]);
-        assert_eq!(counts(&site.body("charts").await?), [(1, 0); 4], "it counts, and all else goes on");
+        assert_eq!(
+            counts(&site.body("charts").await?),
+            [(1, 0); 4],
+            "it counts, and all else goes on"
+        );
         std::fs::remove_dir(&new)?;
         site.pass(MINUTE).await?;
         assert_eq!(said().last().map(String::as_str), Some("the charts are kept again"));

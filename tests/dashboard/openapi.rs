@@ -101,7 +101,12 @@ fn golden_replies_are_as_it_says() -> Tested {
     let bulk = [("bulk", "procedures/6.0/bulk", "get")];
     let sagas = SAGAS.map(|(name, path)| (name, path, "get"));
     let plans = SAGA_PLANS.map(|(name, path, _)| (name, path, "post"));
-    let all = replies.into_iter().chain(charts).chain(flows).chain(answers).chain(bulk);
+    let all = replies
+        .into_iter()
+        .chain(charts)
+        .chain(flows)
+        .chain(answers)
+        .chain(bulk);
     for (name, path, method) in all.chain(sagas).chain(plans) {
         let golden = source(&format!("tests/dashboard/golden/{name}.json"))?;
         // What the machine measured is left out of the golden files.

@@ -198,17 +198,22 @@ fn every_chart_has_its_golden_shape() -> Tested {
     let world = World::new();
     // Before the start nothing is known.
     world.clock.advance(Duration::from_mins(1));
-    let replies = site_in(&world, |builder| builder, everybody, async |site| {
-        scene(site).await?;
-        site.pass(Duration::from_mins(1)).await?;
-        site.submit(Job::End, "request 6").await?;
-        let mut replies = Vec::new();
-        for (name, path) in CHARTS {
-            let body = site.get(path).await.body;
-            replies.push((name, format!("{}\n", serde_json::to_string_pretty(&body)?)));
-        }
-        Ok(replies)
-    })?;
+    let replies = site_in(
+        &world,
+        |builder| builder,
+        everybody,
+        async |site| {
+            scene(site).await?;
+            site.pass(Duration::from_mins(1)).await?;
+            site.submit(Job::End, "request 6").await?;
+            let mut replies = Vec::new();
+            for (name, path) in CHARTS {
+                let body = site.get(path).await.body;
+                replies.push((name, format!("{}\n", serde_json::to_string_pretty(&body)?)));
+            }
+            Ok(replies)
+        },
+    )?;
     compare(replies)
 }
 

@@ -65,7 +65,9 @@ impl Book {
             Sample::Queued { .. } => true,
         };
         for at in std::iter::once(at).chain(roots_count.then_some(ROOTS)) {
-            let Some(series) = self.series.get_mut(at) else { continue };
+            let Some(series) = self.series.get_mut(at) else {
+                continue;
+            };
             match sample {
                 Sample::Ended { has_failed, took, .. } => series.ended(minute, has_failed, took),
                 Sample::Queued { time, .. } => series.queued(minute, time),

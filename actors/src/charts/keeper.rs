@@ -99,12 +99,10 @@ impl Keeper {
     fn keep_now(&self, state: &mut State, is_new: bool) {
         let Some(charts) = self.charts.upgrade() else { return };
         let minute = minute_of(self.clock.now());
-        let kept = self
-            .read_first(state, &charts, minute)
-            .and_then(|()| match is_new {
-                true => charts.write(&self.path, self.store, minute),
-                false => Ok(()),
-            });
+        let kept = self.read_first(state, &charts, minute).and_then(|()| match is_new {
+            true => charts.write(&self.path, self.store, minute),
+            false => Ok(()),
+        });
         match kept {
             Ok(()) if state.is_told => {
                 tracing::info!(path = %self.path.display(), "the charts are kept again");
@@ -148,13 +146,16 @@ impl Shared {
         }
     }
 
-    /// Adds what was counted before. The lock is held once, for some hundred microseconds at most: it is done once.
-    fn merge(&self, saved: Saved, minute: u64) {
-        saved.merge_into(&mut self.book(), minute);
+    /// Adds what was counted before. The lock is held for one series at a time.
+    pub(super) fn merge(&self, saved: Saved, minute: u64) {
+        self.book().merge_runs(&saved.runs(), minute);
+        for (of, series) in saved.series() {
+            self.book().merge(&of, series, minute);
+        }
     }
 
     /// Writes the file. The lock is held for one series at a time.
-    fn write(&self, path: &Path, store: u64, minute: u64) -> std::io::Result<()> {
+    pub(super) fn write(&self, path: &Path, store: u64, minute: u64) -> std::io::Result<()> {
         let (runs, len) = {
             let book = self.book();
             (book.runs(minute), book.len())

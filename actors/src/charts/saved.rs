@@ -10,7 +10,7 @@ use procession_kernel::Kind;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::book::{Book, KINDS_MAX, Span};
+use super::book::{KINDS_MAX, Span};
 use super::durations::Durations;
 use super::series::{Open, Series};
 use crate::error::CodecError;
@@ -162,17 +162,16 @@ impl Saved {
         pairs.filter_map(run).collect()
     }
 
-    /// Adds what was read to the figures of this run.
-    pub(super) fn merge_into(self, book: &mut Book, minute: u64) {
-        book.merge_runs(&self.runs(), minute);
+    /// Returns each series that was read.
+    pub(super) fn series(self) -> impl Iterator<Item = (ChartOf, Series)> {
         let written = self.minute;
         let named = self.kinds.into_iter().take(KINDS_MAX);
         let kinds = named.map(|(kind, series)| (ChartOf::Kind(Kind::from(kind)), series));
         let shared = [(ChartOf::Roots, self.roots), (ChartOf::OtherKinds, self.others)];
         let shared = shared.into_iter().filter_map(|(of, series)| Some((of, series?)));
-        for (of, series) in shared.chain(kinds) {
-            book.merge(&of, series.series(written), minute);
-        }
+        shared
+            .chain(kinds)
+            .map(move |(of, series)| (of, series.series(written)))
     }
 }
 

@@ -78,8 +78,7 @@ impl Series {
 
     fn at(&mut self, minute: u64) -> &mut Open {
         self.turn(minute);
-        self.minute
-            .get_or_insert_with(|| Open::new(minute))
+        self.minute.get_or_insert_with(|| Open::new(minute))
     }
 
     /// Closes what is over at this minute, and forgets what is too old, or later than a clock that was set back.
@@ -101,7 +100,10 @@ impl Series {
         }
         // One more than a chart shows: a clock that was set back a little shows it again.
         let oldest = |at: u64, span: ChartSpan| at.saturating_sub(span.buckets() + SET_BACK);
-        let (minutes, quarters) = (oldest(minute, ChartSpan::Hour), oldest(minute / QUARTER, ChartSpan::Day));
+        let (minutes, quarters) = (
+            oldest(minute, ChartSpan::Hour),
+            oldest(minute / QUARTER, ChartSpan::Day),
+        );
         self.minutes = self.minutes.split_off(&minutes);
         self.quarters = self.quarters.split_off(&quarters);
     }
@@ -111,9 +113,7 @@ impl Series {
         if let Some(before) = self.quarter.take_if(|before| before.bucket < bucket) {
             self.quarters.insert(before.bucket, before.figures());
         }
-        self.quarter
-            .get_or_insert_with(|| Open::new(bucket))
-            .add(&open);
+        self.quarter.get_or_insert_with(|| Open::new(bucket)).add(&open);
         self.minutes.insert(open.bucket, open.figures());
     }
 
@@ -151,10 +151,7 @@ impl Series {
     pub(super) fn merge(&mut self, mut saved: Self, minute: u64) {
         saved.turn(minute);
         self.turn(minute);
-        for (mine, theirs) in [
-            (&mut self.minutes, saved.minutes),
-            (&mut self.quarters, saved.quarters),
-        ] {
+        for (mine, theirs) in [(&mut self.minutes, saved.minutes), (&mut self.quarters, saved.quarters)] {
             for (bucket, figures) in theirs {
                 mine.entry(bucket).or_insert(figures);
             }

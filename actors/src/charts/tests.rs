@@ -1,7 +1,7 @@
 //! Percentiles against exact ones, what a restart keeps, and every bound.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use super::book::KINDS_MAX;
 use super::durations::{Durations, LONGEST};
-use super::saved::BYTES_MAX;
+use super::saved::{BYTES_MAX, Saved};
 use super::{Charts, Keeper, MINUTE, Sample};
 use crate::clock::Clock;
 use crate::view::{Chart, ChartFigures, ChartOf, ChartSpan};
@@ -159,7 +159,10 @@ fn minutes_and_quarters_are_those_of_the_clock() {
     count(
         &charts,
         NOON + 15,
-        &[Sample::Queued { place: 0, time: Duration::from_millis(5) }],
+        &[Sample::Queued {
+            place: 0,
+            time: Duration::from_millis(5),
+        }],
     );
     let hour = roots(&charts, ChartSpan::Hour, NOON + 16);
     assert_eq!(hour.buckets.len(), 61);
@@ -168,33 +171,59 @@ fn minutes_and_quarters_are_those_of_the_clock() {
         [None, Some(2), Some(0), Some(1), Some(0)],
         "before the start nothing is known"
     );
-    let queued = bucket(&hour, NOON + 15).and_then(|figures| figures.queued).expect("one stage waited");
+    let queued = bucket(&hour, NOON + 15)
+        .and_then(|figures| figures.queued)
+        .expect("one stage waited");
     assert!(queued.count == 1 && queued.p50.abs_diff(Duration::from_millis(5)) < Duration::from_micros(200));
     let day = roots(&charts, ChartSpan::Day, NOON + 16);
     assert_eq!(day.buckets.len(), 97);
     assert_eq!(ended_in(&day, NOON), Some(3));
-    let open = day.buckets.last().and_then(|bucket| bucket.figures).expect("it is open");
+    let open = day
+        .buckets
+        .last()
+        .and_then(|bucket| bucket.figures)
+        .expect("it is open");
     assert_eq!((open.ended, open.queued.map(|queued| queued.count)), (0, Some(1)));
     // A day later nothing of it is left.
     let later = roots(&charts, ChartSpan::Day, NOON + 24 * 60 + 15);
-    assert_eq!(later.buckets.iter().filter_map(|bucket| bucket.figures).map(|figures| figures.ended).sum::<u64>(), 0);
+    assert_eq!(
+        later
+            .buckets
+            .iter()
+            .filter_map(|bucket| bucket.figures)
+            .map(|figures| figures.ended)
+            .sum::<u64>(),
+        0
+    );
 }
 
 #[test]
 fn children_count_for_their_kind_and_not_for_the_roots() {
     let charts = Charts::new(&kinds(2), at(NOON));
-    let child = Sample::Ended { place: 1, is_root: false, has_failed: true, took: Duration::from_secs(1) };
+    let child = Sample::Ended {
+        place: 1,
+        is_root: false,
+        has_failed: true,
+        took: Duration::from_secs(1),
+    };
     count(&charts, NOON, &[ended(0, 5), child]);
     let of = |kind: Option<&Kind>| {
         let chart = charts.chart(kind, ChartSpan::Hour, at(NOON)).expect("it is registered");
-        let open = chart.buckets.last().and_then(|bucket| bucket.figures).expect("it is open");
+        let open = chart
+            .buckets
+            .last()
+            .and_then(|bucket| bucket.figures)
+            .expect("it is open");
         (chart.of, open.ended, open.failed)
     };
     let kinds = kinds(2);
     assert_eq!(of(None), (ChartOf::Roots, 1, 0));
     assert_eq!(of(kinds.first()), (ChartOf::Kind(kinds[0].clone()), 1, 0));
     assert_eq!(of(kinds.last()), (ChartOf::Kind(kinds[1].clone()), 1, 1));
-    assert_eq!(charts.chart(Some(&Kind::from("other".to_owned())), ChartSpan::Hour, at(NOON)), None);
+    assert_eq!(
+        charts.chart(Some(&Kind::from("other".to_owned())), ChartSpan::Hour, at(NOON)),
+        None
+    );
 }
 
 #[test]
@@ -204,7 +233,11 @@ fn kinds_beyond_the_bound_share_a_chart() {
     for place in 0..kinds.len() {
         count(&charts, NOON, &[ended(place, 1)]);
     }
-    let of = |place: usize| charts.chart(kinds.get(place), ChartSpan::Hour, at(NOON)).expect("it is registered");
+    let of = |place: usize| {
+        charts
+            .chart(kinds.get(place), ChartSpan::Hour, at(NOON))
+            .expect("it is registered")
+    };
     assert_eq!(of(KINDS_MAX - 1).of, ChartOf::Kind(kinds[KINDS_MAX - 1].clone()));
     assert_eq!(of(KINDS_MAX).of, ChartOf::OtherKinds);
     assert_eq!(ended_in(&of(KINDS_MAX + 2), NOON), Some(3));
@@ -217,7 +250,10 @@ fn a_clock_that_is_set_back_loses_what_is_later() {
     count(&charts, NOON + 20, &[ended(0, 1)]);
     // A little: the open minute counts on.
     count(&charts, NOON + 19, &[ended(0, 1)]);
-    assert_eq!(ended_in(&roots(&charts, ChartSpan::Hour, NOON + 21), NOON + 20), Some(2));
+    assert_eq!(
+        ended_in(&roots(&charts, ChartSpan::Hour, NOON + 21), NOON + 20),
+        Some(2)
+    );
     // Much: what was counted later is forgotten, and no minute is there twice.
     count(&charts, NOON + 5, &[ended(0, 1)]);
     let hour = roots(&charts, ChartSpan::Hour, NOON + 30);
@@ -243,7 +279,10 @@ fn time_without_an_engine_is_not_known() {
     let known = [0, 1, 3, 4, 9, 10, 11].map(|minute| ended_in(&hour, NOON + minute));
     assert_eq!(known, [Some(1), Some(0), Some(0), None, None, Some(0), Some(0)]);
     let took = bucket(&hour, NOON).and_then(|figures| figures.took).expect("one ended");
-    assert!(took.p99.abs_diff(Duration::from_millis(8)) < Duration::from_micros(300), "{took:?}");
+    assert!(
+        took.p99.abs_diff(Duration::from_millis(8)) < Duration::from_micros(300),
+        "{took:?}"
+    );
 }
 
 #[test]
@@ -295,7 +334,11 @@ fn a_full_disk_does_no_harm() {
     keeper.keep();
     assert_eq!(fs::read(&path).expect("the old one is there"), old);
     assert!(fs::symlink_metadata(&new).is_err(), "nothing half written is left");
-    assert_eq!(ended_in(&roots(&charts, ChartSpan::Hour, NOON), NOON), Some(2), "it counts on");
+    assert_eq!(
+        ended_in(&roots(&charts, ChartSpan::Hour, NOON), NOON),
+        Some(2),
+        "it counts on"
+    );
     // Once there is room, what was not written is.
     keeper.keep();
     assert_ne!(fs::read(&path).expect("it was written"), old);
@@ -319,8 +362,16 @@ fn full() -> (Charts, u64) {
             let all = (0..8_u32).flat_map(|number| {
                 let micros = 1_u64 << (number * 5 + u32::try_from(minute % 5).unwrap_or_default());
                 [
-                    Sample::Ended { place, is_root: true, has_failed: true, took: Duration::from_micros(micros) },
-                    Sample::Queued { place, time: Duration::from_micros(micros + micros / 3) },
+                    Sample::Ended {
+                        place,
+                        is_root: true,
+                        has_failed: true,
+                        took: Duration::from_micros(micros),
+                    },
+                    Sample::Queued {
+                        place,
+                        time: Duration::from_micros(micros + micros / 3),
+                    },
                 ]
             });
             charts.count(all, at(minute));
@@ -345,5 +396,64 @@ fn everything_has_a_bound() {
     Keeper::new(path, STORE, &again, clock).keep();
     let one = roots(&again, ChartSpan::Day, last);
     assert_eq!(one, roots(&charts, ChartSpan::Day, last), "all of it was read");
-    assert!(one.buckets.iter().all(|bucket| bucket.figures.is_some_and(|figures| figures.ended > 0)));
+    assert!(
+        one.buckets
+            .iter()
+            .all(|bucket| bucket.figures.is_some_and(|figures| figures.ended > 0))
+    );
+}
+
+fn golden_path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/format/golden/v4/charts.hex")
+}
+
+/// The figures that the golden file has.
+fn golden_figures() -> (Charts, u64) {
+    let charts = Charts::new(&kinds(2), at(NOON));
+    for minute in 0..17 {
+        let child = Sample::Ended {
+            place: 1,
+            is_root: false,
+            has_failed: minute % 5 == 0,
+            took: Duration::from_millis(40 + minute),
+        };
+        let waited = Sample::Queued {
+            place: 0,
+            time: Duration::from_micros(700),
+        };
+        count(&charts, NOON + minute, &[ended(0, 90_000 * minute), child, waited]);
+    }
+    (charts, NOON + 16)
+}
+
+#[test]
+fn a_file_of_this_format_is_read_for_ever() {
+    let (charts, last) = golden_figures();
+    if std::env::var("PROCESSION_GOLDEN").is_ok_and(|word| word == "write") && !golden_path().exists() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("charts");
+        charts.0.write(&path, STORE, last).expect("it can be written");
+        let bytes = fs::read(path).expect("it was written");
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        fs::write(golden_path(), format!("charts -  ={hex}\n")).expect("it can be written");
+    }
+    let line = fs::read_to_string(golden_path()).expect("the golden file is there");
+    let hex = line.trim().rsplit_once('=').expect("it has a value").1.to_owned();
+    let bytes: Vec<u8> = (0..hex.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("it is hexadecimal"))
+        .collect();
+    let saved = Saved::of_bytes(&bytes, STORE)
+        .map_err(|why| why.to_string())
+        .expect("it is read");
+    let read = Charts::new(&kinds(2), at(last));
+    read.0.merge(saved, last);
+    for kind in [None].into_iter().chain(kinds(2).iter().map(Some)) {
+        for span in [ChartSpan::Hour, ChartSpan::Day] {
+            assert_eq!(
+                read.chart(kind, span, at(last + 1)),
+                charts.chart(kind, span, at(last + 1))
+            );
+        }
+    }
 }

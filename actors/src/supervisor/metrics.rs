@@ -148,7 +148,8 @@ impl Metrics {
 
     /// Counts observations that are on disk, and logs the failures among them.
     pub(super) fn count(&mut self, observations: Vec<Observation>, now: Timestamp) {
-        self.charts.count(observations.iter().filter_map(Observation::sample), now);
+        self.charts
+            .count(observations.iter().filter_map(Observation::sample), now);
         for observation in observations {
             observation.count(&mut self.telemetry, &mut self.hooks, &mut self.failures, now);
         }
