@@ -63,6 +63,9 @@ export function Plot({ title, note, times, lines, show, sum }) {
     </figure>`;
 }
 
+/** Where a value has no neighbour: no line leads to it, so it is drawn as a point. @param {(number|null)[]} values */
+const lonely = (values) => values.flatMap((value, at) => ((value ?? null) !== null && (values[at - 1] ?? null) === null && (values[at + 1] ?? null) === null ? [at] : []));
+
 /** @param {HTMLElement} element @param {Line[]} lines @param {(value: number) => string} show @param {(at: number|null) => void} point */
 function options(element, lines, show, point) {
   const style = getComputedStyle(element);
@@ -77,11 +80,12 @@ function options(element, lines, show, point) {
     cursor: { drag: { x: false, y: false }, y: false, points: { size: 6 } },
     scales: { x: { time: true }, y: { range: (/** @type {any} */ _, /** @type {number|null} */ __, /** @type {number|null} */ most) => [0, most ? most * 1.1 : 1] } },
     axes: [
-      { ...axis, space: 60, values: (/** @type {any} */ _, /** @type {(number|null)[]} */ ticks) => ticks.map((tick) => (tick === null ? null : clockOf(tick * 1_000))) },
+      { ...axis, size: 30, space: 60, values: (/** @type {any} */ _, /** @type {(number|null)[]} */ ticks) => ticks.map((tick) => (tick === null ? null : clockOf(tick * 1_000))) },
       { ...axis, size: 64, values: (/** @type {any} */ _, /** @type {(number|null)[]} */ ticks) => ticks.map((tick) => (tick === null ? null : show(tick))) },
     ],
     series: [{}, ...lines.map(({ name, tone, isDashed }) => ({
-      label: name, stroke: colour(tone), width: 1.75, dash: isDashed ? [5, 4] : undefined, spanGaps: false, points: { size: 4, fill: colour(tone) },
+      label: name, stroke: colour(tone), width: 1.75, dash: isDashed ? [5, 4] : undefined, spanGaps: false,
+      points: { size: 5, fill: colour(tone), filter: (/** @type {uPlot} */ drawn, /** @type {number} */ at, /** @type {boolean} */ all) => (all ? null : lonely(drawn.data[at] ?? [])) },
     }))],
     hooks: { setCursor: [(/** @type {uPlot} */ drawn) => point(drawn.cursor.idx ?? null)] },
   };

@@ -8,6 +8,7 @@ interface Options {
 type Data = [number[], ...(number|null)[][]];
 declare class uPlot {
   constructor(options: Options, data: Data, into: HTMLElement);
+  data: (number|null)[][];
   cursor: { idx: number|null|undefined };
   setData(data: Data): void;
   setSize(size: { width: number; height: number }): void;
