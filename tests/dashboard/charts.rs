@@ -5,6 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
+use actix_web::test::{TestRequest, call_service, init_service, read_body};
+use actix_web::{App, web};
+use procession::Executor;
+use procession::dashboard::Dashboard;
 use procession::testkit::{Trouble, World};
 use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
@@ -12,7 +16,7 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt};
 
-use crate::kit::{Job, Site, Tested, at, everybody, site, site_in, text};
+use crate::kit::{Job, Site, Tested, at, everybody, near, site, site_in, text};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -174,6 +178,40 @@ fn a_file_that_cannot_be_kept_harms_nothing_and_is_told_once() -> Tested {
     })?;
     life(&world, &file, async |site| {
         assert_eq!(counts(&site.body("charts").await?), [(1, 0); 4]);
+        Ok(())
+    })
+}
+
+/// Asks an engine of the machine's own time for the ends in its chart of the last day; none while it cannot answer.
+async fn ended(dashboard: &Dashboard) -> Option<u64> {
+    let app = init_service(App::new().service(web::scope("/ops").configure(dashboard.routes()))).await;
+    let request = near(TestRequest::get()).uri("/ops/api/v1/charts?span=24h&kind=job");
+    let response = call_service(&app, request.to_request()).await;
+    let body: Value = serde_json::from_slice(&read_body(response).await).ok()?;
+    let ended = counts(&body).into_iter().map(|(ended, _)| ended);
+    body.get("open").map(|_| ended.sum())
+}
+
+#[test]
+fn an_engine_on_a_directory_keeps_its_charts_there() -> Tested {
+    let folder = tempfile::tempdir()?;
+    let journal = folder.path().join("journal");
+    actix_rt::System::new().block_on(async {
+        for life in 1..=3 {
+            let executor = Executor::builder(&journal)
+                .workers(1)
+                .register::<Job>(())
+                .start()
+                .await?;
+            let dashboard = everybody(Dashboard::builder(&executor)).start().await?;
+            executor.submit(Job::End).await?.await?;
+            // What was counted before is read while the engine runs.
+            while ended(&dashboard).await != Some(life) {
+                tokio::task::yield_now().await;
+            }
+            executor.shutdown().await;
+            assert!(journal.join("charts").is_file(), "it is written at the end");
+        }
         Ok(())
     })
 }
