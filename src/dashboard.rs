@@ -68,6 +68,7 @@ mod access;
 mod act;
 mod audit;
 mod beyond;
+mod charts;
 mod engines;
 mod events;
 mod failures;

@@ -2,6 +2,7 @@
 
 mod shutdown;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use procession_kernel::{Admissions, Blob, Bounds, Kernel, Kind, Limit, LimitKey,
 
 use crate::accepts::SignalRules;
 use crate::actor_loop::{start_ending, start_restarting};
+use crate::charts::{Charts, Keeper};
 use crate::clock::{Clock, SystemClock};
 use crate::context::Host;
 use crate::error::{AskError, CodecError, StartError, SubmitError};
@@ -33,7 +35,7 @@ use crate::supervisor::{Parts, Supervisor};
 use crate::telemetry::{LimiterMetrics, Telemetry};
 use crate::threads::Threads;
 use crate::thresholds::Thresholds;
-use crate::view::{Mailboxes, ShutdownReport};
+use crate::view::{Chart, ChartSpan, Mailboxes, ShutdownReport};
 use shutdown::Ending;
 
 /// Where the actors run.
@@ -94,6 +96,9 @@ pub struct Settings {
     pub health_check_every: Option<Duration>,
     /// The thresholds from which a condition is reported.
     pub thresholds: Thresholds,
+    /// The file in which the figures of charts outlive the engine; no other engine may have it. Default: none, and charts
+    /// begin anew at each start.
+    pub charts: Option<PathBuf>,
     /// Intercepts calls between the engine and user code, in tests of procedures. With an interceptor, blocking work
     /// runs on the thread that requests it. Default: none.
     #[cfg(feature = "testkit")]
@@ -122,6 +127,7 @@ impl Default for Settings {
             max_workers: None,
             health_check_every: Some(Duration::from_secs(10)),
             thresholds: Thresholds::default(),
+            charts: None,
             #[cfg(feature = "testkit")]
             interceptor: None,
         }
@@ -138,6 +144,7 @@ pub struct Engine {
     reader: Reader,
     clock: Arc<dyn Clock>,
     depths: Depths,
+    charts: Charts,
     failure: Failure,
     ending: Ending,
 }
@@ -204,6 +211,7 @@ impl Engine {
         let Placed {
             supervisor,
             depths,
+            charts,
             ending,
         } = placed;
         let started = ending.unless_started();
@@ -228,6 +236,7 @@ impl Engine {
             reader,
             clock,
             depths,
+            charts,
             failure,
             ending,
         })
@@ -289,6 +298,13 @@ impl Engine {
     #[must_use]
     pub fn mailboxes(&self) -> Mailboxes {
         self.depths.read()
+    }
+
+    /// Returns a chart of all roots, or of the procedures of one kind. It enters no mailbox. `None` if the kind is not
+    /// registered, and nothing is known of it.
+    #[must_use]
+    pub fn chart(&self, kind: Option<&Kind>, span: ChartSpan) -> Option<Chart> {
+        self.charts.chart(kind, span, self.clock.now())
     }
 
     /// Checks whether a procedure can run here, before it is submitted.
@@ -414,6 +430,7 @@ impl Engine {
 struct Placed {
     supervisor: Addr<Supervisor>,
     depths: Depths,
+    charts: Charts,
     ending: Ending,
 }
 
@@ -457,7 +474,15 @@ fn place(
         threads.stop();
         StartError::Thread(error.to_string())
     })?;
-    let ending = Ending::new(threads.clone(), workers.heartbeats(), &store, settings.placement);
+    let charts = Charts::new(registry.kinds(), settings.clock.now());
+    let keeper = keep_charts(&charts, settings, loaded.store.0, &home);
+    let ending = Ending::new(
+        threads.clone(),
+        workers.heartbeats(),
+        &store,
+        settings.placement,
+        keeper,
+    );
     let in_place = InPlace::new(&store);
     let epoch = loaded.epoch;
     let in_flight = settings.in_flight.unwrap_or(store.under_way().saturating_add(1));
@@ -482,7 +507,7 @@ fn place(
         #[cfg(feature = "testkit")]
         interceptor: settings.interceptor.clone(),
     });
-    let told = depths.clone();
+    let (told, counted) = (depths.clone(), charts.clone());
     let supervisor = start_restarting(&home, move |ctx: &mut Context<Supervisor>, panics| {
         let (mailboxes, me) = (MailboxGauges::new(depths.clone()), ctx.address());
         let served = mailboxes.outbox(me.clone().recipient());
@@ -517,13 +542,26 @@ fn place(
             in_place,
             in_flight,
             telemetry,
+            charts: counted,
         })
     });
     Ok(Placed {
         supervisor,
         depths: told,
+        charts,
         ending,
     })
+}
+
+/// Keeps charts in their file, on the supervisor's thread and the threads for its blocking work. An engine on the
+/// caller's own thread reads and writes there.
+fn keep_charts(charts: &Charts, settings: &Settings, store: u64, home: &ArbiterHandle) -> Option<Arc<Keeper>> {
+    let path = settings.charts.clone()?;
+    let keeper = Arc::new(Keeper::new(path, store, charts, Arc::clone(&settings.clock)));
+    let blocks = settings.placement != Placement::Inline;
+    // A thread that has ended already is found out by whoever needs it more.
+    home.spawn(Arc::clone(&keeper).run(blocks));
+    Some(keeper)
 }
 
 fn check_limits(settings: &Settings) -> Result<(), StartError> {

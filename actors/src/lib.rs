@@ -4,6 +4,7 @@
 
 mod accepts;
 mod actor_loop;
+mod charts;
 mod child;
 pub mod clock;
 mod context;

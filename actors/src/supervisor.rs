@@ -53,6 +53,7 @@ use self::metrics::Metrics;
 use self::metrics::hook_queue::HooksRan;
 use self::metrics::mailboxes::MailboxGauges;
 use crate::actor_loop::LastPanic;
+use crate::charts::Charts;
 use crate::clock::{Clock, machine_now};
 use crate::context::Host;
 use crate::engine::Settings;
@@ -135,6 +136,7 @@ pub(crate) struct Parts {
     pub(crate) in_place: InPlace,
     pub(crate) in_flight: usize,
     pub(crate) telemetry: Telemetry,
+    pub(crate) charts: Charts,
 }
 
 /// The engine's supervisor; send it the messages of [`messages`](crate::messages).
@@ -174,6 +176,7 @@ impl Supervisor {
             in_place,
             in_flight,
             telemetry,
+            charts,
         } = parts;
         let quarantine = Quarantine::new(&loaded.report.quarantined);
         let lifecycle = Lifecycle::new(&mut loaded, threads);
@@ -193,7 +196,7 @@ impl Supervisor {
             store: loaded.store,
         };
         Self {
-            metrics: Metrics::new(&registry, telemetry, mailboxes),
+            metrics: Metrics::new(&registry, telemetry, mailboxes, charts),
             health: Health::new(settings.health_check_every, registry.measures(settings.thresholds)),
             pipeline: Pipeline::new(&pipeline, journal, in_place),
             dispatch: Dispatch::new(dispatch),

@@ -1,5 +1,6 @@
 //! Views of procedures and of the engine: values, each read at one moment.
 
+mod chart;
 mod failures;
 mod insight;
 mod keyed;
@@ -7,6 +8,7 @@ mod mailboxes;
 mod next;
 mod signal;
 
+pub use chart::{Chart, ChartBucket, ChartFigures, ChartOf, ChartSpan, ChartTimes};
 pub use failures::{FailureCursor, FailurePage};
 pub use insight::{ChainEnd, Explanation, Particulars, QueuePosition, Rule, Verdict};
 pub use keyed::KeyedProcedure;

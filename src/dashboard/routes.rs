@@ -8,7 +8,7 @@ use actix_web::{Error, HttpResponse, Resource, ResponseError};
 use super::gate::gate;
 use super::problem::Problem;
 use super::state::State;
-use super::{act, audit, events, failures, find, flows, list, me, openapi, page, procedure, timeline, whole};
+use super::{act, audit, charts, events, failures, find, flows, list, me, openapi, page, procedure, timeline, whole};
 
 /// Longest body, in bytes.
 pub(super) const BODY_MAX: usize = 64 * 1024;
@@ -29,6 +29,7 @@ pub(super) fn configure(config: &mut ServiceConfig, state: &web::Data<State>) {
         .service(read("/kinds").route(web::get().to(whole::kinds)))
         .service(read("/engine").route(web::get().to(whole::engine)))
         .service(read("/audit").route(web::get().to(audit::audit)))
+        .service(read("/charts").route(web::get().to(charts::charts)))
         .service(read("/openapi.json").route(web::get().to(openapi::document)))
         .service(read("/events").route(web::get().to(events::events)))
         .service(read("/failures").route(web::get().to(failures::failures)))

@@ -20,6 +20,9 @@ use procession_kernel::{Kind, Limit, LimitKey};
 use super::{EngineLink, Executor, JournalPlace};
 use crate::bulk::{Bulk, BulkEngine};
 
+/// The file of the charts in a journal's directory.
+const CHARTS: &str = "charts";
+
 /// What a module above the builder does at the start: it registers kinds whose environment is known only then.
 #[cfg(any(feature = "flow", feature = "saga"))]
 pub(crate) trait AtStart: Any + Send {
@@ -369,6 +372,15 @@ impl Builder {
         }
     }
 
+    /// Keeps the figures of the charts in this file, so that they outlive the engine. Each engine needs a file of its own.
+    /// Default: the file `charts` in the journal's directory; with a store of your own there is none, and the charts
+    /// begin anew at each start.
+    #[must_use]
+    pub fn charts_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.settings.charts = Some(path.into());
+        self
+    }
+
     /// Uses this clock instead of the system's.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -419,7 +431,11 @@ impl Builder {
     pub async fn start(mut self) -> Result<Executor, StartError> {
         let store = match self.place {
             JournalPlace::Store(store) => store,
-            JournalPlace::Directory(directory) => open(directory, self.sync, self.checkpoint_bytes).await?,
+            JournalPlace::Directory(directory) => {
+                let charts = directory.join(CHARTS);
+                self.settings.charts.get_or_insert(charts);
+                open(directory, self.sync, self.checkpoint_bytes).await?
+            }
         };
         self.registry.register::<Bulk>(BulkEngine::new(self.link.clone()));
         #[cfg(any(feature = "flow", feature = "saga"))]

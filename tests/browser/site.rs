@@ -42,11 +42,13 @@ pub(crate) fn start() -> Result<SocketAddr, Trouble> {
 fn worlds(listener: &TcpListener) -> Result<(), Trouble> {
     let (orders, mut ordered) = channel(64);
     let (mut world, mut life) = (new_world()?, 0);
+    let mut folder = tempfile::tempdir()?;
     loop {
         life += 1;
         let audit = audit::registration()?;
         let sagas = sagas::sagas()?;
-        let set_up = |builder| audit(kinds::register(builder).sagas(sagas));
+        let charts = folder.path().join("charts");
+        let set_up = |builder| audit(kinds::register(builder).sagas(sagas)).charts_file(charts);
         let next = world
             .run(FaultPlan::none(), set_up, async |run: &Run| {
                 live(run, listener.try_clone()?, orders.clone(), &mut ordered, life).await
@@ -54,6 +56,7 @@ fn worlds(listener: &TcpListener) -> Result<(), Trouble> {
             .done()?;
         if matches!(next, Order::Fresh) {
             world = new_world()?;
+            folder = tempfile::tempdir()?;
             kinds::repair(false);
         }
     }

@@ -11,6 +11,7 @@ mod act;
 mod beyond;
 mod bounds;
 mod bulk;
+mod charts;
 mod damaged;
 mod flows;
 mod flows_truth;

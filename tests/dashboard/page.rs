@@ -17,20 +17,23 @@ const MOUNTS: [&str; 3] = ["", "/ops", "/a/b/procedures"];
 /// Most of the page that a browser loads, in bytes that are not compressed.
 const SIZE_MAX: usize = 300_000;
 /// What a browser fetches when a saga, or a screen that few look at, is opened, and not before.
-const LATE: [&str; 11] = [
+const LATE: [&str; 14] = [
     "chart.js",
     "columns.js",
     "complete.js",
     "engines.js",
     "machine.js",
+    "plot.js",
+    "screens/charts.js",
     "screens/engine.js",
     "screens/failures.js",
     "screens/flows.js",
     "screens/kinds.js",
     "screens/limits.js",
     "start.js",
+    "vendor/uplot.mjs",
 ];
-const LATE_STYLES: [&str; 1] = ["css/machine.css"];
+const LATE_STYLES: [&str; 3] = ["css/charts.css", "css/machine.css", "vendor/uplot.css"];
 
 struct Answer {
     status: StatusCode,
@@ -319,6 +322,7 @@ fn what_others_wrote_is_as_the_table_says() -> Tested {
         let used: BTreeSet<String> = loaded(site)
             .await
             .into_keys()
+            .chain(LATE_STYLES.map(str::to_owned))
             .filter(|path| path.starts_with("vendor/"))
             .collect();
         assert_eq!(used, listed);

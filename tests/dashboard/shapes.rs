@@ -39,6 +39,9 @@ pub(crate) const REPLIES: [(&str, &str); 20] = [
     ("problem_unknown", "procedures/99.0"),
 ];
 
+/// File and path of each chart.
+pub(crate) const CHARTS: [(&str, &str); 2] = [("charts", "charts"), ("charts_kind", "charts?kind=job&span=24h")];
+
 /// File and path of each reply about sets and streams.
 pub(crate) const FLOWS: [(&str, &str); 4] = [
     ("flows", "flows"),
@@ -187,6 +190,30 @@ fn every_reply_about_sets_and_streams_has_its_golden_shape() -> Tested {
         }
         Ok(replies)
     })?;
+    compare(replies)
+}
+
+#[test]
+fn every_chart_has_its_golden_shape() -> Tested {
+    let world = World::new();
+    // Before the start nothing is known.
+    world.clock.advance(Duration::from_mins(1));
+    let replies = site_in(
+        &world,
+        |builder| builder,
+        everybody,
+        async |site| {
+            scene(site).await?;
+            site.pass(Duration::from_mins(1)).await?;
+            site.submit(Job::End, "request 6").await?;
+            let mut replies = Vec::new();
+            for (name, path) in CHARTS {
+                let body = site.get(path).await.body;
+                replies.push((name, format!("{}\n", serde_json::to_string_pretty(&body)?)));
+            }
+            Ok(replies)
+        },
+    )?;
     compare(replies)
 }
 

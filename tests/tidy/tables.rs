@@ -48,6 +48,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
         "context",
         "upgrade",
         "view",
+        "charts",
         "export",
         "hooks",
         "fault_injection",

@@ -14,6 +14,7 @@ use futures::executor::block_on;
 use tokio::sync::oneshot;
 
 use super::Placement;
+use crate::charts::Keeper;
 use crate::clock::machine_now;
 use crate::heartbeats::Heartbeats;
 use crate::journal::JournalStore;
@@ -46,6 +47,8 @@ pub(crate) struct Ending {
     heartbeats: Heartbeats,
     store: Weak<dyn JournalStore>,
     placement: Placement,
+    /// Writes the figures of charts for the last time.
+    keeper: Option<Arc<Keeper>>,
     /// Serialises shutdowns: one runs at a time.
     turn: Arc<Mutex<()>>,
 }
@@ -56,12 +59,14 @@ impl Ending {
         heartbeats: Heartbeats,
         store: &Arc<dyn JournalStore>,
         placement: Placement,
+        keeper: Option<Arc<Keeper>>,
     ) -> Self {
         Self {
             threads,
             heartbeats,
             store: Arc::downgrade(store),
             placement,
+            keeper,
             turn: Arc::default(),
         }
     }
@@ -74,6 +79,9 @@ impl Ending {
         }
         // An engine that has already ended does not take the message.
         supervisor.send(StopHere).await.ok();
+        if let Some(keeper) = &self.keeper {
+            keeper.end();
+        }
         if let Some(store) = self.store.upgrade() {
             store.close().await;
         }
@@ -141,10 +149,16 @@ impl Ending {
 
     /// Closes the store. Returns the reason if the store is not free afterwards.
     fn close_store(&self, end: Instant) -> Option<String> {
-        let store = self.store.upgrade()?;
+        let (store, keeper) = (self.store.upgrade(), self.keeper.clone());
         let (tell, told) = mpsc::channel::<()>();
         let close = move || {
-            block_on(store.close());
+            // While nobody else can have the directory. A disk that does not answer holds up both.
+            if let Some(keeper) = keeper {
+                keeper.end();
+            }
+            if let Some(store) = &store {
+                block_on(store.close());
+            }
             // Dropped before the waiting thread is released: this may be the last owner of the store.
             drop(store);
             drop(tell);

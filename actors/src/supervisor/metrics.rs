@@ -25,6 +25,7 @@ use std::time::Duration;
 use actix::{ArbiterHandle, Recipient};
 use procession_kernel::{Kernel, Kind, ProcedureId, ProcedureState, Record, Seq, Timestamp};
 
+use crate::charts::Charts;
 use crate::clock::Clock;
 use crate::journal::Batch;
 use crate::journal::DiskRoom;
@@ -74,10 +75,11 @@ pub(super) struct Metrics {
     failed_span: FailedSpan,
     mailboxes: MailboxGauges,
     longest_turn: Duration,
+    charts: Charts,
 }
 
 impl Metrics {
-    pub(super) fn new(registry: &Registry, telemetry: Telemetry, mailboxes: MailboxGauges) -> Self {
+    pub(super) fn new(registry: &Registry, telemetry: Telemetry, mailboxes: MailboxGauges, charts: Charts) -> Self {
         Self {
             hooks: HookQueue::new(registry, &telemetry),
             failures: FailureLog::new(registry, &telemetry),
@@ -88,6 +90,7 @@ impl Metrics {
             late_unnamed: 0,
             mailboxes,
             longest_turn: Duration::ZERO,
+            charts,
         }
     }
 
@@ -145,6 +148,8 @@ impl Metrics {
 
     /// Counts observations that are on disk, and logs the failures among them.
     pub(super) fn count(&mut self, observations: Vec<Observation>, now: Timestamp) {
+        self.charts
+            .count(observations.iter().filter_map(Observation::sample), now);
         for observation in observations {
             observation.count(&mut self.telemetry, &mut self.hooks, &mut self.failures, now);
         }

@@ -16,6 +16,7 @@ import { Waits } from './screens/waits.js';
 import { Me } from './me.js';
 
 // Screens that few look at.
+const Charts = late(() => import('./screens/charts.js').then((script) => script.Charts));
 const Failures = late(() => import('./screens/failures.js').then((script) => script.Failures));
 const Flows = late(() => import('./screens/flows.js').then((script) => script.Flows));
 const Kinds = late(() => import('./screens/kinds.js').then((script) => script.Kinds));
@@ -23,7 +24,7 @@ const Limits = late(() => import('./screens/limits.js').then((script) => script.
 const EngineScreen = late(() => import('./screens/engine.js').then((script) => script.EngineScreen));
 
 /** @type {Record<string, (props: any) => import('./types.js').Node>} */
-const SCREENS = { '': Attention, failures: Failures, procedures: List, waits: Waits, limits: Limits, flows: Flows, kinds: Kinds, engine: EngineScreen, audit: Audit };
+const SCREENS = { '': Attention, failures: Failures, procedures: List, waits: Waits, limits: Limits, flows: Flows, kinds: Kinds, 'kinds/charts': Charts, engine: EngineScreen, audit: Audit };
 
 
 /** @param {{path: string, query: URLSearchParams}} props */
@@ -36,7 +37,7 @@ function Screen({ path, query }) {
     const [, family, member = '.0'] = numbers;
     return html`<${Procedure} key=${family + member} id=${family + member} query=${query} />`;
   }
-  const Shown = SCREENS[first];
+  const Shown = SCREENS[path] ?? SCREENS[first];
   if (!Shown) {
     return html`<div class="screen"><p class="empty">There is no screen of this name. <a href="./">See what needs you.</a></p></div>`;
   }

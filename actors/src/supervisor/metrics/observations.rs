@@ -3,10 +3,13 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Blob, Ending, Family, HistoryEntry, Kernel, Key, ProcedureId, Record, Row, Timestamp};
+use procession_kernel::{
+    Blob, Ending, Family, HistoryEntry, Kernel, Key, ProcedureId, ProcedureState, Record, Row, Timestamp,
+};
 
 use super::failure_log::{FailedAttempt, FailureLog, LoggedEnd, NextAttempt};
 use super::hook_queue::HookQueue;
+use crate::charts::Sample;
 use crate::clock::Clock;
 use crate::hooks::Finished;
 use crate::journal::codec;
@@ -16,7 +19,8 @@ use crate::telemetry::{FailedSpan, Telemetry, live_place, wait_place};
 pub(crate) enum Observation {
     Born(usize, ProcedureId, Timestamp),
     Moved(usize, Option<usize>, Option<usize>),
-    Ran(usize, Ending, Duration, Blob),
+    /// User code has run, this long. A stage had waited for its turn this long; for an undo that is not counted.
+    Ran(usize, Ending, Duration, Blob, Option<Duration>),
     Waited(usize, usize, Duration),
     Retried(usize),
     /// An attempt of a stage or an undo has failed, and somebody reads the log.
@@ -217,7 +221,8 @@ fn entry_seen(telemetry: &Telemetry, rows: &mut Rows<'_>, entry: &HistoryEntry, 
     if is_undo(entry.ending) || row.in_flight.is_some() {
         let took = entry.ended.since(entry.begun);
         if let Some(place) = telemetry.place(&row.kind) {
-            seen.push(Observation::Ran(place, entry.ending, took, entry.stage.clone()));
+            let queued = (!is_undo(entry.ending)).then(|| entry.begun.since(entry.queued));
+            seen.push(Observation::Ran(place, entry.ending, took, entry.stage.clone(), queued));
         }
     }
 }
@@ -246,6 +251,25 @@ pub(super) fn of_quarantine(telemetry: &Telemetry, kernel: &Kernel, family: u64)
 }
 
 impl Observation {
+    /// Returns what charts count of it.
+    pub(super) fn sample(&self) -> Option<Sample> {
+        match self {
+            Self::Ended(place, end) => Some(Sample::Ended {
+                place: *place,
+                is_root: end.finished.id.is_root(),
+                has_failed: end.finished.state != ProcedureState::Success,
+                took: end.finished.elapsed,
+            }),
+            Self::Ran(place, _, _, _, queued) => queued.map(|time| Sample::Queued { place: *place, time }),
+            Self::Born(..)
+            | Self::Moved(..)
+            | Self::Waited(..)
+            | Self::Retried(_)
+            | Self::AttemptFailed(..)
+            | Self::Late(_) => None,
+        }
+    }
+
     /// Counts the observation, logs a failure, and queues the hook call that it leads to.
     pub(super) fn count(self, telemetry: &mut Telemetry, hooks: &mut HookQueue, log: &mut FailureLog, now: Timestamp) {
         let (Self::Late(Some(place))
@@ -272,7 +296,7 @@ impl Observation {
             }
             Self::AttemptFailed(_, failed) => return log.attempt_failed(&failed, now),
             Self::Moved(_, from, to) => return kind.moved(from, to),
-            Self::Ran(_, ending, took, stage) => return kind.ran(codec::variant(stage.as_slice()), ending, took),
+            Self::Ran(_, ending, took, stage, _) => return kind.ran(codec::variant(stage.as_slice()), ending, took),
             Self::Waited(_, reason, took) => return kind.waited(reason, took),
             Self::Retried(_) => return kind.retried(),
             Self::Late(_) => return kind.late(1),

@@ -60,7 +60,7 @@ export function Kinds() {
     { name: 'Success', width: '52px', align: 'right', sort: (row) => sum(row, ['Success']), show: (row) => link(row.states.Success ?? 0, `kind:${row.kind} state:success`) },
   ];
   if (items.some((row) => row.last_minute)) {
-    columns.push({ name: 'In the last minute', width: '112px', two: true, help: 'How many were born within the last 60 seconds, how many ended, and how many of these not well', show: (row) => recent(row.last_minute) });
+    columns.push({ name: 'In the last minute', width: '112px', two: true, help: 'How many were born within the last 60 seconds, how many ended, and how many of these not well. It leads to charts of the last hour and day', show: (row) => html`<a class="plain" href=${`kinds/charts?${new URLSearchParams({ kind: row.kind })}`} title=${`Charts of ${row.kind}`}>${recent(row.last_minute)}</a>` });
   }
   if (items.some((row) => row.since_start)) {
     columns.push({ name: 'Stages since the start', width: 'minmax(116px, 1.2fr)', two: true, help: 'What user code of a stage took on average; the longest under the pointer', show: (row) => times(row) });
@@ -76,7 +76,7 @@ export function Kinds() {
   const { rows, ...sorted } = useSort(items, columns);
   return html`
     <div class="screen">
-      <${Head} title="Kinds" note=${loaded.data && `${several(items.length, 'kind')}; of the finished the newest 10,000 are counted.`} />
+      <${Head} title="Kinds" note=${loaded.data && `${several(items.length, 'kind')}; of the finished the newest 10,000 are counted.`}><a class="button" href="kinds/charts">Charts</a><//>
       <${Shown} loaded=${loaded}>
         ${items.length === 0
           ? html`<${Empty}>No kind is registered, and no procedure is there.<//>`
