@@ -13,12 +13,14 @@ mod names;
 mod refused;
 mod signals;
 mod spans;
+mod passes;
 mod times;
 mod uses;
 
 pub use calls::CallTelemetry;
 pub(crate) use labels::{live_place, wait_place};
 pub(crate) use limits::LimiterMetrics;
+pub use passes::StagePass;
 pub(crate) use signals::SignalsWaiting;
 pub(crate) use spans::{ERRORS, FailedSpan, Marks, record_outcome, stage_span, undo_span};
 pub use times::SyncTimes;

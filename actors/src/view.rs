@@ -9,6 +9,7 @@ mod signal;
 
 pub use failures::{FailureCursor, FailurePage};
 pub use insight::{ChainEnd, Explanation, Particulars, QueuePosition, Rule, Verdict};
+pub use crate::read::left_values::ValueBehind;
 pub use keyed::KeyedProcedure;
 pub use mailboxes::Mailboxes;
 pub(crate) use next::next;
@@ -25,7 +26,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::CodecError;
 use crate::journal::{DiskRoom, codec};
-pub use crate::telemetry::{KindUse, StageUse, SyncTimes};
+pub use crate::telemetry::{KindUse, StagePass, StageUse, SyncTimes};
 
 /// A procedure's status, as it is on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]

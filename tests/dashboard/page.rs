@@ -17,12 +17,14 @@ const MOUNTS: [&str; 3] = ["", "/ops", "/a/b/procedures"];
 /// Most of the page that a browser loads, in bytes that are not compressed.
 const SIZE_MAX: usize = 300_000;
 /// What a browser fetches when a saga, or a screen that few look at, is opened, and not before.
-const LATE: [&str; 11] = [
+const LATE: [&str; 13] = [
     "chart.js",
     "columns.js",
     "complete.js",
     "engines.js",
+    "history.js",
     "machine.js",
+    "passes.js",
     "screens/engine.js",
     "screens/failures.js",
     "screens/flows.js",
@@ -30,7 +32,7 @@ const LATE: [&str; 11] = [
     "screens/limits.js",
     "start.js",
 ];
-const LATE_STYLES: [&str; 1] = ["css/machine.css"];
+const LATE_STYLES: [&str; 2] = ["css/attempt.css", "css/machine.css"];
 
 struct Answer {
     status: StatusCode,

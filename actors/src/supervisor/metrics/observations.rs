@@ -14,9 +14,11 @@ use crate::telemetry::{FailedSpan, Telemetry, live_place, wait_place};
 
 /// Something to count after the receipt. The first number is the index of the kind's handles.
 pub(crate) enum Observation {
-    Born(usize, ProcedureId, Timestamp),
+    /// With its first stage.
+    Born(usize, ProcedureId, Timestamp, Blob),
     Moved(usize, Option<usize>, Option<usize>),
-    Ran(usize, Ending, Duration, Blob),
+    /// With its stage and the one that follows.
+    Ran(usize, Ending, Duration, Blob, Option<Blob>),
     Waited(usize, usize, Duration),
     Retried(usize),
     /// An attempt of a stage or an undo has failed, and somebody reads the log.
@@ -35,6 +37,8 @@ pub(in crate::supervisor) struct Observer<'a> {
     span: FailedSpan,
     /// The place in `seen` of the attempt that has failed, until the row says what follows.
     failed: Option<usize>,
+    /// The place in `seen` of a stage that another may follow, until the row says which: its procedure and its visit.
+    passing: Option<(usize, ProcedureId, u32)>,
     seen: &'a mut Vec<Observation>,
 }
 
@@ -52,6 +56,7 @@ impl<'a> Observer<'a> {
             clock,
             span,
             failed: None,
+            passing: None,
             seen,
         }
     }
@@ -59,6 +64,7 @@ impl<'a> Observer<'a> {
     /// Reads the next record.
     pub(in crate::supervisor) fn take(&mut self, record: &Record) {
         if let Record::Row(row) = record {
+            self.look_at_next(row);
             let old = self.rows.row(row.id);
             if changes(old, row)
                 && let Some(place) = self.telemetry.place(&row.kind)
@@ -70,7 +76,10 @@ impl<'a> Observer<'a> {
                 self.look_at_failure(row);
             }
         } else if let Record::History(entry) = record {
-            entry_seen(self.telemetry, &mut self.rows, entry, self.seen);
+            if entry_seen(self.telemetry, &mut self.rows, entry, self.seen) && !is_undo(entry.ending) {
+                let id = ProcedureId::new(entry.family, entry.member);
+                self.passing = Some((self.seen.len() - 1, id, entry.visit));
+            }
             self.attempt_seen(entry);
         } else if let Record::Late(id) = record {
             let row = self.rows.row(*id);
@@ -108,6 +117,23 @@ impl Observer<'_> {
         self.seen.push(Observation::AttemptFailed(place, Box::new(failed)));
     }
 
+    /// Notes which stage follows the one that has ended. In a family that fails, and after a last stage, none does.
+    fn look_at_next(&mut self, row: &Row) {
+        let Some((place, ..)) = self
+            .passing
+            .take_if(|(_, id, visit)| *id == row.id && row.visit > *visit)
+        else {
+            return;
+        };
+        if let Some(Observation::Ran(_, ending, _, _, next)) = self.seen.get_mut(place)
+            && *ending != Ending::Done
+            && !row.is_failing()
+            && !row.is_ended()
+        {
+            *next = Some(row.stage.clone());
+        }
+    }
+
     /// Notes what follows a failed attempt. The row of its procedure says so, or that of the part of the family that
     /// is rolled back. A decision records rows behind history entries.
     fn look_at_failure(&mut self, row: &Row) {
@@ -132,6 +158,7 @@ impl Observer<'_> {
         let origin = row.cause.as_ref().map(|cause| cause.origin);
         let end = LoggedEnd {
             finished: finished(row),
+            stage: row.stage.clone(),
             key,
             is_dragged_along: !row.id.is_root() && origin != Some(row.id),
         };
@@ -173,7 +200,7 @@ fn changes(old: Option<&Row>, new: &Row) -> bool {
 
 fn row_seen(kind: usize, old: Option<&Row>, new: &Row, clock: &dyn Clock, seen: &mut Vec<Observation>) {
     if old.is_none() {
-        seen.push(Observation::Born(kind, new.id, new.submitted));
+        seen.push(Observation::Born(kind, new.id, new.submitted, new.stage.clone()));
     }
     let (from, to) = (old.and_then(live), live(new));
     if from != to {
@@ -206,20 +233,21 @@ fn live(row: &Row) -> Option<usize> {
 }
 
 /// Observes a history entry. An entry is new unless it overwrites another. A stage has run unless it was only in
-/// doubt, in which case it was not out.
-fn entry_seen(telemetry: &Telemetry, rows: &mut Rows<'_>, entry: &HistoryEntry, seen: &mut Vec<Observation>) {
+/// doubt, in which case it was not out. Returns `true` if something was observed.
+fn entry_seen(telemetry: &Telemetry, rows: &mut Rows<'_>, entry: &HistoryEntry, seen: &mut Vec<Observation>) -> bool {
     let Some(family) = rows.family(entry.family) else {
-        return;
+        return false;
     };
-    let Some(row) = family.row(entry.member).filter(|_| entry.number > family.history) else {
-        return;
+    let row = family.row(entry.member).filter(|_| entry.number > family.history);
+    let Some(row) = row.filter(|row| is_undo(entry.ending) || row.in_flight.is_some()) else {
+        return false;
     };
-    if is_undo(entry.ending) || row.in_flight.is_some() {
-        let took = entry.ended.since(entry.begun);
-        if let Some(place) = telemetry.place(&row.kind) {
-            seen.push(Observation::Ran(place, entry.ending, took, entry.stage.clone()));
-        }
-    }
+    let Some(place) = telemetry.place(&row.kind) else {
+        return false;
+    };
+    let took = entry.ended.since(entry.begun);
+    seen.push(Observation::Ran(place, entry.ending, took, entry.stage.clone(), None));
+    true
 }
 
 const fn is_undo(ending: Ending) -> bool {
@@ -261,18 +289,22 @@ impl Observation {
         };
         let Some(kind) = telemetry.kind(place) else { return };
         let queued = match self {
-            Self::Born(_, id, at) => {
-                kind.born();
+            Self::Born(_, id, at, stage) => {
+                kind.born(codec::variant(stage.as_slice()));
                 hooks.submitted(place, id, at)
             }
             Self::Ended(_, end) => {
-                kind.finished(end.finished.state, end.finished.elapsed);
+                let stage = codec::variant(end.stage.as_slice());
+                kind.finished(end.finished.state, end.finished.elapsed, stage);
                 log.ended(place, &end, now);
                 hooks.finished(place, end.finished)
             }
             Self::AttemptFailed(_, failed) => return log.attempt_failed(&failed, now),
             Self::Moved(_, from, to) => return kind.moved(from, to),
-            Self::Ran(_, ending, took, stage) => return kind.ran(codec::variant(stage.as_slice()), ending, took),
+            Self::Ran(_, ending, took, stage, next) => {
+                let next = next.as_ref().map(|next| codec::variant(next.as_slice()));
+                return kind.ran(codec::variant(stage.as_slice()), ending, took, next);
+            }
             Self::Waited(_, reason, took) => return kind.waited(reason, took),
             Self::Retried(_) => return kind.retried(),
             Self::Late(_) => return kind.late(1),
