@@ -7,6 +7,6 @@ pub use procession_actors::view::{
     Recovered, ShutdownReport, Sizes, Snapshot, StagePass, StageUse, Status, ValueBehind, Values, WorkerStatus,
 };
 pub use procession_kernel::{
-    Cause, CauseKind, Ending, Epoch, FailureEntry, HistoryEntry, Key, LEFT_VALUE_MAX, LeftValue, Mark, NotUndone, ProcedureState, Seq, WaitReason,
-    fingerprint,
+    Cause, CauseKind, Ending, Epoch, FailureEntry, HistoryEntry, Key, LEFT_VALUE_MAX, LeftValue, Mark, NotUndone,
+    ProcedureState, Seq, WaitReason, fingerprint,
 };

@@ -33,8 +33,8 @@ pub use explanation::{
 pub use failures::{FAILURES_READ, FailureGroupView, FailuresView};
 pub(crate) use flow::NODES_MAX;
 pub use flow::{DRAWN, FlowQueueView, FlowView, GraphView, GroupView, NodeView, graph_of, is_set, set_status};
-pub use history::{HistoryView, LeftValueView};
 pub(crate) use history::note_shown;
+pub use history::{HistoryView, LeftValueView};
 pub use limit::{LimitView, LimitWaiterView, RateView};
 pub use lock::{HolderView, LockUseView, WaiterView};
 pub use log::{AttemptLogView, LogEventView, LogsView};

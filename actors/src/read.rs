@@ -6,8 +6,8 @@
 
 pub(crate) mod failures;
 mod family;
-pub(crate) mod left_values;
 pub(crate) mod labels;
+pub(crate) mod left_values;
 pub(crate) mod pages;
 mod signals;
 

@@ -10,10 +10,10 @@ mod kinds;
 mod labels;
 mod limits;
 mod names;
+mod passes;
 mod refused;
 mod signals;
 mod spans;
-mod passes;
 mod times;
 mod uses;
 

@@ -7,9 +7,9 @@ mod mailboxes;
 mod next;
 mod signal;
 
+pub use crate::read::left_values::ValueBehind;
 pub use failures::{FailureCursor, FailurePage};
 pub use insight::{ChainEnd, Explanation, Particulars, QueuePosition, Rule, Verdict};
-pub use crate::read::left_values::ValueBehind;
 pub use keyed::KeyedProcedure;
 pub use mailboxes::Mailboxes;
 pub(crate) use next::next;

@@ -8,7 +8,10 @@ use actix_web::{Error, HttpResponse, Resource, ResponseError};
 use super::gate::gate;
 use super::problem::Problem;
 use super::state::State;
-use super::{act, audit, events, failures, find, flows, list, logs, me, openapi, page, procedure, stages, timeline, values, whole};
+use super::{
+    act, audit, events, failures, find, flows, list, logs, me, openapi, page, procedure, stages, timeline, values,
+    whole,
+};
 
 /// Longest body, in bytes.
 pub(super) const BODY_MAX: usize = 64 * 1024;

@@ -95,7 +95,10 @@ impl Found {
 
     fn lists(&mut self, path: &mut String, from: &[Value], to: &[Value]) {
         let begin = same(from.iter().zip(to));
-        let (from, to) = (from.get(begin..).unwrap_or_default(), to.get(begin..).unwrap_or_default());
+        let (from, to) = (
+            from.get(begin..).unwrap_or_default(),
+            to.get(begin..).unwrap_or_default(),
+        );
         let end = same(from.iter().rev().zip(to.iter().rev()));
         let from = from.get(..from.len() - end).unwrap_or_default();
         let to = to.get(..to.len() - end).unwrap_or_default();
@@ -151,9 +154,9 @@ mod tests {
     fn told(from: &Value, to: &Value) -> Vec<String> {
         let text = |value: &Option<Value>| value.as_ref().map(Value::to_string).unwrap_or_default();
         let items = difference(from, to).items;
-        let told = items.iter().map(|item| {
-            format!("{} {} {} {}", item.change, item.path, text(&item.from), text(&item.to))
-        });
+        let told = items
+            .iter()
+            .map(|item| format!("{} {} {} {}", item.change, item.path, text(&item.from), text(&item.to)));
         told.collect()
     }
 

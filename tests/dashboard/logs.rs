@@ -69,12 +69,17 @@ pub(crate) fn copied<T>(
     let logs = StageLogs::new();
     tracing::subscriber::with_default(tracing_subscriber::registry().with(logs.clone()), || {
         let engine = |builder: procession::Builder| builder.register::<Copy>(());
-        site_in(&World::new(), engine, |dashboard| set_up(dashboard, &logs), async |site| {
-            let handle = site.run.wait(site.run.executor.submit(Copy).into_future()).await??;
-            assert!(site.run.wait(handle.outcome()).await?.is_err(), "it fails in the end");
-            site.pass(Duration::from_secs(1)).await?;
-            ask(site).await
-        })
+        site_in(
+            &World::new(),
+            engine,
+            |dashboard| set_up(dashboard, &logs),
+            async |site| {
+                let handle = site.run.wait(site.run.executor.submit(Copy).into_future()).await??;
+                assert!(site.run.wait(handle.outcome()).await?.is_err(), "it fails in the end");
+                site.pass(Duration::from_secs(1)).await?;
+                ask(site).await
+            },
+        )
     })
 }
 
@@ -87,7 +92,14 @@ fn attempts(body: &Value) -> Vec<Value> {
     let items = body["items"].as_array().cloned().unwrap_or_default();
     let all = items.iter().map(|item| {
         let events = item["events"].as_array().map_or(0, Vec::len);
-        json!([item["call"], item["stage"], item["visit"], item["attempt"], events, item["left_out"]])
+        json!([
+            item["call"],
+            item["stage"],
+            item["visit"],
+            item["attempt"],
+            events,
+            item["left_out"]
+        ])
     });
     all.collect()
 }
@@ -110,8 +122,16 @@ fn each_attempt_has_its_newest_events() -> Tested {
         );
         let first = at(&body, "/items/0/events/0");
         assert_eq!(
-            (at(&first, "/level"), at(&first, "/text/message"), at(&first, "/text/fields")),
-            (json!("INFO"), json!("opened"), json!([{ "name": "token", "value": "s3cret" }]))
+            (
+                at(&first, "/level"),
+                at(&first, "/text/message"),
+                at(&first, "/text/fields")
+            ),
+            (
+                json!("INFO"),
+                json!("opened"),
+                json!([{ "name": "token", "value": "s3cret" }])
+            )
         );
         assert_eq!(at(&body, "/items/3/events/0/text/message"), "undone: Copy");
         Ok(())
@@ -188,9 +208,12 @@ fn a_host_hides_what_it_names() -> Tested {
 
 #[test]
 fn a_dashboard_without_the_layer_says_so() -> Tested {
-    copied(|dashboard, _| everybody(dashboard), async |site| {
-        let body = site.body("procedures/1.0/logs").await?;
-        assert_eq!((&body["kept"], &body["items"]), (&json!(false), &json!([])));
-        Ok(())
-    })
+    copied(
+        |dashboard, _| everybody(dashboard),
+        async |site| {
+            let body = site.body("procedures/1.0/logs").await?;
+            assert_eq!((&body["kept"], &body["items"]), (&json!(false), &json!([])));
+            Ok(())
+        },
+    )
 }

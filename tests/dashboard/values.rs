@@ -105,10 +105,16 @@ fn each_entry_leads_to_the_value_behind_it() -> Tested {
         let cart = json!({ "items": ["tea", "salt"], "total": 7, "note": null });
         assert_eq!(at(&first, "/to/value/value"), cart);
         let second = value(&numbers[1]).await?;
-        assert_eq!((at(&second, "/to/left_by"), at(&second, "/to/value/value")), (numbers[0].clone(), cart));
+        assert_eq!(
+            (at(&second, "/to/left_by"), at(&second, "/to/value/value")),
+            (numbers[0].clone(), cart)
+        );
         let third = value(&numbers[2]).await?;
         assert_eq!(at(&third, "/to/value"), Value::Null);
-        assert!(at(&third, "/to/too_large").as_u64().is_some_and(|size| size > 300), "{third}");
+        assert!(
+            at(&third, "/to/too_large").as_u64().is_some_and(|size| size > 300),
+            "{third}"
+        );
         assert_eq!(at(&value(&numbers[3]).await?, "/to/value/value/note"), "signed");
         let unknown = site.get("procedures/1.0/values?entry=99").await;
         assert_eq!(unknown.status, StatusCode::NOT_FOUND);
@@ -142,7 +148,9 @@ fn two_values_are_compared_and_the_first_is_what_was_submitted() -> Tested {
 fn a_host_that_shows_no_values_shows_their_sizes() -> Tested {
     filled(everybody, async |site| {
         let numbers = entries(site).await?;
-        let body = site.body(&format!("procedures/1.0/values?entry={}&from=0", numbers[0])).await?;
+        let body = site
+            .body(&format!("procedures/1.0/values?entry={}&from=0", numbers[0]))
+            .await?;
         assert_eq!(at(&body, "/to/value"), json!({ "redacted": true, "size": 30 }));
         assert_eq!(at(&body, "/difference"), Value::Null);
         assert!(!body.to_string().contains("salt"), "{body}");
@@ -157,7 +165,10 @@ fn a_kind_that_keeps_no_values_says_so() -> Tested {
         assert_eq!(at(&history, "/items/0/value"), Value::Null);
         let path = format!("procedures/1.1/values?entry={}", at(&history, "/items/0/number"));
         let body = site.body(&path).await?;
-        assert_eq!((at(&body, "/to/left_by"), at(&body, "/to/value")), (Value::Null, Value::Null));
+        assert_eq!(
+            (at(&body, "/to/left_by"), at(&body, "/to/value")),
+            (Value::Null, Value::Null)
+        );
         Ok(())
     })
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use procession_kernel::{
     AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, Cause, CauseKind, EndSignal, Ending,
     EventName, EvictedFamily, FailureEntry, FailureStreak, Gate, GraphNode, HistoryEntry, InFlight, JoinPolicy, Key,
-    Kind, Label, Labels, LeftValue, Limit, LimitKey, PauseScope, ProcedureId, ProcedureState, Question, RateWindow, Record,
-    RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake, fingerprint,
+    Kind, Label, Labels, LeftValue, Limit, LimitKey, PauseScope, ProcedureId, ProcedureState, Question, RateWindow,
+    Record, RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake, fingerprint,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};

@@ -64,7 +64,11 @@ impl CommittedReader {
         if own.iter().all(is_unchanged) {
             return Ok(self.values(id).await?.payload.map(Blob::from));
         }
-        if id.is_root() { self.submitted(id.family).await } else { Ok(None) }
+        if id.is_root() {
+            self.submitted(id.family).await
+        } else {
+            Ok(None)
+        }
     }
 }
 

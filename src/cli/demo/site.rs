@@ -96,7 +96,12 @@ impl Site {
     ) -> Result<Self, DemoError> {
         let Door { listener, address } = door;
         let access = move |request: &HttpRequest| who_watches(request, rights);
-        let dashboard = Dashboard::builder(executor).access(access).redact(LogsToo).logs(stage_logs()).start().await?;
+        let dashboard = Dashboard::builder(executor)
+            .access(access)
+            .redact(LogsToo)
+            .logs(stage_logs())
+            .start()
+            .await?;
         let (mounted, figures) = (dashboard.clone(), web::Data::new(figures));
         let server = HttpServer::new(move || {
             App::new()

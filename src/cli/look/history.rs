@@ -151,7 +151,9 @@ async fn logs(source: &Source, id: ProcedureId, args: &HistoryArgs) -> Result<Ex
     }
     let logs = document.read::<LogsView>()?;
     if !logs.kept {
-        print::notice("its host keeps no logs: add procession::dashboard::StageLogs to its subscriber and its dashboard");
+        print::notice(
+            "its host keeps no logs: add procession::dashboard::StageLogs to its subscriber and its dashboard",
+        );
         return Ok(Exit::Done);
     }
     for attempt in &logs.items {
@@ -168,7 +170,10 @@ async fn logs(source: &Source, id: ProcedureId, args: &HistoryArgs) -> Result<Ex
     }
     print::notice(&print::counted(logs.items.len(), "attempt", "attempts"));
     if logs.more > 0 {
-        print::notice(&format!("{} older attempts are left out; raise --limit for more", logs.more));
+        print::notice(&format!(
+            "{} older attempts are left out; raise --limit for more",
+            logs.more
+        ));
     }
     Ok(Exit::Done)
 }

@@ -27,7 +27,9 @@ fn an_attempt_keeps_its_newest_50_events_and_counts_the_others() {
     let logs = StageLogs::new();
     with(&logs, || {
         attempt(1, 1, || (0..120).for_each(|line| tracing::info!(line, "copied")));
-        attempt(1, 2, || tracing::info_span!("inner").in_scope(|| tracing::warn!("again")));
+        attempt(1, 2, || {
+            tracing::info_span!("inner").in_scope(|| tracing::warn!("again"))
+        });
         tracing::info!("outside of any stage");
     });
     let found = of(&logs, 1);
@@ -38,7 +40,10 @@ fn an_attempt_keeps_its_newest_50_events_and_counts_the_others() {
     assert_eq!((first.level, first.text.message.as_str()), ("INFO", "copied"));
     assert_eq!(first.text.fields, [("line", "70".to_owned())]);
     assert_eq!(found[1].events[0].text.message, "again");
-    assert!(logs.of(8, ProcedureId::root(1), |_| true).0.is_empty(), "another engine's");
+    assert!(
+        logs.of(8, ProcedureId::root(1), |_| true).0.is_empty(),
+        "another engine's"
+    );
 }
 
 #[test]

@@ -89,7 +89,11 @@ fn each_entry_has_the_value_that_its_call_left_however_it_crashes() -> Tested {
         async |(), run| {
             let entries = rolled_back(run, Words(Vec::new())).await?;
             let first = entries.iter().find(|entry| entry.ending == Ending::Next);
-            assert_eq!(first.map(told).transpose()?, Some((true, Some(3), Some(1))), "{entries:?}");
+            assert_eq!(
+                first.map(told).transpose()?,
+                Some((true, Some(3), Some(1))),
+                "{entries:?}"
+            );
             let large = entries.iter().filter_map(|entry| entry.value.as_ref()?.size);
             assert_eq!(large.filter(|size| *size > 64).count(), 1, "{entries:?}");
             assert!(entries.iter().all(|entry| entry.value.is_some()), "{entries:?}");
@@ -138,7 +142,10 @@ fn a_kind_that_did_not_ask_keeps_nothing() -> Tested {
     };
     let drive = async |run: &Run| {
         let entries = rolled_back(run, Words(Vec::new())).await?;
-        assert!(!entries.is_empty() && entries.iter().all(|entry| entry.value.is_none()), "{entries:?}");
+        assert!(
+            !entries.is_empty() && entries.iter().all(|entry| entry.value.is_none()),
+            "{entries:?}"
+        );
         Ok(())
     };
     World::new().run(FaultPlan::none(), set_up, drive)?.done()
