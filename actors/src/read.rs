@@ -7,7 +7,7 @@
 pub(crate) mod failures;
 mod family;
 pub(crate) mod labels;
-pub(crate) mod left_values;
+mod left_values;
 pub(crate) mod pages;
 mod signals;
 

@@ -6,14 +6,15 @@ mod keyed;
 mod mailboxes;
 mod next;
 mod signal;
+mod value_behind;
 
-pub use crate::read::left_values::ValueBehind;
 pub use failures::{FailureCursor, FailurePage};
 pub use insight::{ChainEnd, Explanation, Particulars, QueuePosition, Rule, Verdict};
 pub use keyed::KeyedProcedure;
 pub use mailboxes::Mailboxes;
 pub(crate) use next::next;
 pub use signal::{Mailbox, SignalSummary, StoredCounts};
+pub use value_behind::ValueBehind;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -123,6 +123,3 @@ impl<S: Subscriber + for<'span> LookupSpan<'span>> Layer<S> for StageLogs {
         self.lock().add(&call, event.metadata(), text);
     }
 }
-
-#[cfg(test)]
-mod tests;

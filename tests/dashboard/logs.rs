@@ -1,5 +1,6 @@
 //! What stages and undos log is kept by attempt, and shown as far as the host says.
 
+use std::fmt::Debug;
 use std::future::IntoFuture;
 use std::time::Duration;
 
@@ -202,6 +203,91 @@ fn a_host_hides_what_it_names() -> Tested {
         let body = site.body("procedures/1.0/logs?visit=0").await?;
         assert_eq!(at(&body, "/items/0/events/0/text/message"), "opened");
         assert_eq!(at(&body, "/items/0/events/0/text/fields/0/value"), "***");
+        Ok(())
+    })
+}
+
+/// Says so many bytes, with a field without end.
+#[derive(Serialize, Deserialize)]
+struct Talk(usize);
+
+struct Endless;
+
+impl Debug for Endless {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (0..10_000).try_for_each(|_| f.write_str("ü"))
+    }
+}
+
+impl Procedure for Talk {
+    const KIND: &'static str = "talk";
+    type Stage = ();
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) {}
+
+    async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        let said = tracing::info_span!("inner");
+        said.in_scope(|| tracing::info!(endless = ?Endless, quoted = "a \"b\"", "{}", "ü".repeat(self.0)));
+        Ok(Step::Done(()))
+    }
+}
+
+/// Has so many say something, under a bound of all, and asks.
+fn said(many: usize, length: usize, most: usize, ask: impl AsyncFnOnce(&Site<'_>) -> Tested) -> Tested {
+    tracing::subscriber::set_global_default(tracing_subscriber::registry()).ok();
+    let logs = StageLogs::new().max_bytes(most);
+    tracing::subscriber::with_default(tracing_subscriber::registry().with(logs.clone()), || {
+        let engine = |builder: procession::Builder| builder.register::<Talk>(());
+        site_in(
+            &World::new(),
+            engine,
+            |dashboard| shown(dashboard, &logs),
+            async |site| {
+                for _ in 0..many {
+                    let handle = site
+                        .run
+                        .wait(site.run.executor.submit(Talk(length)).into_future())
+                        .await??;
+                    site.run.wait(handle.outcome()).await??;
+                }
+                site.pass(Duration::from_secs(1)).await?;
+                ask(site).await
+            },
+        )
+    })
+}
+
+#[test]
+fn texts_are_cut_on_a_character_whatever_a_value_writes() -> Tested {
+    said(1, 2_000, 1 << 20, async |site| {
+        let body = site.body("procedures/1.0/logs").await?;
+        let text = at(&body, "/items/0/events/0/text");
+        let length = |place: &str| at(&text, place).as_str().map(str::len);
+        assert_eq!(
+            (length("/message"), length("/fields/0/value")),
+            (Some(1_024), Some(256))
+        );
+        assert_eq!(
+            (at(&text, "/fields/1/value"), at(&text, "/cut")),
+            (json!("a \"b\""), json!(true))
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn all_together_are_within_their_bound_and_the_oldest_go_first() -> Tested {
+    said(20, 400, 8_000, async |site| {
+        let oldest = site.body("procedures/1.0/logs").await?;
+        assert_eq!(oldest["items"], json!([]));
+        assert!(
+            oldest["forgotten"].as_u64().is_some_and(|attempts| attempts >= 10),
+            "{oldest}"
+        );
+        let newest = site.body("procedures/20.0/logs").await?;
+        assert_eq!(attempts(&newest), [json!(["stage", "()", 0, 1, 1, 0])]);
         Ok(())
     })
 }

@@ -134,7 +134,7 @@ function Difference({ found: { from, difference } }) {
   if (difference.items.length === 0) return html`<p class="dim">They are the same.</p>`;
   const told = (/** @type {any} */ value) => (value === undefined ? html`<span class="none">–</span>` : html`<bdi>${JSON.stringify(value)}</bdi>`);
   return html`
-    <div class="scrolls"><table class="plain-table changes" aria-label="What has changed">
+    <div class="scrolls"><table class="plain-table differs" aria-label="What has changed">
       <thead><tr><th>Place</th><th>Before</th><th>After</th></tr></thead>
       <tbody>${difference.items.map(({ path, change, ...sides }) => html`<tr key=${path + change}><th scope="row" class="mono"><span class=${change === 'added' ? 'good' : change === 'removed' ? 'bad' : 'warm'} title=${change}>${MARKS[change]}</span> <bdi>${path || 'all of it'}</bdi></th><td class="mono">${told(sides.from)}</td><td class="mono">${told(sides.to)}</td></tr>`)}</tbody>
     </table></div>
@@ -173,5 +173,5 @@ function Text({ text }) {
   if (text === null || typeof text !== 'object') return html`<span class="said">${shown(text)}</span>`;
   if (text.message === undefined) return html`<span class="said dim">redacted${typeof text.size === 'number' && `, ${bytes(text.size)}`}</span>`;
   const fields = /** @type {{name: string, value: any}[]} */ (text.fields ?? []);
-  return html`<span class="said"><bdi>${shown(text.message)}</bdi>${fields.map(({ name, value }) => html` <span class="field"><span class="dim">${name}=</span><bdi>${shown(value)}</bdi></span>`)}${text.cut && html` <span class="dim" title="Something in it was longer than is kept">…</span>`}</span>`;
+  return html`<span class="said"><bdi>${shown(text.message)}</bdi>${fields.map(({ name, value }) => html` <span class="pair"><span class="dim">${name}=</span><bdi>${shown(value)}</bdi></span>`)}${text.cut && html` <span class="dim" title="Something in it was longer than is kept">…</span>`}</span>`;
 }

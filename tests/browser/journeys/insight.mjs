@@ -46,7 +46,7 @@ journey('an attempt is opened: its error, what it logged, and the value that it 
   // The last line is the engine's own, on the failure.
   await becomes(lines, ['INFO', 'WARN', 'WARN']);
   await failed.getByRole('listitem').nth(1).getByText(/looked for more on a shelf far away/).waitFor();
-  assert.equal(await failed.getByRole('listitem').first().locator('.field').innerText(), 'item=salt');
+  assert.equal(await failed.getByRole('listitem').first().locator('.pair').innerText(), 'item=salt');
   await failed.getByText('as it was before').waitFor();
   await fits(page);
   await failed.getByRole('button', { name: 'Close' }).click();
