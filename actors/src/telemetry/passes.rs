@@ -54,6 +54,14 @@ impl StagePasses {
             Ending::Retry | Ending::Panic => pass.retries += 1,
             Ending::Undone => pass.undone += 1,
             Ending::UndoFailed => pass.undo_failed += 1,
+            Ending::Next
+            | Ending::Done
+            | Ending::Spawn
+            | Ending::Sleep
+            | Ending::Wait
+            | Ending::Asked
+            | Ending::Fail
+            | Ending::UndoSkipped => {}
             _ => {}
         }
         let Some(next) = next else { return };
