@@ -88,8 +88,8 @@ fn shown(dashboard: DashboardBuilder<NoAccess>) -> DashboardBuilder {
 /// Returns the numbers of the root's entries, which are told apart by their stages.
 async fn entries(site: &Site<'_>) -> Result<Vec<Value>, Trouble> {
     let history = site.body("procedures/1.0/history").await?;
-    let items = history["items"].as_array().cloned().unwrap_or_default();
-    Ok(items.into_iter().map(|entry| entry["number"].clone()).collect())
+    let items = at(&history, "/items").as_array().cloned().unwrap_or_default();
+    Ok(items.iter().map(|entry| at(entry, "/number")).collect())
 }
 
 #[test]

@@ -4,7 +4,7 @@ import { get } from './api.js';
 import { styles } from './late.js';
 import { useLoad } from './load.js';
 import { Empty, Hour, Shown } from './parts.js';
-import { setQuery, useRoute } from './router.js';
+import { pageOf, useRoute } from './router.js';
 import { shown } from './states.js';
 import { Table } from './table.js';
 import { noted } from './tabs.js';
@@ -44,13 +44,14 @@ const COLUMNS = [
 
 /** In the address, in place of an entry's number: the attempt that runs, and has no entry yet. */
 const RUNNING = 'running';
+/** The tab, as the address names it. */
+const TAB = 'history';
 
 /** @param {import('./tabs.js').Given} props */
 export function History({ id, row }) {
   const loaded = useLoad(`procedures/${id}/history`, { limit: 500 }, { on: ['change'], pause: 2_000 });
   const [more, set] = useState(/** @type {{items: Entry[], cursor: string|null}|null} */ (null));
   const open = useRoute().query.get('entry');
-  const choose = (/** @type {string} */ entry) => setQuery({ entry: entry === open ? null : entry });
   const rows = /** @type {Entry[]} */ ([...(loaded.data?.items ?? []), ...(more?.items ?? [])]);
   const cursor = more ? more.cursor : loaded.data?.cursor;
   const next = async () => {
@@ -61,13 +62,13 @@ export function History({ id, row }) {
   const hasValues = rows.some(({ value }) => value?.changed);
   const columns = useMemo(() => [...COLUMNS.filter(({ name }) => name !== 'Value' || hasValues), {
     name: 'Details', width: '72px', align: 'right', pin: true, show: (/** @type {Entry} */ entry) => html`
-      <button type="button" aria-expanded=${String(entry.number) === open} aria-label=${`Details of ${nameOf(entry)}`} onClick=${() => choose(String(entry.number))}>${String(entry.number) === open ? 'Close' : 'Open'}</button>`,
+      ${String(entry.number) === open ? html`<a href=${pageOf(id, TAB)}>Close</a>` : html`<a href=${`${pageOf(id, TAB)}&entry=${entry.number}`} aria-label=${`Details of ${nameOf(entry)}`}>Open</a>`}`,
   }], [open, hasValues]);
   const entry = rows.find(({ number }) => String(number) === open);
   return html`<${Shown} loaded=${loaded} what="its history">
-    ${row.going && html`<p class="line running">An attempt runs. <button type="button" aria-expanded=${open === RUNNING} onClick=${() => choose(RUNNING)}>${open === RUNNING ? 'Close its logs' : 'Show its logs'}</button></p>`}
+    ${row.going && html`<p class="line running">An attempt runs. ${open === RUNNING ? html`<a href=${pageOf(id, TAB)}>Close its logs</a>` : html`<a href=${`${pageOf(id, TAB)}&entry=${RUNNING}`}>Show its logs</a>`}</p>`}
     ${open === RUNNING && row.going && html`<${Running} id=${id} rows=${rows} />`}
-    ${entry && html`<${Attempt} key=${entry.number} id=${id} entry=${entry} rows=${rows} onClose=${() => choose(String(entry.number))} />`}
+    ${entry && html`<${Attempt} key=${entry.number} id=${id} entry=${entry} rows=${rows} />`}
     ${rows.length === 0 ? html`<${Empty}>None of its stages has run yet.<//>`
       : html`<${Table} label="History" rows=${rows} columns=${columns} rowKey=${(/** @type {Entry} */ item) => String(item.number)} height=${36} onEnd=${next} />`}<//>`;
 }
@@ -75,14 +76,14 @@ export function History({ id, row }) {
 /** @param {Entry} entry */
 const nameOf = (entry) => `${isUndo(entry) ? 'the undo of ' : ''}${entry.stage}, visit ${entry.visit}, attempt ${entry.attempt}`;
 
-/** All that is known of one attempt. @param {{id: string, entry: Entry, rows: Entry[], onClose: () => void}} props */
-function Attempt({ id, entry, rows, onClose }) {
+/** All that is known of one attempt. @param {{id: string, entry: Entry, rows: Entry[]}} props */
+function Attempt({ id, entry, rows }) {
   const box = useRef(/** @type {HTMLElement|null} */ (null));
   useEffect(() => box.current?.focus(), []);
   return html`
     <section class="attempt" ref=${box} tabindex="-1" aria-label=${`Attempt: ${nameOf(entry)}`}>
       <header><h3><bdi>${isUndo(entry) ? 'Undo of ' : ''}${entry.stage}</bdi> <span class="dim">visit ${entry.visit}, attempt ${entry.attempt}</span> <span class=${ENDINGS[entry.ending] ?? ''}>${entry.ending.replaceAll('_', ' ')}</span></h3>
-        <button type="button" onClick=${onClose}>Close</button></header>
+        <a href=${pageOf(id, TAB)}>Close</a></header>
       ${entry.error !== null && html`<h4>Error</h4><pre class="bad" dir="auto">${shown(entry.error)}</pre>`}
       ${entry.note !== undefined && html`<h4>Note</h4><pre dir="auto">${noted(entry.note)}</pre>`}
       ${entry.value && html`<${ValueBehind} id=${id} entry=${entry} rows=${rows} />`}

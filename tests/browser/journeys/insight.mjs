@@ -13,7 +13,7 @@ function outside() {
   const found = [];
   const { scrollWidth } = document.documentElement;
   if (scrollWidth > innerWidth) found.push(`the page is ${scrollWidth - innerWidth} px too wide`);
-  for (const element of document.querySelectorAll('.attempt, .attempt button, .attempt select, .machine > header, .machine .graph')) {
+  for (const element of document.querySelectorAll('.attempt, .attempt a, .attempt select, .machine > header, .machine .graph')) {
     const { left, right } = element.getBoundingClientRect();
     if (left < -0.5 || right > innerWidth + 0.5) found.push(`${element.className || element.tagName} from ${Math.round(left)} to ${Math.round(right)}`);
   }
@@ -39,7 +39,7 @@ journey('an attempt is opened: its error, what it logged, and the value that it 
   const id = await filled();
   await go(`procedures/${id}?tab=history`);
   await shown(page, /^job v1/);
-  await page.getByRole('button', { name: 'Details of Work, visit 1, attempt 1' }).click();
+  await page.getByRole('link', { name: 'Details of Work, visit 1, attempt 1' }).click();
   const failed = page.getByRole('region', { name: 'Attempt: Work, visit 1, attempt 1' });
   await failed.getByText('the shelf is empty').first().waitFor();
   const lines = () => failed.getByRole('listitem').evaluateAll((all) => all.map((one) => one.querySelector('.level')?.textContent));
@@ -49,8 +49,8 @@ journey('an attempt is opened: its error, what it logged, and the value that it 
   assert.equal(await failed.getByRole('listitem').first().locator('.pair').innerText(), 'item=salt');
   await failed.getByText('as it was before').waitFor();
   await fits(page);
-  await failed.getByRole('button', { name: 'Close' }).click();
-  await page.getByRole('button', { name: 'Details of Prepare, visit 0, attempt 1' }).click();
+  await failed.getByRole('link', { name: 'Close' }).click();
+  await page.getByRole('link', { name: 'Details of Prepare, visit 0, attempt 1' }).click();
   const first = page.getByRole('region', { name: 'Attempt: Prepare, visit 0, attempt 1' });
   const changes = first.getByRole('table', { name: 'What has changed' });
   await becomes(() => changes.getByRole('row').nth(1).locator('th, td').allInnerTexts(), ['+ /fill/0', '–', '"tea"']);
@@ -67,7 +67,7 @@ journey('two attempts are compared', async (page, go) => {
   const entries = async () => (await rows(page, 'History')).map((row) => [row.Stage, row.Attempt, row.Value]);
   await go(`procedures/${id}?tab=history`);
   await becomes(entries, [['Prepare', '1', '11 B'], ['Work', '1', '–'], ['Work', '2', '16 B'], ['Finish', '1', '21 B']]);
-  await page.getByRole('button', { name: 'Details of Finish, visit 2, attempt 1' }).click();
+  await page.getByRole('link', { name: 'Details of Finish, visit 2, attempt 1' }).click();
   const last = page.getByRole('region', { name: 'Attempt: Finish, visit 2, attempt 1' });
   const changes = last.getByRole('table', { name: 'What has changed' });
   await becomes(() => changes.getByRole('row').count(), 2);
