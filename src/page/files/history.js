@@ -28,19 +28,31 @@ const isUndo = (entry) => entry.ending.startsWith('undo');
 
 /** @type {import('./table.js').Column<Entry>[]} */
 const COLUMNS = [
-  { name: '#', width: '46px', align: 'right', show: (entry) => html`<span class="dim">${entry.number}</span>` },
   { name: 'Stage', width: 'minmax(100px, 1fr)', bare: true, show: (entry) => html`<bdi title=${entry.stage}>${entry.stage}</bdi>` },
   { name: 'Visit', width: '52px', align: 'right', help: 'Which step of the procedure it was, counted from 0; attempts of one step have one number', show: (entry) => entry.visit },
   { name: 'Attempt', width: '66px', align: 'right', help: 'Of a step that failed often only the last few attempts are kept', show: (entry) => html`<span class=${entry.attempt > 1 ? 'warm' : ''}>${entry.attempt}</span>` },
   { name: 'Ended with', width: '98px', show: (entry) => html`<span class=${ENDINGS[entry.ending] ?? ''}>${entry.ending.replaceAll('_', ' ')}</span>` },
   { name: 'Error', width: 'minmax(120px, 2fr)', show: (entry) => (entry.error === null ? html`<span class="none">–</span>` : html`<bdi class="bad" title=${shown(entry.error)}>${shown(entry.error)}</bdi>`) },
   { name: 'Note', width: 'minmax(60px, 1fr)', help: 'What its code noted, as far as the host shows it', show: (entry) => (entry.note === undefined ? html`<span class="none">–</span>` : html`<bdi class="mono" title=${noted(entry.note)}>${noted(entry.note)}</bdi>`) },
-  { name: 'Value', width: '70px', align: 'right', help: 'The size of the value that it left, where its kind keeps values; a dash where it left the value as it was', show: (entry) => (entry.value?.changed ? bytes(entry.value.size) : html`<span class="none">–</span>`) },
   { name: 'Begun', width: '98px', align: 'right', show: (entry) => html`<${Hour} time=${entry.begun} />` },
   { name: 'Waited', width: '80px', align: 'right', help: 'From ready to begun', show: (entry) => duration(entry.waited_ms) },
   { name: 'Took', width: '80px', align: 'right', show: (entry) => duration(entry.took_ms) },
   { name: 'Stands', width: '66px', help: 'It stands on the rollback stack, and would be undone', show: (entry) => (entry.stands ? 'yes' : html`<span class="none">–</span>`) },
 ];
+
+/** @type {import('./table.js').Column<Entry>} */
+const VALUE = { name: 'Value', width: '70px', align: 'right', help: 'The size of the value that it left, where its kind keeps values; a dash where it left the value as it was', show: (entry) => (entry.value?.changed ? bytes(entry.value.size) : html`<span class="none">–</span>`) };
+/** Columns that give room to it. @type {Record<string, string>} */
+const NARROWER = { Stage: 'minmax(76px, 1fr)', Error: 'minmax(60px, 2fr)' };
+
+/** @param {string} id @param {string|null} open @param {boolean} hasValues @returns {import('./table.js').Column<Entry>[]} */
+function columnsOf(id, open, hasValues) {
+  const number = { name: '#', width: '46px', align: 'right', help: 'Leads to all that is known of it', show: (/** @type {Entry} */ entry) => html`<a href=${`${pageOf(id, TAB)}&entry=${entry.number}`} aria-label=${`Details of ${nameOf(entry)}`} aria-current=${String(entry.number) === open ? 'true' : undefined}>${entry.number}</a>` };
+  if (!hasValues) return [number, ...COLUMNS];
+  const narrow = COLUMNS.map((column) => ({ ...column, width: NARROWER[column.name] ?? column.width }));
+  const at = narrow.findIndex(({ name }) => name === 'Begun');
+  return [number, ...narrow.slice(0, at), VALUE, ...narrow.slice(at)];
+}
 
 /** In the address, in place of an entry's number: the attempt that runs, and has no entry yet. */
 const RUNNING = 'running';
@@ -60,10 +72,7 @@ export function History({ id, row }) {
     set((old) => ({ items: [...(old?.items ?? []), ...page.items], cursor: page.cursor }));
   };
   const hasValues = rows.some(({ value }) => value?.changed);
-  const columns = useMemo(() => [...COLUMNS.filter(({ name }) => name !== 'Value' || hasValues), {
-    name: 'Details', width: '72px', align: 'right', pin: true, show: (/** @type {Entry} */ entry) => html`
-      ${String(entry.number) === open ? html`<a href=${pageOf(id, TAB)}>Close</a>` : html`<a href=${`${pageOf(id, TAB)}&entry=${entry.number}`} aria-label=${`Details of ${nameOf(entry)}`}>Open</a>`}`,
-  }], [open, hasValues]);
+  const columns = useMemo(() => columnsOf(id, open, hasValues), [id, open, hasValues]);
   const entry = rows.find(({ number }) => String(number) === open);
   return html`<${Shown} loaded=${loaded} what="its history">
     ${row.going && html`<p class="line running">An attempt runs. ${open === RUNNING ? html`<a href=${pageOf(id, TAB)}>Close its logs</a>` : html`<a href=${`${pageOf(id, TAB)}&entry=${RUNNING}`}>Show its logs</a>`}</p>`}

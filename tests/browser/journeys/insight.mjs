@@ -17,6 +17,9 @@ function outside() {
     const { left, right } = element.getBoundingClientRect();
     if (left < -0.5 || right > innerWidth + 0.5) found.push(`${element.className || element.tagName} from ${Math.round(left)} to ${Math.round(right)}`);
   }
+  for (const table of document.querySelectorAll('.table')) {
+    if (innerWidth >= 1280 && table.scrollWidth > table.clientWidth) found.push(`${table.ariaLabel} is ${table.scrollWidth - table.clientWidth} px too wide`);
+  }
   return found;
 }
 
@@ -73,6 +76,7 @@ journey('two attempts are compared', async (page, go) => {
   await becomes(() => changes.getByRole('row').count(), 2);
   await last.getByRole('combobox', { name: 'Compared with' }).selectOption({ label: 'the first value' });
   await becomes(() => changes.getByRole('rowheader').allInnerTexts(), ['+ /fill/0', '+ /fill/1', '+ /fill/2']);
+  await fits(page);
 }, { mount: 'shown' });
 
 journey('where the host shows no users’ data, logs have their levels and values their sizes', async (page, go) => {
