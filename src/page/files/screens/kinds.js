@@ -104,7 +104,7 @@ function times(row) {
   if (!known || known.stages.length === 0) return html`<span class="none">none has run</span>`;
   const stages = [...known.stages].sort((one, other) => other.mean_ms * other.runs - one.mean_ms * one.runs);
   const all = stages.map((stage) => `${stage.stage}: ${count(stage.runs)} times, ${duration(stage.mean_ms)} on average, ${duration(stage.longest_ms)} at most`).join('\n');
-  return html`<span class="two" title=${all}><span><a href=${`kinds?${new URLSearchParams({ stages: row.kind })}`} aria-label=${`Stages of ${row.kind}, as observed`}>graph</a> ${stages.slice(0, 3).map((stage) => `${stage.stage} ${duration(stage.mean_ms)}`).join(' · ')}</span>
+  return html`<span class="two" title=${all}><span><a href=${`kinds?${new URLSearchParams({ stages: row.kind })}`} aria-label=${`Stages of ${row.kind}, as observed`}>${stages.slice(0, 3).map((stage) => `${stage.stage} ${duration(stage.mean_ms)}`).join(' · ')}</a></span>
     <span class="next">${several(known.submitted, 'submitted', 'submitted')}${known.retries > 0 && `, ${several(known.retries, 'retry', 'retries')}`}${known.panics > 0 && html`, <span class="bad">${several(known.panics, 'panic')}</span>`}</span></span>`;
 }
 
