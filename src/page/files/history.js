@@ -79,7 +79,7 @@ export function History({ id, row }) {
     ${open === RUNNING && row.going && html`<${Running} id=${id} rows=${rows} />`}
     ${entry && html`<${Attempt} key=${entry.number} id=${id} entry=${entry} rows=${rows} />`}
     ${rows.length === 0 ? html`<${Empty}>None of its stages has run yet.<//>`
-      : html`<${Table} label="History" rows=${rows} columns=${columns} rowKey=${(/** @type {Entry} */ item) => String(item.number)} height=${36} onEnd=${next} />`}<//>`;
+      : html`<${Table} label="History" rows=${rows} columns=${columns} rowKey=${(/** @type {Entry} */ item) => String(item.number)} height=${30} onEnd=${next} />`}<//>`;
 }
 
 /** @param {Entry} entry */

@@ -66,7 +66,7 @@ function arrowsOf({ items, edges }) {
 
 /** What a node says below its name. @param {Pass} pass @param {number} again */
 const says = (pass, again) => [
-  `${count(pass.runs)} runs`,
+  several(pass.runs, 'run'),
   pass.retries > 0 && `${several(pass.retries, 'retry', 'retries')}`,
   again > 0 && `again ${count(again)} times`,
 ].filter(Boolean).join(' · ');
@@ -122,15 +122,15 @@ function Stage({ found }) {
   const columns = [
     { name: 'Stage', width: 'minmax(110px, 1fr)', bare: true, show: (pass) => html`<bdi class="mono">${pass.stage}</bdi>` },
     { name: 'Runs', width: '70px', align: 'right', help: 'Of the stage and of its undo', show: (pass) => number(pass.runs) },
-    { name: 'On average', width: '84px', align: 'right', show: (pass) => (pass.mean_ms === null ? html`<span class="none">–</span>` : duration(pass.mean_ms)) },
+    { name: 'On average', width: '74px', align: 'right', show: (pass) => (pass.mean_ms === null ? html`<span class="none">–</span>` : duration(pass.mean_ms)) },
     { name: 'Begun', width: '66px', align: 'right', help: 'Procedures whose first stage it was', show: (pass) => number(pass.begun) },
     { name: 'Retries', width: '66px', align: 'right', show: (pass) => number(pass.retries) },
-    { name: 'Followed by', width: 'minmax(140px, 2fr)', show: (pass) => html`<bdi title=${next(pass.stage)}>${next(pass.stage) || '–'}</bdi>` },
+    { name: 'Followed by', width: 'minmax(104px, 2fr)', show: (pass) => html`<bdi title=${next(pass.stage)}>${next(pass.stage) || '–'}</bdi>` },
     { name: 'Success', width: '70px', align: 'right', help: 'Procedures that ended at it', show: (pass) => number(pass.ended.success) },
-    { name: 'Rolled back', width: '88px', align: 'right', help: 'Procedures that stood at it when they were rolled back', show: (pass) => number(pass.ended.rolled_back) },
+    { name: 'Rolled back', width: '80px', align: 'right', help: 'Procedures that stood at it when they were rolled back', show: (pass) => number(pass.ended.rolled_back) },
     { name: 'Failed', width: '60px', align: 'right', show: (pass) => number(pass.ended.failed) },
     { name: 'Undone', width: '66px', align: 'right', show: (pass) => number(pass.undone) },
-    { name: 'Undo failed', width: '86px', align: 'right', show: (pass) => number(pass.undo_failed) },
+    { name: 'Undo failed', width: '80px', align: 'right', show: (pass) => number(pass.undo_failed) },
   ];
   return html`<${Table} label="Stages" rows=${found.items} columns=${columns} rowKey=${(/** @type {Pass} */ pass) => pass.stage} />`;
 }
