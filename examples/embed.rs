@@ -19,11 +19,12 @@ use std::time::Duration;
 use actix_rt::signal::unix::{SignalKind, signal};
 use actix_web::{App, HttpResponse, HttpServer, web};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use procession::dashboard::Dashboard;
+use procession::dashboard::{Dashboard, StageLogs};
 use procession::errors::{AskError, SubmitError};
 use procession::{Executor, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tracing_subscriber::layer::SubscriberExt;
 
 /// Keyspace of the stock: item → pieces reserved.
 const RESERVED: &str = "reserved";
@@ -56,6 +57,7 @@ impl Procedure for Order {
         match stage {
             Stage::Reserve => {
                 cx.put(RESERVED, cx.id().to_string(), self)?;
+                tracing::info!(item = self.item, pieces = self.pieces, "reserved");
                 Ok(Step::Next(Stage::Ship))
             }
             Stage::Ship if self.pieces > STOCK => Err(StageError::fail("there are not so many pieces")),
@@ -141,10 +143,14 @@ async fn metrics(recorder: web::Data<PrometheusHandle>) -> String {
 
 #[actix_web::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    // What stages log is kept for the dashboard. A layer that writes to a file or a collector would stand beside it. The
+    // page shows levels and times; texts once a `redact` of the dashboard lets them through.
+    let logs = StageLogs::new();
+    tracing::subscriber::set_global_default(tracing_subscriber::registry().with(logs.clone()))?;
     // Before the engine: it asks for its series once, when it starts.
     let recorder = web::Data::new(PrometheusBuilder::new().install_recorder()?);
     let executor = Executor::builder("data/embed").register::<Order>(()).start().await?;
-    let dashboard = Dashboard::builder(&executor).local_only().start().await?;
+    let dashboard = Dashboard::builder(&executor).logs(&logs).local_only().start().await?;
 
     let (engine, shown, upkeep) = (web::Data::new(executor.clone()), dashboard.clone(), recorder.clone());
     let server = HttpServer::new(move || {

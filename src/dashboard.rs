@@ -79,6 +79,7 @@ mod gate;
 mod hosts;
 mod list;
 mod live;
+mod logs;
 mod me;
 mod model;
 mod openapi;
@@ -92,16 +93,19 @@ mod routes;
 #[cfg(feature = "saga")]
 mod saga;
 mod show;
+mod stages;
 mod state;
 mod streams;
 mod timeline;
 mod trace;
 mod turns;
+mod values;
 mod whole;
 
 pub use access::{Access, Grant, LoopbackReadOnly, Right, Rights};
 pub use engines::EngineListError;
 pub use hosts::HostNameError;
+pub use logs::StageLogs;
 pub use redact::{Part, Redact, ShowAll, SizesOnly};
 pub use trace::TraceUrlError;
 
@@ -143,6 +147,7 @@ pub struct DashboardBuilder<A = Box<dyn Access>> {
     hosts: Hosts,
     access: A,
     redact: Box<dyn Redact>,
+    logs: Option<StageLogs>,
     trace_url: Option<String>,
     engines: Vec<engines::Listed>,
 }
@@ -160,6 +165,7 @@ impl<A> DashboardBuilder<A> {
             executor: self.executor,
             hosts: self.hosts,
             redact: self.redact,
+            logs: self.logs,
             trace_url: self.trace_url,
             engines: self.engines,
         }
@@ -191,6 +197,14 @@ impl<A> DashboardBuilder<A> {
     #[must_use]
     pub fn redact(mut self, redact: impl Redact) -> Self {
         self.redact = Box::new(redact);
+        self
+    }
+
+    /// Has the page show what stages and undos log: what this layer of the host's subscriber keeps. As far as
+    /// [`Redact`] lets [`Part::Log`] through. Default: none, and the page says how to get logs.
+    #[must_use]
+    pub fn logs(mut self, logs: &StageLogs) -> Self {
+        self.logs = Some(logs.clone());
         self
     }
 
@@ -242,6 +256,9 @@ impl DashboardBuilder {
             return Err(refused);
         }
         let clock = Arc::clone(self.executor.engine().clock());
+        if let Some(logs) = &self.logs {
+            logs.on_clock(Arc::clone(&clock));
+        }
         let state = State {
             live: Live::new(self.executor.clone(), shared.clone()),
             executor: self.executor,
@@ -252,6 +269,7 @@ impl DashboardBuilder {
             hosts: self.hosts,
             access: self.access,
             redact: self.redact,
+            logs: self.logs,
             trace_url: self.trace_url,
             engines: self.engines,
             closed: watch::Sender::new(false),
@@ -272,6 +290,7 @@ impl Dashboard {
             hosts: Hosts::Loopback,
             access: NoAccess(()),
             redact: Box::new(SizesOnly),
+            logs: None,
             trace_url: None,
             engines: Vec::new(),
         }

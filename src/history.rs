@@ -47,6 +47,51 @@ pub fn note<T: DeserializeOwned>(entry: &HistoryEntry) -> Result<Option<T>, Code
     note.map(|note| codec::decode_user(note.as_slice())).transpose()
 }
 
+/// Returns the value that a stage or an undo left, or `None` if it left the value as it was, or its kind
+/// [keeps none](crate::Procedure::KEEP_VALUES) or none so large.
+///
+/// ```
+/// use procession::{Executor, Procedure, StageContext, StageError, Step};
+/// # use serde::{Deserialize, Serialize};
+///
+/// # #[derive(Serialize, Deserialize)]
+/// struct Count(u32);
+///
+/// impl Procedure for Count {
+///     const KIND: &'static str = "count";
+///     const KEEP_VALUES: usize = 4_096;
+/// #     type Stage = ();
+/// #     type Env = ();
+/// #     type Output = ();
+/// #     fn first(&self) {}
+/// #     async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+/// #         self.0 += 1;
+/// #         Ok(Step::Done(()))
+/// #     }
+///     // ...
+/// }
+/// # #[actix_rt::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let executor = Executor::builder(directory.path().join("j")).register::<Count>(()).start().await?;
+/// let handle = executor.submit(Count(1)).await?;
+/// let id = handle.id();
+/// handle.await?;
+/// let page = executor.history_page(id, None, 10).await?;
+/// let left: Option<Count> = procession::status::left_value(&page.entries[0])?;
+/// assert_eq!(left.map(|count| count.0), Some(2));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// [`CodecError`] if the value is of another type.
+pub fn left_value<T: DeserializeOwned>(entry: &HistoryEntry) -> Result<Option<T>, CodecError> {
+    let bytes = entry.value.as_ref().and_then(|left| left.bytes.as_ref());
+    bytes.map(|bytes| codec::decode_user(bytes.as_slice())).transpose()
+}
+
 /// Decodes the stage of a history entry, which is kept as it was encoded.
 ///
 /// ```

@@ -4,12 +4,14 @@
 //! never renamed and never removed.
 
 mod audit;
+mod difference;
 mod explanation;
 mod failures;
 mod flow;
 mod history;
 mod limit;
 mod lock;
+mod log;
 mod mailbox;
 mod plan;
 mod procedure;
@@ -24,16 +26,18 @@ mod verdict;
 mod words;
 
 pub use audit::{AuditView, ChangedView};
+pub use difference::{ChangeView, DifferenceView, compared, difference, value_behind};
 pub use explanation::{
     ChildrenLeftView, EndView, ExplanationView, LinkView, LockWantedView, PermitWantedView, PlaceView, SlotWantedView,
 };
 pub use failures::{FAILURES_READ, FailureGroupView, FailuresView};
 pub(crate) use flow::NODES_MAX;
 pub use flow::{DRAWN, FlowQueueView, FlowView, GraphView, GroupView, NodeView, graph_of, is_set, set_status};
-pub use history::HistoryView;
 pub(crate) use history::note_shown;
+pub use history::{HistoryView, LeftValueView};
 pub use limit::{LimitView, LimitWaiterView, RateView};
 pub use lock::{HolderView, LockUseView, WaiterView};
+pub use log::{AttemptLogView, LogEventView, LogsView};
 pub use mailbox::{MailboxView, NameView};
 pub use plan::{FreedView, PlanView, StaysView, UndoView};
 pub use procedure::{CauseView, LockHeldView, ProcedureView};

@@ -147,6 +147,7 @@ pub struct Engine {
     charts: Charts,
     failure: Failure,
     ending: Ending,
+    store_number: u64,
 }
 
 impl Engine {
@@ -196,6 +197,7 @@ impl Engine {
                 .collect();
             return Err(StartError::NoCode { families });
         }
+        let store_number = loaded.store.0;
         let reader = Reader::new(&store);
         let clock = Arc::clone(&settings.clock);
         let registry = Arc::new(registry);
@@ -239,6 +241,7 @@ impl Engine {
             charts,
             failure,
             ending,
+            store_number,
         })
     }
 
@@ -393,6 +396,12 @@ impl Engine {
     /// Waits for this long on the engine's clock.
     pub async fn sleep(&self, time: Duration) {
         self.clock.sleep_until(self.clock.now().after(time)).await;
+    }
+
+    /// Returns the store's own number, which was drawn when the store was made. Spans of calls carry it as `store`.
+    #[must_use]
+    pub const fn store_number(&self) -> u64 {
+        self.store_number
     }
 
     /// Returns the engine's clock.

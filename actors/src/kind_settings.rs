@@ -44,6 +44,9 @@ pub struct KindSettings {
     pub thresholds: Option<KindThresholds>,
     /// Whether each end is logged: [`Procedure::LOGS_ENDS`](crate::Procedure::LOGS_ENDS).
     pub logs_ends: Option<bool>,
+    /// Up to how many bytes of each value that a stage or an undo leaves are kept:
+    /// [`Procedure::KEEP_VALUES`](crate::Procedure::KEEP_VALUES).
+    pub keep_values: Option<usize>,
 }
 
 impl KindSettings {
@@ -93,6 +96,13 @@ impl KindSettings {
     #[must_use]
     pub const fn logs_ends(mut self, logs_ends: bool) -> Self {
         self.logs_ends = Some(logs_ends);
+        self
+    }
+
+    /// Sets [`keep_values`](Self#structfield.keep_values).
+    #[must_use]
+    pub const fn keep_values(mut self, bytes: usize) -> Self {
+        self.keep_values = Some(bytes);
         self
     }
 }

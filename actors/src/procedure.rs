@@ -90,6 +90,12 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// `true` to log each end of this kind at the level info. Failed attempts and failed ends are logged anyway, at warn
     /// and error.
     const LOGS_ENDS: bool = false;
+    /// Up to how many bytes of each value that a stage or an undo leaves are kept in its history entry, in the commit of
+    /// the stage: 0 keeps none, and more than [64 KiB](procession_kernel::LEFT_VALUE_MAX) counts as that. Of a larger value
+    /// only the size is kept, and of a stage that did not change the value nothing. Operators then see the value behind
+    /// each stage, and what has changed between two. Entries stay as long as the result; a rollback has those of its
+    /// stack in memory.
+    const KEEP_VALUES: usize = 0;
 
     /// The stages: usually an enum without data, so that `match` is exhaustive.
     type Stage: Clone + Debug + Serialize + DeserializeOwned + 'static;

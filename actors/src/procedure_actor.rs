@@ -253,6 +253,8 @@ fn marks(call: &Call, run: Option<Seq>) -> Marks<'_> {
         state,
         seq: run.unwrap_or(revision),
         attempt: call.stage.attempt,
+        visit: call.stage.visit,
+        store: call.store,
         link: call.trace.as_deref().copied(),
     }
 }

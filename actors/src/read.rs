@@ -7,6 +7,7 @@
 pub(crate) mod failures;
 mod family;
 pub(crate) mod labels;
+mod left_values;
 pub(crate) mod pages;
 mod signals;
 
@@ -137,6 +138,31 @@ impl CommittedReader {
     pub async fn history(&self, family: u64, limit: usize) -> Result<Vec<HistoryEntry>, AskError> {
         let history = self.reader.history(family, limit).await;
         history.map_err(|error| self.unreadable(family, error))
+    }
+
+    /// Reads the same entries as [`history`](Self::history) without the values that their stages left: of each the size
+    /// alone. Lists look through many entries, and show no value.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if an entry cannot be read, or the engine has stopped.
+    pub async fn history_outline(&self, family: u64, limit: usize) -> Result<Vec<HistoryEntry>, AskError> {
+        let history = self.reader.history_outline(family, limit).await;
+        history.map_err(|error| self.unreadable(family, error))
+    }
+
+    /// Reads the value that a root was submitted with, encoded. Returns `None` if the journal does not know the root, or
+    /// if the value is not kept.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if it cannot be read, or the engine has stopped.
+    pub async fn submitted(&self, family: u64) -> Result<Option<Blob>, AskError> {
+        let Some(root) = self.row(ProcedureId::root(family)).await? else {
+            return Ok(None);
+        };
+        let submitted = self.reader.submitted(&root).await?;
+        Ok(submitted.map(|(value, _)| value))
     }
 
     /// Reads entries of a family's history from before a number, newest first, at most `limit` of them and 1,000.

@@ -141,6 +141,7 @@ impl Registry {
             repeat_limit: P::REPEAT_LIMIT,
             cleanup: which.completion_cleanup,
             history: P::HISTORY,
+            keep_values: settings.keep_values.unwrap_or(P::KEEP_VALUES),
             keep_after_end: settings.keep_after_end.or_else(P::keep_after_end),
             keep_after_acknowledgement: settings
                 .keep_after_acknowledgement

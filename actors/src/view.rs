@@ -7,6 +7,7 @@ mod keyed;
 mod mailboxes;
 mod next;
 mod signal;
+mod value_behind;
 
 pub use chart::{Chart, ChartBucket, ChartFigures, ChartOf, ChartSpan, ChartTimes};
 pub use failures::{FailureCursor, FailurePage};
@@ -15,6 +16,7 @@ pub use keyed::KeyedProcedure;
 pub use mailboxes::Mailboxes;
 pub(crate) use next::next;
 pub use signal::{Mailbox, SignalSummary, StoredCounts};
+pub use value_behind::ValueBehind;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -27,7 +29,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::CodecError;
 use crate::journal::{DiskRoom, codec};
-pub use crate::telemetry::{KindUse, StageUse, SyncTimes};
+pub use crate::telemetry::{KindUse, StagePass, StageUse, SyncTimes};
 
 /// A procedure's status, as it is on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]

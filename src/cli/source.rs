@@ -164,6 +164,25 @@ impl Source {
         Ok(document)
     }
 
+    /// Returns `to`, `from` and `difference`: the value behind an entry of the history, and behind the one it is compared
+    /// with.
+    pub(super) async fn values(&self, id: ProcedureId, entry: u32, from: Option<u32>) -> Result<Document, Failure> {
+        match self {
+            Self::Journal(journal) => journal.values(id, entry, from).await,
+            Self::Site(site) => site.values(id, entry, from).await,
+        }
+    }
+
+    /// Returns what attempts logged: an engine that runs has that in memory.
+    pub(super) async fn logs(&self, id: ProcedureId, limit: usize) -> Result<Document, Failure> {
+        match self {
+            Self::Journal(_) => Err(Failure::usage(
+                "a closed journal has no logs: an engine keeps them in memory; ask one that runs, with --url",
+            )),
+            Self::Site(site) => site.logs(id, limit).await,
+        }
+    }
+
     /// Returns `items`.
     pub(super) async fn locks(&self) -> Result<Document, Failure> {
         match self {

@@ -271,7 +271,11 @@ async fn planned(state: &State, id: ProcedureId, plan: &Plan) -> Result<Value, P
     let history = if plan.undone.is_empty() && plan.stays.is_empty() {
         Vec::new()
     } else {
-        state.engine().committed().history(id.family, HISTORY_MAX).await?
+        state
+            .engine()
+            .committed()
+            .history_outline(id.family, HISTORY_MAX)
+            .await?
     };
     Ok(json!(PlanView::new(plan, &history)))
 }

@@ -84,7 +84,7 @@ pub(super) async fn failing(state: &State, grant: &Grant, show: &Show<'_>, row: 
     }
     let _turn = state.turns.take(grant).await?;
     let committed = state.engine().committed();
-    let entries = committed.history(row.id.family, HISTORY_MAX).await?;
+    let entries = committed.history_outline(row.id.family, HISTORY_MAX).await?;
     let kinds = if rolls_back {
         below(row.id, committed.family(row.id.family, 0, MEMBERS_MAX).await?)
     } else {

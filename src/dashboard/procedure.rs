@@ -28,13 +28,13 @@ const PAGE_MAX: usize = 500;
 /// Signals of one page at most: each is read with its payload, which may have a megabyte.
 const SIGNALS_MAX: usize = 64;
 /// Bytes of a value that is shown with its procedure, at most.
-const VALUE_MAX: usize = 64 * 1024;
+pub(super) const VALUE_MAX: usize = 64 * 1024;
 
 /// What a request for one procedure begins with.
 pub(super) struct Asked<'a> {
     state: &'a State,
     pub(super) grant: Grant,
-    id: ProcedureId,
+    pub(super) id: ProcedureId,
     pub(super) params: Params,
 }
 
@@ -85,12 +85,13 @@ impl<'a> Asked<'a> {
         Ok(family.into_iter().map(|row| (row.id.member, row.kind)).collect())
     }
 
-    async fn history(&self) -> Result<Vec<HistoryEntry>, Problem> {
+    /// Returns its family's history, without the values that stages left.
+    pub(super) async fn history(&self) -> Result<Vec<HistoryEntry>, Problem> {
         Ok(self
             .state
             .engine()
             .committed()
-            .history(self.id.family, HISTORY_MAX)
+            .history_outline(self.id.family, HISTORY_MAX)
             .await?)
     }
 }

@@ -38,6 +38,9 @@ pub enum Part {
     Question,
     /// What user code, or who aborted, said of a failure.
     Error,
+    /// An event that a stage or an undo logged with `tracing`: `message` and `fields` beside its `size`. Its level, its
+    /// target and its time are always shown.
+    Log,
 }
 
 /// What the dashboard does by default: error texts are shown; of everything else only
@@ -49,7 +52,7 @@ impl Redact for SizesOnly {
     fn redact(&self, _: &str, part: Part, value: &mut Value, _: &Grant) {
         match part {
             Part::Error | Part::Question => {}
-            Part::Payload | Part::Output | Part::Signal | Part::Note => hide(value),
+            Part::Payload | Part::Output | Part::Signal | Part::Note | Part::Log => hide(value),
         }
     }
 }

@@ -8,7 +8,10 @@ use actix_web::{Error, HttpResponse, Resource, ResponseError};
 use super::gate::gate;
 use super::problem::Problem;
 use super::state::State;
-use super::{act, audit, charts, events, failures, find, flows, list, me, openapi, page, procedure, timeline, whole};
+use super::{
+    act, audit, charts, events, failures, find, flows, list, logs, me, openapi, page, procedure, stages, timeline,
+    values, whole,
+};
 
 /// Longest body, in bytes.
 pub(super) const BODY_MAX: usize = 64 * 1024;
@@ -27,6 +30,7 @@ pub(super) fn configure(config: &mut ServiceConfig, state: &web::Data<State>) {
         .service(read("/limits").route(web::get().to(whole::limits)))
         .service(read("/locks").route(web::get().to(whole::locks)))
         .service(read("/kinds").route(web::get().to(whole::kinds)))
+        .service(read("/kinds/{kind}/stages").route(web::get().to(stages::stages)))
         .service(read("/engine").route(web::get().to(whole::engine)))
         .service(read("/audit").route(web::get().to(audit::audit)))
         .service(read("/charts").route(web::get().to(charts::charts)))
@@ -42,6 +46,8 @@ pub(super) fn configure(config: &mut ServiceConfig, state: &web::Data<State>) {
         .service(read("/procedures/{id}/queue").route(web::get().to(flows::queue)))
         .service(read("/procedures/{id}/timeline").route(web::get().to(timeline::timeline)))
         .service(read("/procedures/{id}/history").route(web::get().to(procedure::history)))
+        .service(read("/procedures/{id}/logs").route(web::get().to(logs::shown::logs)))
+        .service(read("/procedures/{id}/values").route(web::get().to(values::values)))
         .service(read("/procedures/{id}/waits").route(web::get().to(procedure::waits)))
         .service(read("/procedures/{id}/bulk").route(web::get().to(act::bulk::progress)))
         .service(read("/procedures/{id}/signals").route(web::get().to(procedure::signals)))

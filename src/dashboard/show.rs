@@ -114,7 +114,12 @@ impl<'a> Show<'a> {
     /// Redacts a text of a procedure. The row of a stream does not tell which of its processors has spoken, so the rule
     /// for every kind holds: what is hidden of one is not shown there.
     fn text(&self, kind: &str, part: Part, text: &str) -> Value {
-        let mut value = self.state.redact_text(kind, part, text, self.grant);
+        self.part(kind, part, Value::from(text))
+    }
+
+    /// Redacts a part of a procedure, by the same rule.
+    pub(super) fn part(&self, kind: &str, part: Part, mut value: Value) -> Value {
+        self.state.redact.redact(kind, part, &mut value, self.grant);
         if kind == StreamRoot::KIND {
             for other in self.state.engine().kinds().filter(|other| other.as_str() != kind) {
                 self.state.redact.redact(other.as_str(), part, &mut value, self.grant);

@@ -16,6 +16,7 @@ use super::feed::Shared;
 use super::gate::Caller;
 use super::hosts::Hosts;
 use super::live::Live;
+use super::logs::StageLogs;
 use super::model::Moment;
 use super::pauses::Pauses;
 use super::problem::{Answer, Problem};
@@ -36,6 +37,8 @@ pub(super) struct State {
     pub(super) hosts: Hosts,
     pub(super) access: Box<dyn Access>,
     pub(super) redact: Box<dyn Redact>,
+    /// What stages log, if the host has the layer.
+    pub(super) logs: Option<StageLogs>,
     /// Where a trace can be looked at.
     pub(super) trace_url: Option<String>,
     /// The engines that its page leads to.

@@ -46,7 +46,7 @@ pub(super) async fn timeline(request: HttpRequest, state: web::Data<State>) -> A
         return Err(Problem::unknown(&format!("procedure {id}")));
     }
     let _turn = state.turns.take(&grant).await?;
-    let entries = committed.history(id.family, HISTORY_MAX).await?;
+    let entries = committed.history_outline(id.family, HISTORY_MAX).await?;
     let truncated = entries.len() == HISTORY_MAX;
     let all: Vec<Bar> = entries.iter().flat_map(bars_of).collect();
     let within = all

@@ -11,6 +11,7 @@ use super::model::{Counts, Pulse, Rate, Rates, Tiles};
 use super::params::Params;
 use super::problem::Answer;
 use super::show::Show;
+use super::stages;
 use super::state::{State, viewer};
 use crate::views::{LimitView, LockUseView, fine_millis, millis, time};
 
@@ -157,11 +158,10 @@ fn last_minute(rate: Rate) -> Value {
 
 fn since_start(kind: &KindUse) -> Value {
     let stages = kind.stages.iter().map(|stage| {
-        let runs = u32::try_from(stage.runs).unwrap_or(u32::MAX);
         json!({
             "stage": stage.stage,
             "runs": stage.runs,
-            "mean_ms": millis(stage.total.checked_div(runs).unwrap_or_default()),
+            "mean_ms": stages::mean(stage),
             "longest_ms": millis(stage.longest),
         })
     });

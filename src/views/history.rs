@@ -36,6 +36,9 @@ pub struct HistoryView {
     /// `value` is the [`RecordView`](super::RecordView) of a node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Value>,
+    /// What it did to the value, if its kind kept values then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<LeftValueView>,
     /// It stands on the rollback stack.
     pub stands: bool,
     /// When it became ready to run.
@@ -52,6 +55,16 @@ pub struct HistoryView {
     pub took_ms: u64,
 }
 
+/// What a stage or an undo did to its procedure's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LeftValueView {
+    /// It changed the value.
+    pub changed: bool,
+    /// The size of the changed value, in bytes.
+    pub size: Option<u32>,
+}
+
 impl From<&HistoryEntry> for HistoryView {
     fn from(entry: &HistoryEntry) -> Self {
         Self {
@@ -66,6 +79,10 @@ impl From<&HistoryEntry> for HistoryView {
                 .note
                 .as_ref()
                 .map(|note| json!({ "redacted": true, "size": note.len() })),
+            value: entry.value.as_ref().map(|left| LeftValueView {
+                changed: left.size.is_some(),
+                size: left.size,
+            }),
             stands: entry.stands,
             queued: time(entry.queued),
             admitted: entry.admitted.map(time),

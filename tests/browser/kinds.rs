@@ -59,6 +59,8 @@ pub(crate) enum Act {
     Hold(String),
     /// Holds the first lock, and after the event `go` wants the second, too.
     Both(String, String),
+    /// Fills a list and logs that, looks for more and fails once, and waits for the event `go`.
+    Fill(Vec<String>),
     /// Runs one stage again and again, beyond its point of no return, until it is parked.
     Circle(String),
 }
@@ -142,9 +144,22 @@ impl Act {
                     answer.map_or_else(|| "no answer".to_owned(), |answer| answer.to_string()),
                 ))
             }
+            (Stage::Work, Self::Fill(_)) if cx.attempt() == 1 => Err(StageError::retry("the shelf is empty")),
+            (Stage::Work, Self::Fill(_)) => Ok(wait("go", Stage::Finish)),
             (Stage::Work, Self::Circle(_)) => Ok(Step::Next(Stage::Work)),
             (Stage::Work, Self::Both(..)) | (Stage::Finish, _) => Ok(Step::Done("done".to_owned())),
         }
+    }
+
+    /// Puts one more thing into a list, and says so.
+    fn fill(&mut self, stage: Stage) {
+        let Self::Fill(items) = self else { return };
+        let item = if matches!(stage, Stage::Prepare) { "tea" } else { "salt" };
+        tracing::info!(item, "put in");
+        if !matches!(stage, Stage::Prepare) {
+            tracing::warn!(shelf = 7, "looked for more on {}", "a shelf far away ".repeat(8));
+        }
+        items.push(item.to_owned());
     }
 
     fn undo(&self, stage: Stage) -> Result<(), StageError> {
@@ -182,6 +197,7 @@ macro_rules! kind {
             const KIND: &'static str = $kind;
             const HOLD_LOCKS: bool = true;
             const REPEAT_LIMIT: Option<u32> = Some(5);
+            const KEEP_VALUES: usize = 1_000;
             type Stage = Stage;
             type Env = ();
             type Output = String;
@@ -195,6 +211,7 @@ macro_rules! kind {
                 stage: Stage,
                 cx: &mut StageContext<'_, Self>,
             ) -> Result<Step<Self>, StageError> {
+                self.0.fill(stage);
                 self.0.run(stage, cx, $name)
             }
 

@@ -1,5 +1,5 @@
 //! The world behind the page, and the server in front of it: the same dashboard mounted for one who may
-//! do everything (`/all`), for one who may look (`/reader`), deep below (`/a/b/c`), and for this
+//! do everything (`/all`), the same with users' data shown (`/shown`), for one who may look (`/reader`), deep below (`/a/b/c`), and for this
 //! machine alone (`/default`).
 //!
 //! The engine runs on the simulated clock, on a thread of its own; the server's workers only ask it.
@@ -10,12 +10,13 @@ use std::thread;
 use std::time::Duration;
 
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
-use procession::dashboard::{Access, Dashboard, Grant};
+use procession::dashboard::{Access, Dashboard, Grant, ShowAll, StageLogs};
 use procession::provider::{DiskRoom, SyncTimes};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use serde_json::json;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
+use tracing_subscriber::layer::SubscriberExt;
 
 use crate::audit;
 use crate::control::{Order, Ordered, carry_out};
@@ -29,8 +30,10 @@ const BEGIN: u64 = 1_772_359_200;
 pub(crate) fn start() -> Result<SocketAddr, Trouble> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = listener.local_addr()?;
+    let logs = StageLogs::new();
+    tracing::subscriber::set_global_default(tracing_subscriber::registry().with(logs.clone()))?;
     thread::Builder::new().name("world".to_owned()).spawn(move || {
-        if let Err(trouble) = worlds(&listener) {
+        if let Err(trouble) = worlds(&listener, &logs) {
             // The journeys that wait for an answer fail by themselves; this says why.
             eprintln!("the world ended: {trouble}");
         }
@@ -39,7 +42,7 @@ pub(crate) fn start() -> Result<SocketAddr, Trouble> {
 }
 
 /// One engine's life after the other, each on a new world or on the last one.
-fn worlds(listener: &TcpListener) -> Result<(), Trouble> {
+fn worlds(listener: &TcpListener, logs: &StageLogs) -> Result<(), Trouble> {
     let (orders, mut ordered) = channel(64);
     let (mut world, mut life) = (new_world()?, 0);
     let mut folder = tempfile::tempdir()?;
@@ -51,7 +54,8 @@ fn worlds(listener: &TcpListener) -> Result<(), Trouble> {
         let set_up = |builder| audit(kinds::register(builder).sagas(sagas)).charts_file(charts);
         let next = world
             .run(FaultPlan::none(), set_up, async |run: &Run| {
-                live(run, listener.try_clone()?, orders.clone(), &mut ordered, life).await
+                let listener = listener.try_clone()?;
+                live(run, (listener, logs), orders.clone(), &mut ordered, life).await
             })?
             .done()?;
         if matches!(next, Order::Fresh) {
@@ -72,7 +76,7 @@ fn new_world() -> Result<World, Trouble> {
 /// Serves one engine until it is to end; gives the order that ended it.
 async fn live(
     run: &Run,
-    listener: TcpListener,
+    (listener, logs): (TcpListener, &StageLogs),
     orders: Sender<Ordered>,
     ordered: &mut Receiver<Ordered>,
     life: u64,
@@ -92,15 +96,18 @@ async fn live(
             ("south", "/a/b/c"),
             ("far", "https://far.example/ops"),
         ])?;
-    let all = all.start().await?;
+    let all = all.logs(logs).start().await?;
+    let shown = Dashboard::builder(&run.executor).access(everybody);
+    let shown = shown.redact(ShowAll).logs(logs).start().await?;
     let reader = dashboard(run, |_: &HttpRequest| Grant::ReadOnly { who: "bob".to_owned() }).await?;
     let default = Dashboard::builder(&run.executor).local_only().start().await?;
-    let every = [all.clone(), reader.clone(), default.clone()];
+    let every = [all.clone(), shown.clone(), reader.clone(), default.clone()];
     let server = HttpServer::new(move || {
         App::new()
             .app_data(web::Data::new((orders.clone(), life)))
             .route("/control", web::post().to(control))
             .service(web::scope("/all").configure(all.routes()))
+            .service(web::scope("/shown").configure(shown.routes()))
             .service(web::scope("/reader").configure(reader.routes()))
             .service(web::scope("/default").configure(default.routes()))
             .service(web::scope("/a/b/c").configure(all.routes()))

@@ -130,7 +130,11 @@ fn every_verb_of_the_interface_is_there() -> Outcome {
         ("verb_reveal", "reveal c --reason look", 0),
         ("verb_pause_unknown", "pause --kind nosuch --yes --reason quiet", 2),
         ("ls_kind_unknown", "ls kind:jbo", 0),
-        ("verb_bulk_kind_unknown", "pause --filter kind:drwa --dry-run --reason quiet", 0),
+        (
+            "verb_bulk_kind_unknown",
+            "pause --filter kind:drwa --dry-run --reason quiet",
+            0,
+        ),
         ("verb_audit", "audit", 0),
         (
             "verb_audit_filtered",

@@ -4,6 +4,7 @@
 mod act;
 mod damaged;
 mod golden;
+mod history;
 mod import;
 mod incident;
 mod journal;

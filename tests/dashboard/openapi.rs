@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::act::post;
 use crate::kit::{Reply, Site, Tested, at, near, site, text};
-use crate::shapes::{ANSWERS, CHARTS, FLOWS, REPLIES, SAGA_PLANS, SAGAS};
+use crate::shapes::{ANSWERS, CHARTS, FLOWS, LOGS, REPLIES, SAGA_PLANS, SAGAS};
 
 fn source(path: &str) -> Result<String, Trouble> {
     Ok(std::fs::read_to_string(
@@ -98,6 +98,7 @@ fn golden_replies_are_as_it_says() -> Tested {
     let replies = REPLIES.map(|(name, path)| (name, path, "get"));
     let flows = FLOWS.map(|(name, path)| (name, path, "get"));
     let charts = CHARTS.map(|(name, path)| (name, path, "get"));
+    let logs = LOGS.map(|(name, path)| (name, path, "get"));
     let bulk = [("bulk", "procedures/6.0/bulk", "get")];
     let sagas = SAGAS.map(|(name, path)| (name, path, "get"));
     let plans = SAGA_PLANS.map(|(name, path, _)| (name, path, "post"));
@@ -107,7 +108,7 @@ fn golden_replies_are_as_it_says() -> Tested {
         .chain(flows)
         .chain(answers)
         .chain(bulk);
-    for (name, path, method) in all.chain(sagas).chain(plans) {
+    for (name, path, method) in all.chain(sagas).chain(plans).chain(logs) {
         let golden = source(&format!("tests/dashboard/golden/{name}.json"))?;
         // What the machine measured is left out of the golden files.
         let golden = golden.replace(

@@ -17,12 +17,14 @@ const MOUNTS: [&str; 3] = ["", "/ops", "/a/b/procedures"];
 /// Most of the page that a browser loads, in bytes that are not compressed.
 const SIZE_MAX: usize = 300_000;
 /// What a browser fetches when a saga, or a screen that few look at, is opened, and not before.
-const LATE: [&str; 14] = [
+const LATE: [&str; 16] = [
     "chart.js",
     "columns.js",
     "complete.js",
     "engines.js",
+    "history.js",
     "machine.js",
+    "passes.js",
     "plot.js",
     "screens/charts.js",
     "screens/engine.js",
@@ -33,7 +35,12 @@ const LATE: [&str; 14] = [
     "start.js",
     "vendor/uplot.mjs",
 ];
-const LATE_STYLES: [&str; 3] = ["css/charts.css", "css/machine.css", "vendor/uplot.css"];
+const LATE_STYLES: [&str; 4] = [
+    "css/attempt.css",
+    "css/charts.css",
+    "css/machine.css",
+    "vendor/uplot.css",
+];
 
 struct Answer {
     status: StatusCode,

@@ -13,15 +13,16 @@ use serde_json::Value;
 use crate::act::post;
 use crate::flows::{album, backlog, drawing};
 use crate::kit::{Job, Site, Tested, everybody, site_in};
-use crate::sagas;
+use crate::{logs, sagas};
 
 /// File and path of each reply to a `GET`.
-pub(crate) const REPLIES: [(&str, &str); 20] = [
+pub(crate) const REPLIES: [(&str, &str); 23] = [
     ("me", "me"),
     ("attention", "attention"),
     ("limits", "limits"),
     ("locks", "locks"),
     ("kinds", "kinds"),
+    ("stages", "kinds/job/stages"),
     ("engine", "engine"),
     ("audit", "audit"),
     ("failures", "failures"),
@@ -33,6 +34,8 @@ pub(crate) const REPLIES: [(&str, &str); 20] = [
     ("tree", "procedures/3.0/tree"),
     ("timeline", "procedures/3.0/timeline"),
     ("history", "procedures/5.0/history?limit=2"),
+    ("logs_none", "procedures/4.0/logs"),
+    ("values_none", "procedures/5.0/values?entry=1&from=0"),
     ("waits", "procedures/2.0/waits"),
     ("signals", "procedures/1.0/signals"),
     ("problem_filter", "procedures?filter=state:soon"),
@@ -49,6 +52,9 @@ pub(crate) const FLOWS: [(&str, &str); 4] = [
     ("graph_grouped", "procedures/1.0/graph?max=3"),
     ("queue", "procedures/2.0/queue"),
 ];
+
+/// File and path of each reply about logs.
+pub(crate) const LOGS: [(&str, &str); 1] = [("logs", "procedures/1.0/logs?visit=0")];
 
 /// File and path of each reply about sagas.
 pub(crate) const SAGAS: [(&str, &str); 2] = [("saga", "procedures/1.0/saga"), ("saga_undone", "procedures/2.0/saga")];
@@ -214,6 +220,19 @@ fn every_chart_has_its_golden_shape() -> Tested {
             Ok(replies)
         },
     )?;
+    compare(replies)
+}
+
+#[test]
+fn every_reply_about_logs_has_its_golden_shape() -> Tested {
+    let replies = logs::copied(logs::shown, async |site| {
+        let mut replies = Vec::new();
+        for (name, path) in LOGS {
+            let body = site.body(path).await?;
+            replies.push((name, format!("{}\n", serde_json::to_string_pretty(&body)?)));
+        }
+        Ok(replies)
+    })?;
     compare(replies)
 }
 

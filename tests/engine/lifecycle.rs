@@ -15,6 +15,7 @@ mod in_place;
 pub(crate) mod join_custom;
 mod join_named;
 mod join_policies;
+mod kept_values;
 mod keyspaces;
 mod kinds;
 pub(crate) mod kit;

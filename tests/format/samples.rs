@@ -174,6 +174,7 @@ pub(crate) fn history() -> Vec<Sample> {
             locks: None,
             limits: Vec::new(),
             note: None,
+            value: None,
         };
         (format!("{ending:?}"), Record::History(Box::new(entry)))
     };

@@ -142,6 +142,7 @@ pub(crate) fn history() -> Vec<Sample> {
         locks: None,
         limits: Vec::new(),
         note: None,
+        value: None,
     };
     vec![("admitted".to_owned(), Record::History(Box::new(entry)))]
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use procession_kernel::{
     AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, Cause, CauseKind, EndSignal, Ending,
     EventName, EvictedFamily, FailureEntry, FailureStreak, Gate, GraphNode, HistoryEntry, InFlight, JoinPolicy, Key,
-    Kind, Label, Labels, Limit, LimitKey, PauseScope, ProcedureId, ProcedureState, Question, RateWindow, Record,
-    RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake, fingerprint,
+    Kind, Label, Labels, LeftValue, Limit, LimitKey, PauseScope, ProcedureId, ProcedureState, Question, RateWindow,
+    Record, RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake, fingerprint,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};
@@ -133,6 +133,28 @@ pub(crate) fn notes() -> Vec<Sample> {
         other => (name, other),
     };
     samples_2::history().into_iter().map(noted).collect()
+}
+
+/// Entries of a kind that keeps values: one that changed its value, one whose value is larger than is kept, and one that
+/// left it as it was.
+pub(crate) fn left_values() -> Vec<Sample> {
+    let left = [
+        ("kept", LeftValue::within(&blob("value"), 100)),
+        ("too-large", LeftValue::within(&blob("value"), 1)),
+        ("unchanged", LeftValue::default()),
+    ];
+    let samples = left.into_iter().flat_map(|(what, left)| {
+        let with = move |(name, record): Sample| match record {
+            Record::History(entry) => {
+                let value = Some(Box::new(left.clone()));
+                let record = Record::History(Box::new(HistoryEntry { value, ..*entry }));
+                (format!("{name}-{what}"), record)
+            }
+            other => (name, other),
+        };
+        samples_2::history().into_iter().map(with)
+    });
+    samples.collect()
 }
 
 /// Rows whose next stage names limits, without their permits and with them.

@@ -116,4 +116,39 @@ pub struct HistoryEntry {
     /// What its code noted, encoded.
     #[serde(rename = "n", default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Blob>,
+    /// What the call did to the value, if its kind kept values then.
+    #[serde(rename = "v", default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Box<LeftValue>>,
+}
+
+/// Up to how many bytes of a value a history entry has, whatever its kind asks for. Pages have hundreds of entries, and
+/// a rollback has its stack in memory.
+pub const LEFT_VALUE_MAX: usize = 64 * 1024;
+
+/// What a stage or an undo did to its procedure's value.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftValue {
+    /// The size of the value in bytes; `None` if it was left as it was.
+    #[serde(rename = "z", default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u32>,
+    /// The encoded value, if it was changed and is not larger than its kind keeps.
+    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Blob>,
+}
+
+impl LeftValue {
+    /// Keeps a value of up to this many bytes and [`LEFT_VALUE_MAX`], and of a larger one the size.
+    #[must_use]
+    pub fn within(value: &Blob, most: usize) -> Self {
+        Self {
+            size: Some(u32::try_from(value.len()).unwrap_or(u32::MAX)),
+            bytes: (value.len() <= most.min(LEFT_VALUE_MAX)).then(|| value.clone()),
+        }
+    }
+
+    /// Returns how many bytes of the value are kept.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.bytes.as_ref().map_or(0, Blob::len)
+    }
 }

@@ -50,6 +50,8 @@ pub struct KindRules {
     pub cleanup: bool,
     /// How much history it leaves.
     pub history: HistoryDetail,
+    /// Up to how many bytes of each value that a stage or an undo leaves are kept in its history entry; 0 keeps none.
+    pub keep_values: usize,
     /// How long its results are kept after the end; `None` uses the engine's setting.
     pub keep_after_end: Option<Duration>,
     /// The same for acknowledged results.
@@ -80,6 +82,7 @@ impl KindRules {
             repeat_limit: None,
             cleanup: false,
             history: HistoryDetail::Full,
+            keep_values: 0,
             keep_after_end: None,
             keep_after_acknowledgement: None,
             keep_after_failure: None,

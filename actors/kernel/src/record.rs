@@ -165,13 +165,13 @@ pub enum Record {
 }
 
 impl Record {
-    /// Returns the size of the value, output or note that the record carries, or 0.
+    /// Returns the size of the values, output or note that the record carries, or 0.
     #[must_use]
     pub fn value_bytes(&self) -> usize {
         if let Self::Payload(_, value) | Self::Submitted(_, _, value) | Self::Output(_, value) = self {
             value.len()
         } else if let Self::History(entry) = self {
-            entry.note.as_ref().map_or(0, Blob::len)
+            entry.note.as_ref().map_or(0, Blob::len) + entry.value.as_ref().map_or(0, |value| value.kept())
         } else {
             0
         }

@@ -260,8 +260,28 @@ impl Reader {
             .filter_map(|(key, value)| decode_entry(key, value).transpose());
         Ok(settled(decoded.collect::<Result<_, _>>()?))
     }
+
+    /// Reads the first `limit` entries of a family's history without the values that their stages left, a page at a
+    /// time: together they may have gigabytes.
+    pub(crate) async fn history_outline(&self, family: u64, limit: usize) -> Result<Vec<HistoryEntry>, ReadError> {
+        let mut entries: Vec<HistoryEntry> = Vec::new();
+        let (mut from, mut is_over) = (0, false);
+        while !is_over && entries.len() < limit {
+            let most = (limit - entries.len()).min(OUTLINE_PAGE);
+            let mut page = self.entries_in(family, from, u32::MAX, most).await?;
+            is_over = page.len() < most;
+            from = page.last().map_or(u32::MAX, |last| last.number.saturating_add(1));
+            for value in page.iter_mut().filter_map(|entry| entry.value.as_mut()) {
+                value.bytes = None;
+            }
+            entries.append(&mut page);
+        }
+        Ok(settled(entries))
+    }
 }
 
+/// Entries that are read at once for an outline: with the largest values they have some 32 MB.
+const OUTLINE_PAGE: usize = 500;
 /// Most history entries of one page.
 pub(crate) const HISTORY_PAGE: usize = 1_000;
 /// How many numbers a page looks at together, at least. Entries of old attempts are gone, so few of them may be there.

@@ -5,7 +5,7 @@ use procession_kernel::{AuditEntry, Epoch, FailureEntry, HistoryEntry, Procedure
 use super::Offline;
 use crate::error::AskError;
 use crate::journal::DiskRoom;
-use crate::view::{FamilyScope, KeyedProcedure, Mailbox, Page, SignalSummary, Status};
+use crate::view::{FamilyScope, KeyedProcedure, Mailbox, Page, SignalSummary, Status, ValueBehind};
 
 impl Offline {
     /// Lists up to 1,000 procedures in `scope` that `admits` accepts, by id, starting after a cursor. After 100,000
@@ -78,6 +78,17 @@ impl Offline {
     /// [`AskError::Read`] if the store or an entry cannot be read.
     pub async fn history(&self, id: ProcedureId) -> Result<Vec<HistoryEntry>, AskError> {
         self.committed.history(id.family, usize::MAX).await
+    }
+
+    /// Reads the value behind an entry of a procedure's history; see [`CommittedReader::value_behind`].
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if an entry or a value cannot be read.
+    ///
+    /// [`CommittedReader::value_behind`]: crate::CommittedReader::value_behind
+    pub async fn value_behind(&self, id: ProcedureId, number: u32) -> Result<Option<ValueBehind>, AskError> {
+        self.committed.value_behind(id, number).await
     }
 
     /// Reads the stored signals to the family of a procedure, without their payloads.

@@ -10,6 +10,7 @@ use super::names::{
     ACTIVE, ASKED, FAILED, FINISHED, LATE, LOST_WAKES, OLDEST_SIGNAL, PANICS, PROCEDURE_SECONDS, RETRIES,
     SIGNALS_WAITING, STAGE_SECONDS, SUBMITTED, UNDO_SECONDS, WAIT_SECONDS, counter, gauge, histogram,
 };
+use super::passes::StagePasses;
 use super::times::Times;
 use super::uses::{KindUse, StageUse};
 
@@ -38,6 +39,7 @@ pub(crate) struct KindMetrics {
     stages: Vec<(String, StageMetrics)>,
     /// Index of the stage that ran last.
     last: usize,
+    passes: StagePasses,
     tally: Tally,
 }
 
@@ -71,6 +73,7 @@ impl KindMetrics {
             name: kind.to_owned(),
             stages: Vec::new(),
             last: 0,
+            passes: StagePasses::default(),
             tally: Tally::default(),
         }
     }
@@ -90,10 +93,13 @@ impl KindMetrics {
             retries: self.tally.retries,
             panics: self.tally.panics,
             stages: stages.collect(),
+            passes: self.passes.all(),
         }
     }
 
-    pub(crate) fn born(&mut self) {
+    /// Records a procedure whose first stage this is.
+    pub(crate) fn born(&mut self, stage: &str) {
+        self.passes.begun(stage);
         self.tally.submitted += 1;
         self.submitted.increment(1);
     }
@@ -111,7 +117,9 @@ impl KindMetrics {
         self.lost.increment(1);
     }
 
-    pub(crate) fn finished(&mut self, state: ProcedureState, elapsed: Duration) {
+    /// Records an end, and the stage that the procedure had reached.
+    pub(crate) fn finished(&mut self, state: ProcedureState, elapsed: Duration, stage: &str) {
+        self.passes.ended(stage, state);
         if let Some(count) = outcome_place(state).and_then(|place| self.tally.finished.get_mut(place)) {
             *count += 1;
         }
@@ -137,8 +145,9 @@ impl KindMetrics {
         }
     }
 
-    /// Records that user code of this stage, or of its undo, has run.
-    pub(crate) fn ran(&mut self, stage: &str, ending: Ending, took: Duration) {
+    /// Records that user code of this stage, or of its undo, has run, and which stage follows.
+    pub(crate) fn ran(&mut self, stage: &str, ending: Ending, took: Duration, next: Option<&str>) {
+        self.passes.ran(stage, ending, next);
         if ending == Ending::Panic {
             self.tally.panics += 1;
             self.panics.increment(1);

@@ -15,6 +15,10 @@ pub(crate) struct Marks<'a> {
     pub(crate) state: ProcedureState,
     pub(crate) seq: Seq,
     pub(crate) attempt: u32,
+    /// The visit: with the attempt it names the history entry of the call.
+    pub(crate) visit: u32,
+    /// The store's own number: ids of two engines of one process may be the same.
+    pub(crate) store: u64,
     /// The trace in which the family was submitted.
     pub(crate) link: Option<TraceParent>,
 }
@@ -46,6 +50,8 @@ pub(crate) fn stage_span(marks: &Marks<'_>, stage: impl Fn() -> String) -> Span 
         state = %marks.state,
         seq = marks.seq.0,
         attempt = marks.attempt,
+        visit = marks.visit,
+        store = marks.store,
         outcome = Empty,
         error.type = Empty,
         link = marks.linked(),
@@ -67,6 +73,8 @@ pub(crate) fn undo_span(marks: &Marks<'_>, stage: impl Fn() -> String) -> Span {
         state = %marks.state,
         seq = marks.seq.0,
         attempt = marks.attempt,
+        visit = marks.visit,
+        store = marks.store,
         outcome = Empty,
         error.type = Empty,
         link = marks.linked(),

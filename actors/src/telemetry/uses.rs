@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use procession_kernel::Kind;
 
+use super::passes::StagePass;
+
 /// One kind: its versions, and the figures of its procedures since the engine started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -24,6 +26,8 @@ pub struct KindUse {
     pub panics: u64,
     /// User code of its stages and undos, by stage; at most 64 stages, further ones share an entry.
     pub stages: Vec<StageUse>,
+    /// How its procedures went from stage to stage, bounded in the same way.
+    pub passes: Vec<StagePass>,
 }
 
 /// Run times of the user code of one stage.

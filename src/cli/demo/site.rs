@@ -7,6 +7,7 @@ pub use figures::Figures;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::OnceLock;
 
 use actix_web::dev::ServerHandle;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
@@ -14,12 +15,38 @@ use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use super::console;
 use super::error::DemoError;
 use procession::Executor;
-use procession::dashboard::{Access, Dashboard, Grant, LoopbackReadOnly, Right, Rights};
+use procession::dashboard::{
+    Access, Dashboard, Grant, LoopbackReadOnly, Part, Redact, Right, Rights, SizesOnly, StageLogs,
+};
+use serde_json::Value;
+use tracing_subscriber::layer::SubscriberExt;
 
 /// Where the dashboard is, unless that is taken: the same at each start, so that an open page finds it again.
 const PORT: u16 = 8077;
 /// How long requests that are under way may take when the demo ends, in seconds.
 const STOP_MAX: u64 = 1;
+
+/// Shows what stages log beside what is shown by default: the demo's stages log no secrets.
+struct LogsToo;
+
+impl Redact for LogsToo {
+    fn redact(&self, kind: &str, part: Part, value: &mut Value, grant: &Grant) {
+        if part != Part::Log {
+            SizesOnly.redact(kind, part, value, grant);
+        }
+    }
+}
+
+/// Returns what stages of this process log, from the first call on.
+fn stage_logs() -> &'static StageLogs {
+    static LOGS: OnceLock<StageLogs> = OnceLock::new();
+    LOGS.get_or_init(|| {
+        let logs = StageLogs::new();
+        // Whoever runs the demo as a library may have a subscriber of their own: then no logs are kept.
+        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(logs.clone())).ok();
+        logs
+    })
+}
 
 /// A port that is held, before anything else begins: one that is taken shall cost nothing.
 pub struct Door {
@@ -69,7 +96,12 @@ impl Site {
     ) -> Result<Self, DemoError> {
         let Door { listener, address } = door;
         let access = move |request: &HttpRequest| who_watches(request, rights);
-        let dashboard = Dashboard::builder(executor).access(access).start().await?;
+        let dashboard = Dashboard::builder(executor)
+            .access(access)
+            .redact(LogsToo)
+            .logs(stage_logs())
+            .start()
+            .await?;
         let (mounted, figures) = (dashboard.clone(), web::Data::new(figures));
         let server = HttpServer::new(move || {
             App::new()

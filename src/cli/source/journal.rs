@@ -11,7 +11,7 @@ use super::super::document::Document;
 use super::super::exit::Failure;
 use procession::views::{
     ExplanationView, FAILURES_READ, FailuresView, HistoryView, LimitView, LockUseView, MailboxView, ProcedureView,
-    Reply, SignalView, TreeNodeView, tree_of,
+    Reply, SignalView, TreeNodeView, compared, tree_of, value_behind,
 };
 
 /// A private copy of a journal.
@@ -81,6 +81,21 @@ impl Journal {
         let entries = self.offline.history(id).await?;
         let wanted = entries.iter().filter(|entry| family || entry.member == id.member);
         self.items(wanted.map(HistoryView::from))
+    }
+
+    pub(super) async fn values(&self, id: ProcedureId, entry: u32, from: Option<u32>) -> Result<Document, Failure> {
+        let to = self.value(id, entry).await?;
+        let from = match from {
+            Some(from) => Some(self.value(id, from).await?),
+            None => None,
+        };
+        self.reply(compared(from, to))
+    }
+
+    async fn value(&self, id: ProcedureId, entry: u32) -> Result<Value, Failure> {
+        let behind = self.offline.value_behind(id, entry).await?;
+        let behind = behind.ok_or_else(|| Failure::new(format!("the history of {id} has no entry {entry}")))?;
+        Ok(value_behind(entry, &behind))
     }
 
     pub(super) async fn locks(&self) -> Result<Document, Failure> {

@@ -9,6 +9,8 @@ use super::super::site::Site;
 
 /// Entries of one page of a history at most.
 const PAGE_MAX: usize = 500;
+/// Attempts whose logs one reply has, at most.
+const ATTEMPTS_MAX: usize = 100;
 
 impl Site {
     pub(super) async fn one(&self, id: ProcedureId) -> Result<Document, Failure> {
@@ -29,6 +31,18 @@ impl Site {
 
     pub(super) async fn limits(&self) -> Result<Document, Failure> {
         Ok(self.get("limits", &[]).await?)
+    }
+
+    pub(super) async fn values(&self, id: ProcedureId, entry: u32, from: Option<u32>) -> Result<Document, Failure> {
+        let (entry, from) = (entry.to_string(), from.map(|from| from.to_string()));
+        let mut query = vec![("entry", entry.as_str())];
+        query.extend(from.as_deref().map(|from| ("from", from)));
+        Ok(self.get(&format!("procedures/{id}/values"), &query).await?)
+    }
+
+    pub(super) async fn logs(&self, id: ProcedureId, limit: usize) -> Result<Document, Failure> {
+        let limit = limit.clamp(1, ATTEMPTS_MAX).to_string();
+        Ok(self.get(&format!("procedures/{id}/logs"), &[("limit", &limit)]).await?)
     }
 
     /// The dashboard gives whole families: what is not below the one that was asked for is left out.

@@ -4,8 +4,8 @@
  */
 import { html, useEffect, useMemo, useRef, useState } from './dom.js';
 import { Ask } from './actions.js';
-import { root } from './api.js';
 import { chart } from './chart.js';
+import { styles } from './late.js';
 import { useLoad } from './load.js';
 import { useRights } from './me.js';
 import { Ago, At, Empty, Id, Linked, outline, Shape, Shown } from './parts.js';
@@ -26,11 +26,7 @@ import { bytes, count, duration, sentence, several } from './words.js';
  *   drawn: boolean, regions: {title: string|null, parent: number|null}[], states: Machined[], edges: Edge[], rests: Rest[], truncated: boolean, context: any}} Saga
  */
 
-/** Its styles come with it. */
-await new Promise((done) => {
-  const link = Object.assign(document.createElement('link'), { rel: 'stylesheet', href: `${root}css/machine.css`, onload: done, onerror: done });
-  document.head.append(link);
-});
+await styles('machine');
 
 /** Characters of a name, and of a label, that are drawn. */
 const NAME = 24;

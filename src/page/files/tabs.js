@@ -1,18 +1,19 @@
 /** What is kept of one procedure, beside its family: waits, history, data, signals, traces, acts. */
-import { html, useEffect, useState } from './dom.js';
-import { get, post, Problem } from './api.js';
+import { html, useState } from './dom.js';
+import { post, Problem } from './api.js';
 import { BULK, BulkTab } from './bulk.js';
 import { now } from './clock.js';
 import { FamilyGraph, hasGraph } from './gates.js';
+import { late } from './late.js';
 import { useLoad } from './load.js';
 import { useMe, useRights } from './me.js';
 import { QueueTab } from './queue.js';
-import { Ago, download, Empty, Hour, Id, Shown, Trouble } from './parts.js';
+import { Ago, download, Empty, Id, Shown, Trouble } from './parts.js';
 import { COLUMNS } from './screens/audit.js';
 import { shown } from './states.js';
 import { Table } from './table.js';
 import { STREAM } from './verbs.js';
-import { bytes, duration, local } from './words.js';
+import { bytes, local } from './words.js';
 
 /** @typedef {{id: string, row: import('./types.js').Row, body: any, waits: import('./load.js').Loaded}} Given */
 
@@ -36,48 +37,12 @@ function Waits({ row, waits }) {
     ${(found.truncated || found.links.length > LINKS) && html`<${Empty}>There are more links than are shown.<//>`}`}<//>`;
 }
 
-/** @type {Record<string, string>} */
-const ENDINGS = { retry: 'bad', fail: 'bad', panic: 'bad', undo_failed: 'bad', undone: 'undo', undo_skipped: 'undo', done: 'good' };
-
-/** @typedef {import('./types.js').Entry} Entry */
-
 /** What a stage noted, or its size where the host shows no more. @param {any} note */
 export const noted = (note) => {
   if (note === null || typeof note !== 'object') return shown(note);
   if (note.value !== undefined) return JSON.stringify(note.value);
   return typeof note.size === 'number' ? bytes(note.size) : shown(note);
 };
-
-/** @type {import('./table.js').Column<Entry>[]} */
-const HISTORY = [
-  { name: '#', width: '46px', align: 'right', show: (entry) => html`<span class="dim">${entry.number}</span>` },
-  { name: 'Stage', width: 'minmax(100px, 1fr)', bare: true, show: (entry) => html`<bdi title=${entry.stage}>${entry.stage}</bdi>` },
-  { name: 'Visit', width: '52px', align: 'right', help: 'Which step of the procedure it was, counted from 0; attempts of one step have one number', show: (entry) => entry.visit },
-  { name: 'Attempt', width: '66px', align: 'right', help: 'Of a step that failed often only the last few attempts are kept', show: (entry) => html`<span class=${entry.attempt > 1 ? 'warm' : ''}>${entry.attempt}</span>` },
-  { name: 'Ended with', width: '98px', show: (entry) => html`<span class=${ENDINGS[entry.ending] ?? ''}>${entry.ending.replaceAll('_', ' ')}</span>` },
-  { name: 'Error', width: 'minmax(120px, 2fr)', show: (entry) => (entry.error === null ? html`<span class="none">–</span>` : html`<bdi class="bad" title=${shown(entry.error)}>${shown(entry.error)}</bdi>`) },
-  { name: 'Note', width: 'minmax(60px, 1fr)', help: 'What its code noted, as far as the host shows it', show: (entry) => (entry.note === undefined ? html`<span class="none">–</span>` : html`<bdi class="mono" title=${noted(entry.note)}>${noted(entry.note)}</bdi>`) },
-  { name: 'Begun', width: '98px', align: 'right', show: (entry) => html`<${Hour} time=${entry.begun} />` },
-  { name: 'Waited', width: '80px', align: 'right', help: 'From ready to begun', show: (entry) => duration(entry.waited_ms) },
-  { name: 'Took', width: '80px', align: 'right', show: (entry) => duration(entry.took_ms) },
-  { name: 'Stands', width: '66px', help: 'It stands on the rollback stack, and would be undone', show: (entry) => (entry.stands ? 'yes' : html`<span class="none">–</span>`) },
-];
-
-/** @param {Given} props */
-function History({ id }) {
-  const loaded = useLoad(`procedures/${id}/history`, { limit: 500 }, { on: ['change'], pause: 2_000 });
-  const [more, set] = useState(/** @type {{items: Entry[], cursor: string|null}|null} */ (null));
-  const rows = /** @type {Entry[]} */ ([...(loaded.data?.items ?? []), ...(more?.items ?? [])]);
-  const cursor = more ? more.cursor : loaded.data?.cursor;
-  const next = async () => {
-    if (!cursor) return;
-    const page = await get(`procedures/${id}/history`, { cursor, limit: 500 });
-    set((old) => ({ items: [...(old?.items ?? []), ...page.items], cursor: page.cursor }));
-  };
-  return html`<${Shown} loaded=${loaded} what="its history">
-    ${rows.length === 0 ? html`<${Empty}>None of its stages has run yet.<//>`
-      : html`<${Table} label="History" rows=${rows} columns=${HISTORY} rowKey=${(/** @type {Entry} */ entry) => String(entry.number)} height=${30} onEnd=${next} />`}<//>`;
-}
 
 /** @param {Given} props */
 function Data({ id, body, row }) {
@@ -176,12 +141,9 @@ function Acts({ id }) {
       : html`<${Table} label="Acts" rows=${rows} columns=${COLUMNS} rowKey=${(/** @type {import('./types.js').Act} */ act) => act.number} />`}<//>`;
 }
 
-/** Few open a saga, so what draws it is fetched then. @param {Given} props */
-function Machine(props) {
-  const [Show, set] = useState(/** @type {any} */ (null));
-  useEffect(() => void import('./machine.js').then((script) => set(() => script.Machine)), []);
-  return Show ? html`<${Show} ...${props} />` : html`<${Empty}>Reading its machine …<//>`;
-}
+/** Fetched when they are opened. */
+const History = late(() => import('./history.js').then((script) => script.History), 'Reading its history …');
+const Machine = late(() => import('./machine.js').then((script) => script.Machine), 'Reading its machine …');
 
 /** @type {{name: string, title: string, Show: (props: any) => import('./types.js').Node}[]} */
 const TABS = [

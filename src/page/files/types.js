@@ -109,6 +109,7 @@
  * @property {string} ending
  * @property {unknown} error
  * @property {unknown} [note]
+ * @property {{changed: boolean, size: number|null}} [value]
  * @property {boolean} stands
  * @property {string} queued
  * @property {string|null} admitted

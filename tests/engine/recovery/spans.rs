@@ -25,6 +25,15 @@ impl Lines {
 struct Line(String);
 
 impl Visit for Line {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        // Drawn for each store.
+        if field.name() == "store" {
+            self.0.push_str(" store");
+        } else {
+            self.record_debug(field, &value);
+        }
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         // Writing to a text cannot fail.
         write!(self.0, " {}={value:?}", field.name()).ok();
@@ -67,17 +76,17 @@ fn each_attempt_has_a_span_with_its_fields_in_order() -> Tested {
         Ok(())
     })?;
     let expected = [
-        "stage procedure=1.0 kind=planned stage=1 state=Runnable seq=2 attempt=1",
+        "stage procedure=1.0 kind=planned stage=1 state=Runnable seq=2 attempt=1 visit=0 store",
         "then outcome=\"retry\"",
         "then error.type=\"retry\"",
-        "stage procedure=1.0 kind=planned stage=1 state=Runnable seq=4 attempt=2",
+        "stage procedure=1.0 kind=planned stage=1 state=Runnable seq=4 attempt=2 visit=0 store",
         "then outcome=\"next\"",
-        "stage procedure=1.0 kind=planned stage=2 state=Runnable seq=5 attempt=1",
+        "stage procedure=1.0 kind=planned stage=2 state=Runnable seq=5 attempt=1 visit=1 store",
         "then outcome=\"failed\"",
         "then error.type=\"failed\"",
-        "undo procedure=1.0 kind=planned stage=2 state=Failed seq=6 attempt=1",
+        "undo procedure=1.0 kind=planned stage=2 state=Failed seq=6 attempt=1 visit=1 store",
         "then outcome=\"ok\"",
-        "undo procedure=1.0 kind=planned stage=1 state=Failed seq=7 attempt=1",
+        "undo procedure=1.0 kind=planned stage=1 state=Failed seq=7 attempt=1 visit=0 store",
         "then outcome=\"ok\"",
     ];
     assert_eq!(spans, expected);

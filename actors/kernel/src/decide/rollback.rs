@@ -88,6 +88,7 @@ impl Draft<'_> {
             locks: None,
             limits: row.stage_limits.clone(),
             note: None,
+            value: self.value_left(row, None),
         })));
         match row.attempt {
             0 => row.standing += u32::from(stands),

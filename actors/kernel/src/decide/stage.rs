@@ -9,7 +9,7 @@ use super::submit::oversized_end_signal;
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{AdmissionEffect, DispatchEffect};
 use crate::event::{Birth, StageEnded, StageOutcome};
-use crate::history::{Ending, HistoryEntry};
+use crate::history::{Ending, HistoryEntry, LeftValue};
 use crate::id::{Blob, EventName};
 use crate::kernel::HistoryDetail;
 use crate::label::Labels;
@@ -276,6 +276,7 @@ impl Draft<'_> {
             locks: locks.filter(|_| !row.locks_for_life),
             limits: if stands { row.stage_limits.clone() } else { Vec::new() },
             note: report.note.take(),
+            value: self.value_left(row, report.payload.as_ref()),
         })));
         match (row.attempt, stands) {
             (0, true) => row.standing += 1,
@@ -311,6 +312,14 @@ impl Draft<'_> {
         self.write_user(std::mem::take(&mut report.writes));
         self.submit_of_stage(std::mem::take(&mut report.submitted), &row.labels);
         self.keep_own(row, &mut report.signals);
+    }
+
+    /// Returns what the history entry of a call says of the value, which it changed to this one or left as it was, if
+    /// its kind keeps values.
+    pub(super) fn value_left(&self, row: &Row, value: Option<&Blob>) -> Option<Box<LeftValue>> {
+        let most = self.rules_of(&row.kind).map_or(0, |rules| rules.keep_values);
+        let left = || value.map_or_else(LeftValue::default, |value| LeftValue::within(value, most));
+        (most > 0).then(|| Box::new(left()))
     }
 
     /// Ends the hold on the permits of the stage that has reported, and names the limits of the next.

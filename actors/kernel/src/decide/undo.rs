@@ -9,7 +9,7 @@ use crate::audit::OperatorRequest;
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{AdmissionEffect, DispatchEffect, LifecycleEffect};
 use crate::event::UndoEnded;
-use crate::history::{Ending, HistoryEntry};
+use crate::history::{Ending, HistoryEntry, LeftValue};
 use crate::id::{Blob, ProcedureId};
 use crate::outstanding::undo_call;
 use crate::record::Record;
@@ -128,7 +128,10 @@ impl Draft<'_> {
             Err(text) => (Ending::UndoFailed, Some(text.clone())),
         };
         let times = Some((report.begun, report.ended));
-        let number = self.undo_recorded(&top, ending, error, times, scope, report.note.take());
+        let changed = report.payload.as_ref().filter(|_| report.outcome.is_ok());
+        let value = self.row(id).and_then(|row| self.value_left(row, changed));
+        let left = (report.note.take(), value);
+        let number = self.undo_recorded(&top, ending, error, times, scope, left);
         if let Some(mut row) = self.take(id) {
             row.history = number;
             let changed = report.payload.filter(|_| report.outcome.is_ok());
@@ -157,7 +160,7 @@ impl Draft<'_> {
         error: Option<String>,
         times: Option<(crate::id::Timestamp, crate::id::Timestamp)>,
         scope: ProcedureId,
-        note: Option<Blob>,
+        (note, value): (Option<Blob>, Option<Box<LeftValue>>),
     ) -> u32 {
         let number = self.next_history(top.family);
         let id = ProcedureId::new(top.family, top.member);
@@ -191,6 +194,7 @@ impl Draft<'_> {
             locks: None,
             limits: Vec::new(),
             note,
+            value,
         })));
         number
     }
@@ -330,7 +334,9 @@ impl Draft<'_> {
     pub(super) fn skip_undo(&mut self, scope: ProcedureId, top: HistoryEntry, by: &OperatorRequest) {
         let id = ProcedureId::new(scope.family, top.member);
         let said = format!("skipped by {}: {}", by.who, by.why);
-        let number = self.undo_recorded(&top, Ending::UndoSkipped, Some(said), None, scope, None);
+        let member = self.row(ProcedureId::new(top.family, top.member));
+        let value = member.and_then(|row| self.value_left(row, None));
+        let number = self.undo_recorded(&top, Ending::UndoSkipped, Some(said), None, scope, (None, value));
         self.change(id, |row| row.history = number);
         self.undone(scope, top);
     }

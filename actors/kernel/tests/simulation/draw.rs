@@ -283,6 +283,7 @@ pub(crate) fn rules() -> Rules {
     };
     let limited = KindRules {
         cleanup: true,
+        keep_values: 64,
         ..undoable.clone()
     };
     let strict = KindRules {

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use procession_kernel::{Key, Kind, ProcedureId, Row, Timestamp, WaitReason};
+use procession_kernel::{Blob, Key, Kind, ProcedureId, Row, Timestamp, WaitReason};
 use tracing::Span;
 
 use crate::hooks::Finished;
@@ -33,6 +33,8 @@ pub(crate) struct FailedAttempt {
 /// The end of a procedure, as far as its line needs more than the hooks do.
 pub(crate) struct LoggedEnd {
     pub(super) finished: Finished,
+    /// The stage that the procedure had reached.
+    pub(super) stage: Blob,
     /// The idempotency key of its root.
     pub(super) key: Option<Key>,
     /// The failure began elsewhere in its family, and its root has a line of its own.

@@ -15,12 +15,24 @@ use crate::hooks::Finished;
 use crate::journal::codec;
 use crate::telemetry::{FailedSpan, Telemetry, live_place, wait_place};
 
+/// A call of user code, for a stage or an undo.
+pub(crate) struct Ran {
+    ending: Ending,
+    took: Duration,
+    /// How long a stage had waited for its turn; of an undo that is not counted.
+    queued: Option<Duration>,
+    stage: Blob,
+    /// The stage that follows.
+    next: Option<Blob>,
+}
+
 /// Something to count after the receipt. The first number is the index of the kind's handles.
 pub(crate) enum Observation {
-    Born(usize, ProcedureId, Timestamp),
+    /// With its first stage.
+    Born(usize, ProcedureId, Timestamp, Blob),
     Moved(usize, Option<usize>, Option<usize>),
-    /// User code has run, this long. A stage had waited for its turn this long; for an undo that is not counted.
-    Ran(usize, Ending, Duration, Blob, Option<Duration>),
+    /// User code has run.
+    Ran(usize, Ran),
     Waited(usize, usize, Duration),
     Retried(usize),
     /// An attempt of a stage or an undo has failed, and somebody reads the log.
@@ -39,6 +51,8 @@ pub(in crate::supervisor) struct Observer<'a> {
     span: FailedSpan,
     /// The place in `seen` of the attempt that has failed, until the row says what follows.
     failed: Option<usize>,
+    /// The place in `seen` of a stage that another may follow, until the row says which: its procedure and its visit.
+    passing: Option<(usize, ProcedureId, u32)>,
     seen: &'a mut Vec<Observation>,
 }
 
@@ -56,6 +70,7 @@ impl<'a> Observer<'a> {
             clock,
             span,
             failed: None,
+            passing: None,
             seen,
         }
     }
@@ -63,6 +78,7 @@ impl<'a> Observer<'a> {
     /// Reads the next record.
     pub(in crate::supervisor) fn take(&mut self, record: &Record) {
         if let Record::Row(row) = record {
+            self.look_at_next(row);
             let old = self.rows.row(row.id);
             if changes(old, row)
                 && let Some(place) = self.telemetry.place(&row.kind)
@@ -74,7 +90,10 @@ impl<'a> Observer<'a> {
                 self.look_at_failure(row);
             }
         } else if let Record::History(entry) = record {
-            entry_seen(self.telemetry, &mut self.rows, entry, self.seen);
+            if entry_seen(self.telemetry, &mut self.rows, entry, self.seen) && !is_undo(entry.ending) {
+                let id = ProcedureId::new(entry.family, entry.member);
+                self.passing = Some((self.seen.len() - 1, id, entry.visit));
+            }
             self.attempt_seen(entry);
         } else if let Record::Late(id) = record {
             let row = self.rows.row(*id);
@@ -112,6 +131,23 @@ impl Observer<'_> {
         self.seen.push(Observation::AttemptFailed(place, Box::new(failed)));
     }
 
+    /// Notes which stage follows the one that has ended. In a family that fails, and after a last stage, none does.
+    fn look_at_next(&mut self, row: &Row) {
+        let Some((place, ..)) = self
+            .passing
+            .take_if(|(_, id, visit)| *id == row.id && row.visit > *visit)
+        else {
+            return;
+        };
+        if let Some(Observation::Ran(_, ran)) = self.seen.get_mut(place)
+            && ran.ending != Ending::Done
+            && !row.is_failing()
+            && !row.is_ended()
+        {
+            ran.next = Some(row.stage.clone());
+        }
+    }
+
     /// Notes what follows a failed attempt. The row of its procedure says so, or that of the part of the family that
     /// is rolled back. A decision records rows behind history entries.
     fn look_at_failure(&mut self, row: &Row) {
@@ -136,6 +172,7 @@ impl Observer<'_> {
         let origin = row.cause.as_ref().map(|cause| cause.origin);
         let end = LoggedEnd {
             finished: finished(row),
+            stage: row.stage.clone(),
             key,
             is_dragged_along: !row.id.is_root() && origin != Some(row.id),
         };
@@ -177,7 +214,7 @@ fn changes(old: Option<&Row>, new: &Row) -> bool {
 
 fn row_seen(kind: usize, old: Option<&Row>, new: &Row, clock: &dyn Clock, seen: &mut Vec<Observation>) {
     if old.is_none() {
-        seen.push(Observation::Born(kind, new.id, new.submitted));
+        seen.push(Observation::Born(kind, new.id, new.submitted, new.stage.clone()));
     }
     let (from, to) = (old.and_then(live), live(new));
     if from != to {
@@ -210,21 +247,27 @@ fn live(row: &Row) -> Option<usize> {
 }
 
 /// Observes a history entry. An entry is new unless it overwrites another. A stage has run unless it was only in
-/// doubt, in which case it was not out.
-fn entry_seen(telemetry: &Telemetry, rows: &mut Rows<'_>, entry: &HistoryEntry, seen: &mut Vec<Observation>) {
+/// doubt, in which case it was not out. Returns `true` if something was observed.
+fn entry_seen(telemetry: &Telemetry, rows: &mut Rows<'_>, entry: &HistoryEntry, seen: &mut Vec<Observation>) -> bool {
     let Some(family) = rows.family(entry.family) else {
-        return;
+        return false;
     };
-    let Some(row) = family.row(entry.member).filter(|_| entry.number > family.history) else {
-        return;
+    let row = family.row(entry.member).filter(|_| entry.number > family.history);
+    let Some(row) = row.filter(|row| is_undo(entry.ending) || row.in_flight.is_some()) else {
+        return false;
     };
-    if is_undo(entry.ending) || row.in_flight.is_some() {
-        let took = entry.ended.since(entry.begun);
-        if let Some(place) = telemetry.place(&row.kind) {
-            let queued = (!is_undo(entry.ending)).then(|| entry.begun.since(entry.queued));
-            seen.push(Observation::Ran(place, entry.ending, took, entry.stage.clone(), queued));
-        }
-    }
+    let Some(place) = telemetry.place(&row.kind) else {
+        return false;
+    };
+    let ran = Ran {
+        ending: entry.ending,
+        took: entry.ended.since(entry.begun),
+        queued: (!is_undo(entry.ending)).then(|| entry.begun.since(entry.queued)),
+        stage: entry.stage.clone(),
+        next: None,
+    };
+    seen.push(Observation::Ran(place, ran));
+    true
 }
 
 const fn is_undo(ending: Ending) -> bool {
@@ -260,7 +303,7 @@ impl Observation {
                 has_failed: end.finished.state != ProcedureState::Success,
                 took: end.finished.elapsed,
             }),
-            Self::Ran(place, _, _, _, queued) => queued.map(|time| Sample::Queued { place: *place, time }),
+            Self::Ran(place, ran) => ran.queued.map(|time| Sample::Queued { place: *place, time }),
             Self::Born(..)
             | Self::Moved(..)
             | Self::Waited(..)
@@ -285,18 +328,22 @@ impl Observation {
         };
         let Some(kind) = telemetry.kind(place) else { return };
         let queued = match self {
-            Self::Born(_, id, at) => {
-                kind.born();
+            Self::Born(_, id, at, stage) => {
+                kind.born(codec::variant(stage.as_slice()));
                 hooks.submitted(place, id, at)
             }
             Self::Ended(_, end) => {
-                kind.finished(end.finished.state, end.finished.elapsed);
+                let stage = codec::variant(end.stage.as_slice());
+                kind.finished(end.finished.state, end.finished.elapsed, stage);
                 log.ended(place, &end, now);
                 hooks.finished(place, end.finished)
             }
             Self::AttemptFailed(_, failed) => return log.attempt_failed(&failed, now),
             Self::Moved(_, from, to) => return kind.moved(from, to),
-            Self::Ran(_, ending, took, stage, _) => return kind.ran(codec::variant(stage.as_slice()), ending, took),
+            Self::Ran(_, ran) => {
+                let next = ran.next.as_ref().map(|next| codec::variant(next.as_slice()));
+                return kind.ran(codec::variant(ran.stage.as_slice()), ran.ending, ran.took, next);
+            }
             Self::Waited(_, reason, took) => return kind.waited(reason, took),
             Self::Retried(_) => return kind.retried(),
             Self::Late(_) => return kind.late(1),

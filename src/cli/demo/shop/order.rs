@@ -63,6 +63,7 @@ impl Procedure for Order {
                 };
                 // The shelf, this value and the name of the next stage are one commit.
                 cx.put(SHELVES, &self.goods, &rest)?;
+                tracing::info!(goods = self.goods, quantity = self.quantity, rest, "reserved");
                 self.is_reserved = true;
                 Ok(Step::Next(Stage::Charge))
             }
@@ -150,8 +151,14 @@ impl Order {
             town: self.town.clone(),
         };
         match call(cx, partner, move |partner, token| partner.agree(token, &deal)).await? {
-            Answer::Agreed => Ok(()),
-            Answer::Refused(why) => Err(StageError::fail(why)),
+            Answer::Agreed => {
+                tracing::info!(amount, "agreed");
+                Ok(())
+            }
+            Answer::Refused(why) => {
+                tracing::warn!(amount, "refused");
+                Err(StageError::fail(why))
+            }
         }
     }
 

@@ -14,6 +14,7 @@ import { count, duration, several } from '../words.js';
 
 /** @typedef {import('../types.js').KindUse} KindUse */
 
+const Passes = late(() => import('../passes.js').then((script) => script.Passes), 'Reading its stages …');
 const Start = late(() => import('../start.js').then((script) => script.Start));
 
 /** Kinds of the library itself, which are started in their own ways, begin with this. */
@@ -38,7 +39,8 @@ function next(row) {
   return Object.keys(row.versions ?? {}).length ? 'stages start as they become ready' : 'it runs as soon as one is submitted';
 }
 
-export function Kinds() {
+/** @param {{query: URLSearchParams}} props */
+export function Kinds({ query }) {
   const loaded = useLoad('kinds', {}, { on: ['gauges', 'change'], pause: 2_000, filter: 'root:0' });
   const may = useRights();
   const isStacked = useWidth(TIGHT) && may('operate') && may('submit');
@@ -80,7 +82,8 @@ export function Kinds() {
       <${Shown} loaded=${loaded}>
         ${items.length === 0
           ? html`<${Empty}>No kind is registered, and no procedure is there.<//>`
-          : html`<${Table} label="Kinds" rows=${rows} sorted=${sorted} columns=${columns} rowKey=${(/** @type {KindUse} */ row) => row.kind} height=${isStacked ? 66 : 44} />`}
+          : html`${query.get('stages') && html`<${Passes} key=${query.get('stages')} kind=${query.get('stages')} />`}
+          <${Table} label="Kinds" rows=${rows} sorted=${sorted} columns=${columns} rowKey=${(/** @type {KindUse} */ row) => row.kind} height=${isStacked ? 66 : 44} />`}
       <//>
       ${open?.verb === 'submit' && html`<${Start} kind=${open.kind} onClose=${() => set(null)} />`}
       ${open && open.verb !== 'submit' && html`<${Ask} key=${open.kind + open.verb} verb=${WIDE[open.verb]} path=${`kinds/${encodeURIComponent(open.kind)}/${open.verb}`} target=${{ id: open.kind, kind: open.kind }}
@@ -101,7 +104,7 @@ function times(row) {
   if (!known || known.stages.length === 0) return html`<span class="none">none has run</span>`;
   const stages = [...known.stages].sort((one, other) => other.mean_ms * other.runs - one.mean_ms * one.runs);
   const all = stages.map((stage) => `${stage.stage}: ${count(stage.runs)} times, ${duration(stage.mean_ms)} on average, ${duration(stage.longest_ms)} at most`).join('\n');
-  return html`<span class="two" title=${all}><span>${stages.slice(0, 3).map((stage) => `${stage.stage} ${duration(stage.mean_ms)}`).join(' · ')}</span>
+  return html`<span class="two" title=${all}><span><a href=${`kinds?${new URLSearchParams({ stages: row.kind })}`} aria-label=${`Stages of ${row.kind}, as observed`}>${stages.slice(0, 3).map((stage) => `${stage.stage} ${duration(stage.mean_ms)}`).join(' · ')}</a></span>
     <span class="next">${several(known.submitted, 'submitted', 'submitted')}${known.retries > 0 && `, ${several(known.retries, 'retry', 'retries')}`}${known.panics > 0 && html`, <span class="bad">${several(known.panics, 'panic')}</span>`}</span></span>`;
 }
 
