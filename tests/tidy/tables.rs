@@ -123,7 +123,8 @@ pub(crate) const PROGRAM: &[&[&str]] = &[
     &["exit", "named", "moment", "print"],
     &["login", "manual", "pager"],
     &[
-        "act", "bench", "document", "fields", "import", "look", "place", "saga", "site", "source", "tail", "watch",
+        "act", "bench", "document", "fields", "import", "kinds", "look", "place", "saga", "site", "source", "tail",
+        "watch",
     ],
     &["main"],
 ];
