@@ -135,21 +135,9 @@ impl Filter {
     /// Returns the kinds that it names; none if it admits all.
     #[must_use]
     pub fn kinds(&self) -> Vec<&str> {
-        let named = self.terms.iter().filter_map(|term| match term {
-            Term::Kind(kinds) => Some(kinds),
-            Term::State(_)
-            | Term::Reason(_)
-            | Term::Name(_)
-            | Term::Key(_)
-            | Term::Label(_)
-            | Term::Root(_)
-            | Term::Failure(_)
-            | Term::Age(_)
-            | Term::Since(_)
-            | Term::Attempts(_)
-            | Term::Error(_)
-            | Term::Rule(_)
-            | Term::Bare(_) => None,
+        let named = self.terms.iter().filter_map(|term| {
+            let Term::Kind(kinds) = term else { return None };
+            Some(kinds)
         });
         named.flatten().map(String::as_str).collect()
     }
@@ -157,21 +145,9 @@ impl Filter {
     /// Returns the only families that it can show, if it names any: a list need read no other.
     #[must_use]
     pub fn families(&self) -> Option<BTreeSet<u64>> {
-        let named = self.terms.iter().filter_map(|term| match term {
-            Term::Root(families) => Some(families.iter().copied().collect::<BTreeSet<u64>>()),
-            Term::State(_)
-            | Term::Reason(_)
-            | Term::Kind(_)
-            | Term::Name(_)
-            | Term::Key(_)
-            | Term::Label(_)
-            | Term::Failure(_)
-            | Term::Age(_)
-            | Term::Since(_)
-            | Term::Attempts(_)
-            | Term::Error(_)
-            | Term::Rule(_)
-            | Term::Bare(_) => None,
+        let named = self.terms.iter().filter_map(|term| {
+            let Term::Root(families) = term else { return None };
+            Some(families.iter().copied().collect::<BTreeSet<u64>>())
         });
         named.reduce(|one, other| one.intersection(&other).copied().collect())
     }

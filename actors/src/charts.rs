@@ -52,7 +52,7 @@ pub(crate) struct Charts(Arc<Shared>);
 
 struct Shared {
     book: Mutex<Book>,
-    /// Tells the keeper that something is not on disk yet.
+    /// Notifies the keeper of figures that are not on disk yet.
     changed: watch::Sender<()>,
 }
 

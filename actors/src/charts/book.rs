@@ -92,7 +92,7 @@ impl Book {
         Some(at)
     }
 
-    /// Gives a kind figures of its own, if there is room.
+    /// Adds a series for a kind, if there is room.
     fn name(&mut self, kind: &Kind) -> Option<usize> {
         if self.named.len() == KINDS_MAX {
             return None;

@@ -118,8 +118,8 @@ impl Series {
     }
 
     fn forget_from(&mut self, minute: u64) {
-        let _later = self.minutes.split_off(&minute);
-        let _later = self.quarters.split_off(&(minute / QUARTER));
+        self.minutes.retain(|bucket, _| *bucket < minute);
+        self.quarters.retain(|bucket, _| *bucket < minute / QUARTER);
         self.minute.take_if(|open| open.bucket >= minute);
         self.quarter.take_if(|open| open.bucket > minute / QUARTER);
     }

@@ -3,6 +3,8 @@
 //! The store reads forward alone. For the newest, families are read some at a time, and each time the newest of those
 //! that are left; how many are read at once follows from how many rows they have.
 
+use std::cmp::Reverse;
+
 use procession_actors::CommittedReader;
 use procession_actors::view::{FamilyScope, Status};
 use procession_kernel::ProcedureId;
@@ -131,11 +133,12 @@ impl Back {
                 continue;
             }
             let is_left = |id: &ProcedureId| id.family <= self.newest;
-            let left: Vec<Status> = page.items.into_iter().filter(|row| is_left(&row.id)).collect();
+            let mut rows: Vec<Status> = page.items.into_iter().filter(|row| is_left(&row.id)).collect();
+            rows.sort_by_key(|row| (Reverse(row.id.family), row.id.member));
             let unreadable = page.unreadable.into_iter().filter(is_left).collect();
-            let behind = self.advance(rest, left.len());
+            let behind = self.advance(rest, rows.len());
             return Ok(Chunk {
-                rows: newest_first(left),
+                rows,
                 unreadable,
                 behind,
             });
@@ -158,19 +161,7 @@ impl Back {
     }
 }
 
-/// Turns the families round, and leaves the members of each as they are.
-fn newest_first(rows: Vec<Status>) -> Vec<Status> {
-    let mut families: Vec<Vec<Status>> = Vec::new();
-    for row in rows {
-        match families.last_mut() {
-            Some(family) if family.last().is_some_and(|last| last.id.family == row.id.family) => family.push(row),
-            Some(_) | None => families.push(vec![row]),
-        }
-    }
-    families.into_iter().rev().flatten().collect()
-}
-
-/// Returns where the oldest of so many families begins, of which this is the newest.
+/// Returns the root of the oldest of `count` families, if the newest of them is `newest`.
 const fn oldest_of(newest: u64, count: u64) -> ProcedureId {
     ProcedureId::root(newest.saturating_sub(count - 1))
 }

@@ -10,7 +10,7 @@ import { Table } from './table.js';
 import { noted } from './tabs.js';
 import { bytes, count, duration, several } from './words.js';
 
-await styles('attempt');
+await styles('css/attempt.css');
 
 /** @typedef {import('./types.js').Entry} Entry */
 /** @typedef {{time: string, level: string, target: string, text: any}} LogEvent */
@@ -66,10 +66,16 @@ export function History({ id, row }) {
   const open = useRoute().query.get('entry');
   const rows = /** @type {Entry[]} */ ([...(loaded.data?.items ?? []), ...(more?.items ?? [])]);
   const cursor = more ? more.cursor : loaded.data?.cursor;
+  const isReading = useRef(false);
   const next = async () => {
-    if (!cursor) return;
-    const page = await get(`procedures/${id}/history`, { cursor, limit: 500 });
-    set((old) => ({ items: [...(old?.items ?? []), ...page.items], cursor: page.cursor }));
+    if (isReading.current || !cursor) return;
+    isReading.current = true;
+    try {
+      const page = await get(`procedures/${id}/history`, { cursor, limit: 500 });
+      set((old) => ({ items: [...(old?.items ?? []), ...page.items], cursor: page.cursor }));
+    } finally {
+      isReading.current = false;
+    }
   };
   const hasValues = rows.some(({ value }) => value?.changed);
   const columns = useMemo(() => columnsOf(id, open, hasValues), [id, open, hasValues]);

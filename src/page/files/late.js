@@ -9,8 +9,14 @@ export const late = (fetched, meanwhile) => function Late(/** @type {any} */ pro
   return Fetched ? html`<${Fetched} ...${props} />` : meanwhile && html`<p class="empty">${meanwhile}</p>`;
 };
 
-/** Fetches the styles of such a part. @param {string} name */
-export const styles = (name) => new Promise((done) => {
-  const link = Object.assign(document.createElement('link'), { rel: 'stylesheet', href: `${root}css/${name}.css`, onload: done, onerror: done });
-  document.head.append(link);
-});
+/** Style sheets that were asked for, by path. @type {Map<string, Promise<unknown>>} */
+const sheets = new Map();
+
+/** Fetches the styles of such a part, once. @param {string} path */
+export function styles(path) {
+  const sheet = sheets.get(path) ?? new Promise((done) => {
+    document.head.append(Object.assign(document.createElement('link'), { rel: 'stylesheet', href: root + path, onload: done, onerror: done }));
+  });
+  sheets.set(path, sheet);
+  return sheet;
+}

@@ -1,17 +1,14 @@
 /** A chart of lines over time. What is drawn also stands in a table; under the pointer it is told in words. */
 import uPlot from './vendor/uplot.mjs';
-import { root } from './api.js';
 import { html, useEffect, useRef, useState } from './dom.js';
+import { styles } from './late.js';
 
 /**
  * @typedef {{name: string, tone: string, isDashed?: boolean, values: (number|null)[]}} Line
  * @typedef {{title: string, note: string, times: number[], lines: Line[], show: (value: number) => string, sum: string}} Props
  */
 
-/** Its styles come with it. */
-await Promise.all(['vendor/uplot.css', 'css/charts.css'].map((href) => new Promise((done) => {
-  document.head.append(Object.assign(document.createElement('link'), { rel: 'stylesheet', href: root + href, onload: done, onerror: done }));
-})));
+await Promise.all([styles('vendor/uplot.css'), styles('css/charts.css')]);
 
 const HEIGHT = 170;
 

@@ -48,12 +48,19 @@ journey('a payment service fails for ten minutes, and the page is enough', async
 
   // Nothing is left to do, and what was done is written down.
   await becomes(async () => (await api('failures')).body.count, 0);
-  await becomes(async () => (await rows(page, 'Failures')).length, 0);
+  // Streams tell of what changed by the engine's clock.
+  await becomes(async () => {
+    await pass(1_000);
+    return (await rows(page, 'Failures')).length;
+  }, 0);
   const again = (await api('procedures?filter=key:again+state:success&limit=50')).body.items;
   assert.equal(again.length, 12, 'each has run again, and succeeded');
   await page.getByRole('navigation', { name: 'Screens' }).getByRole('link', { name: /^Attention/ }).click();
   await shown(page, 'Attention');
-  await becomes(() => page.getByRole('main').getByRole('listitem').filter({ hasText: 'not acknowledged' }).count(), 0);
+  await becomes(async () => {
+    await pass(1_000);
+    return page.getByRole('main').getByRole('listitem').filter({ hasText: 'not acknowledged' }).count();
+  }, 0);
   await page.getByRole('navigation', { name: 'Screens' }).getByRole('link', { name: /^Audit/ }).click();
   await shown(page, 'Audit');
   await page.getByText('the payment service is back').first().waitFor();
