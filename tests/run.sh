@@ -132,9 +132,9 @@ check_alerts() {
     rm -f "$board"
 }
 
-# What drives the browser, and the compiler that checks the types of the page's scripts.
+# What drives the browser, the compiler that checks the types of the page's scripts, and what bundles these.
 find_packages() {
-    (cd tests/browser && npm ci --no-audit --no-fund && npm run --silent types)
+    (cd tests/browser && npm ci --no-audit --no-fund && npm run --silent types && npm run --silent bundle -- --check)
 }
 
 # Rows of steps that run beside the others: the process of each, and where it prints.
@@ -328,7 +328,7 @@ work_in_memory
 step "format" cargo fmt --all --check
 step "lock files of the packages outside the workspace: up to date" check_locks
 begin checks check_everything
-step "the page's scripts: their packages, their types" find_packages
+step "the page's scripts: their packages, their types, their bundle" find_packages
 step "tests: they compile" cargo test --locked --workspace --all-features --no-run
 look_at checks
 begin journeys make_journeys

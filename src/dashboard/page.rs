@@ -1,8 +1,10 @@
 //! The page: files that are in the program itself, below wherever the host mounts them. No path
 //! of theirs is absolute, and whatever is no file is the page, which reads its address.
 
+use actix_web::body::MessageBody;
 use actix_web::http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETAG, EntityTag, Header, HeaderValue, IfNoneMatch, TryIntoHeaderValue, VARY,
+    AcceptEncoding, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, Encoding, EntityTag, Header, HeaderValue,
+    IfNoneMatch, TryIntoHeaderValue, VARY,
 };
 use actix_web::http::{StatusCode, Uri};
 use actix_web::{HttpRequest, HttpResponse, ResponseError};
@@ -32,39 +34,10 @@ pub(super) async fn page(request: HttpRequest) -> Answer {
         return Err(Problem::no_such_path());
     }
     match procession_page::file(tail) {
-        Some(file) if tail != INDEX => Ok(send(&request, kind_of(tail), tag_of(&file), body_of(tail, &file))),
+        Some(file) if tail != INDEX => Ok(send_file(&request, kind_of(tail), &file)),
         None if is_asset(tail) => Err(Problem::no_such_path()),
         Some(_) | None => Ok(index(&request, tail)),
     }
-}
-
-/// Returns what is sent of a file: of the page's own scripts, all but the comments that the type checker reads, and those that
-/// have a line of their own.
-fn body_of(path: &str, file: &File) -> Vec<u8> {
-    match std::str::from_utf8(file.content()) {
-        Ok(script) if path.ends_with(".js") => without_comments(script).into_bytes(),
-        Ok(_) | Err(_) => file.content().to_vec(),
-    }
-}
-
-/// Removes the comments that begin with two asterisks, a sixth of what scripts weigh, and those that have a line of their own.
-/// Lines keep their numbers. No text of a script has a line that begins like a comment.
-fn without_comments(script: &str) -> String {
-    let mut kept = String::with_capacity(script.len());
-    let mut rest = script;
-    while let Some((before, comment)) = rest.split_once("/**") {
-        let (comment, after) = comment.split_once("*/").unwrap_or((comment, ""));
-        kept.push_str(before);
-        kept.extend(comment.chars().filter(|each| *each == '\n'));
-        rest = after;
-    }
-    kept.push_str(rest);
-    let lines = kept.split_inclusive('\n');
-    let without_own = lines.map(|line| match line.trim_start().starts_with("//") {
-        true => "\n",
-        false => line,
-    });
-    without_own.collect()
 }
 
 pub(super) async fn other_method() -> HttpResponse {
@@ -81,7 +54,7 @@ fn index(request: &HttpRequest, tail: &str) -> HttpResponse {
     let text = String::from_utf8_lossy(file.content()).replace(BASE, &format!("<base href=\"{base}\">"));
     let tag = format!("{}-{base}", tag_of(&file));
     let tag: String = tag.chars().filter(char::is_ascii_alphanumeric).collect();
-    send(request, kind_of(INDEX), tag, text.into_bytes())
+    send(request, kind_of(INDEX), tag, || text.into_bytes())
 }
 
 /// Returns the address of the mount, with a slash at its end: as it was asked for, escapes and
@@ -129,8 +102,42 @@ fn escaped(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// Sends a file, or says that the caller has it already.
-fn send(request: &HttpRequest, kind: &'static str, tag: String, body: Vec<u8>) -> HttpResponse {
+/// Sends a file, compressed to whoever accepts that.
+fn send_file(request: &HttpRequest, kind: &'static str, file: &File) -> HttpResponse {
+    let plain = tag_of(file);
+    let mut response = match file.gzip().filter(|_| accepts_gzip(request)) {
+        // Other bytes have another tag.
+        Some(compressed) => {
+            let mut response = send(request, kind, format!("{plain}-gzip"), || compressed);
+            response
+                .headers_mut()
+                .insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            response
+        }
+        None => send(request, kind, plain, || file.content().to_vec()),
+    };
+    response
+        .headers_mut()
+        .append(VARY, HeaderValue::from_static("accept-encoding"));
+    response
+}
+
+/// Whether a caller said that it takes gzip. One that said nothing may take anything, and gets the bytes as they are.
+fn accepts_gzip(request: &HttpRequest) -> bool {
+    let offered = [Encoding::gzip(), Encoding::identity()];
+    match AcceptEncoding::parse(request) {
+        Ok(accepted) if !accepted.is_empty() => accepted.negotiate(offered.iter()) == Some(Encoding::gzip()),
+        Ok(_) | Err(_) => false,
+    }
+}
+
+/// Sends bytes, or says that the caller has them already.
+fn send<B: MessageBody + 'static>(
+    request: &HttpRequest,
+    kind: &'static str,
+    tag: String,
+    body: impl FnOnce() -> B,
+) -> HttpResponse {
     let tag = EntityTag::new_strong(tag);
     let is_known = match IfNoneMatch::parse(request) {
         Ok(IfNoneMatch::Any) => true,
@@ -151,7 +158,7 @@ fn send(request: &HttpRequest, kind: &'static str, tag: String, body: Vec<u8>) -
     if is_known {
         response.finish()
     } else {
-        response.body(body)
+        response.body(body())
     }
 }
 

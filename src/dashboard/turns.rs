@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::{Either, select};
 use procession_actors::clock::Clock;
@@ -65,6 +65,8 @@ pub(super) struct Turn<'a> {
     turns: &'a Turns,
     who: String,
     begun: Timestamp,
+    /// The same, by a clock that nobody sets.
+    since: Instant,
     _turn: tokio::sync::MutexGuard<'a, ()>,
 }
 
@@ -107,6 +109,7 @@ impl Turns {
             turns: self,
             who: who.to_owned(),
             begun: self.clock.now(),
+            since: Instant::now(),
             _turn: turn,
         }
     }
@@ -179,13 +182,15 @@ impl Turn<'_> {
     /// Forgives the time until now: the engine did not answer, and nothing was looked through meanwhile.
     pub(super) fn waited(&mut self) {
         self.begun = self.turns.clock.now();
+        self.since = Instant::now();
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let now = self.turns.clock.now();
-        let took = now.since(self.begun).clamp(LEAST, DEBT_MAX);
+        // A wall clock that was set forward meanwhile is no work.
+        let took = now.since(self.begun).min(self.since.elapsed()).clamp(LEAST, DEBT_MAX);
         self.turns.had().add(&self.who, took, now, self.turns.spread);
     }
 }

@@ -107,7 +107,7 @@ fn parked_tells_memory_and_wakes_from_events_and_timers() -> Outcome {
 
 #[test]
 fn recovery_kills_an_engine_and_finds_all_of_its_procedures() -> Outcome {
-    let closing = closing("recovery --live 50 --parked 20 --finished 100")?;
+    let closing = closing("recovery --live 50 --parked 20 --finished 100 --failed 30")?;
     let names = [
         "first_stage_seconds",
         "queued_seconds",
@@ -123,6 +123,7 @@ fn recovery_kills_an_engine_and_finds_all_of_its_procedures() -> Outcome {
     assert!(seconds("running_seconds") <= seconds("done_seconds"), "{closing}");
     assert!(seconds("queued_seconds") <= seconds("done_seconds"), "{closing}");
     assert!(closing["log_bytes"].as_u64() > Some(0), "{closing}");
+    assert_eq!(closing["failed"].as_u64(), Some(30), "{closing}");
     Ok(())
 }
 

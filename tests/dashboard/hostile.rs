@@ -85,7 +85,7 @@ const OWN: [&str; 9] = [
 const PATHS: [&str; 12] = [
     "",
     "/",
-    "/app.js",
+    "/page.js",
     "/procedures/1.0",
     "/api/v1/me",
     "/api/v1/attention",
@@ -193,7 +193,7 @@ fn a_name_that_was_made_to_point_here_is_refused_on_every_path() -> Tested {
 fn this_machine_is_reached_by_its_own_names() -> Tested {
     site(async |site| {
         for name in OWN {
-            for path in ["", "/app.js", "/api/v1/me"] {
+            for path in ["", "/page.js", "/api/v1/me"] {
                 let request = from_here(Method::GET).insert_header(("host", name));
                 let reply = ask(site, request, &format!("{MOUNT}{path}")).await;
                 assert_eq!(reply.status, 200, "{path} of {name}: {}", reply.body);
@@ -430,7 +430,7 @@ fn a_strange_path_is_not_found_or_is_the_page() -> Tested {
             assert!(is_page || matches!(status, 400 | 404), "{path}: {status} {kind}");
         }
         for method in ["TRACE", "CONNECT", "OPTIONS", "PROPFIND", "DELETE", "PUT", "X"] {
-            for path in ["", "/app.js", "/api/v1/me", "/api/v1/engine/pause"] {
+            for path in ["", "/page.js", "/api/v1/me", "/api/v1/engine/pause"] {
                 let method = Method::from_bytes(method.as_bytes())?;
                 let request = near(TestRequest::default().method(method.clone()));
                 let reply = ask(site, request, &format!("{MOUNT}{path}")).await;

@@ -73,19 +73,33 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Returns the size of the store's log without the zeros at the end of each file, which is made large at once.
-pub(super) fn log_bytes(engine: &Path) -> Result<u64, BenchError> {
-    let store = engine.join("store");
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(&store).map_err(|why| unusable(&store, why))? {
-        let path = entry.map_err(|why| unusable(&store, why))?.path();
-        if path.extension().is_some_and(|extension| extension == "jnl") {
-            let log = std::fs::read(&path).map_err(|why| unusable(&path, why))?;
-            bytes += log
-                .iter()
-                .rposition(|byte| *byte != 0)
-                .map_or(0, |last| last as u64 + 1);
+/// What a killed engine had in its store.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HeldBytes {
+    /// Without the zeros at the end of each file of the log, which is made large at once.
+    pub(super) log: u64,
+    pub(super) tables: u64,
+}
+
+/// Returns how large the store is.
+pub(super) fn held_bytes(engine: &Path) -> Result<HeldBytes, BenchError> {
+    let mut held = HeldBytes { log: 0, tables: 0 };
+    let mut folders = vec![engine.join("store")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).map_err(|why| unusable(&folder, why))? {
+            let entry = entry.map_err(|why| unusable(&folder, why))?;
+            let path = entry.path();
+            let data = entry.metadata().map_err(|why| unusable(&path, why))?;
+            if data.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "jnl") {
+                let log = std::fs::read(&path).map_err(|why| unusable(&path, why))?;
+                let last = log.iter().rposition(|byte| *byte != 0);
+                held.log += last.map_or(0, |last| last as u64 + 1);
+            } else {
+                held.tables += data.len();
+            }
         }
     }
-    Ok(bytes)
+    Ok(held)
 }

@@ -20,7 +20,7 @@ use state::Begun;
 pub(super) use state::{Life, Sizes, StateArgs, build, start};
 
 use super::common::{Common, remove, until};
-use super::killed::{self, copy, log_bytes};
+use super::killed::{self, HeldBytes, copy, held_bytes};
 use super::report::{Telling, tell, thousands};
 use super::rounds::{Rounds, Summary};
 use super::taken::{Taken, count, now, seconds};
@@ -41,6 +41,9 @@ struct Figures {
     live: u32,
     parked: u32,
     finished: u32,
+    failed: u32,
+    /// What the killed engine had in the store's tables.
+    table_bytes: u64,
     /// What the killed engine had in the store's log: the start replays it, whatever is live.
     log_bytes: u64,
     /// Of the start: reading what is live, the store being open.
@@ -53,7 +56,6 @@ struct Figures {
 
 /// When what was reached, from before the start.
 pub(super) struct Times {
-    log_bytes: u64,
     read: Duration,
     pub(super) first: Duration,
     queued: Duration,
@@ -63,13 +65,15 @@ pub(super) struct Times {
 /// Measures it, and prints what was found.
 pub(super) async fn run(args: RecoveryArgs) -> Result<(), BenchError> {
     let common = &args.common;
-    let summary = common.within(async |directory| measure(&args, directory).await).await?;
+    let (summary, held) = common.within(async |directory| measure(&args, directory).await).await?;
     let (sizes, times) = (args.sizes, &summary.more);
     let figures = Figures {
         live: sizes.live,
         parked: sizes.parked,
         finished: sizes.finished,
-        log_bytes: times.log_bytes,
+        failed: sizes.failed,
+        table_bytes: held.tables,
+        log_bytes: held.log,
         read_seconds: seconds(times.read),
         first_stage_seconds: seconds(times.first),
         queued_seconds: seconds(times.queued),
@@ -80,10 +84,11 @@ pub(super) async fn run(args: RecoveryArgs) -> Result<(), BenchError> {
     let telling = Telling {
         workload: "recovery",
         title: format!(
-            "{} in a stage, {} parked, {} finished, then kill -9",
+            "{} in a stage, {} parked, {} finished, {} failed, then kill -9",
             thousands(f64::from(sizes.live)),
             thousands(f64::from(sizes.parked)),
-            thousands(f64::from(sizes.finished))
+            thousands(f64::from(sizes.finished)),
+            thousands(f64::from(sizes.failed))
         ),
         unit: "procedure",
         units: "procedures taken up and ended",
@@ -104,6 +109,11 @@ pub(super) async fn run(args: RecoveryArgs) -> Result<(), BenchError> {
                 format!("{:.1} MB", count(figures.log_bytes) / 1e6),
                 "up to 128 MB, by when it was killed".to_owned(),
             ),
+            (
+                "the tables beside it",
+                format!("{:.1} MB", count(figures.table_bytes) / 1e6),
+                "what has ended is not read from them".to_owned(),
+            ),
             row("until all run or have run", figures.running_seconds, ""),
             row("until all have ended", figures.done_seconds, ""),
         ],
@@ -111,20 +121,20 @@ pub(super) async fn run(args: RecoveryArgs) -> Result<(), BenchError> {
     tell(&summary, common, figures, &telling)
 }
 
-async fn measure(args: &RecoveryArgs, directory: &Path) -> Result<Summary<Times>, BenchError> {
+async fn measure(args: &RecoveryArgs, directory: &Path) -> Result<(Summary<Times>, HeldBytes), BenchError> {
     let killed = directory.join("killed");
     build_and_kill(args.sizes, args.common.seed, &killed).await?;
-    let log_bytes = log_bytes(&killed)?;
+    let held = held_bytes(&killed)?;
     let mut rounds = Rounds::new(directory);
     for _ in 0..args.common.rounds {
         let engine = directory.join("engine");
         copy(&killed, &engine)?;
         let starting = async |life| start(engine.clone(), life).await;
-        let (taken, times) = run_round(args.sizes, log_bytes, starting).await?;
+        let (taken, times) = run_round(args.sizes, starting).await?;
         remove(&engine)?;
         rounds.add(taken, times).await?;
     }
-    rounds.summarize().await
+    Ok((rounds.summarize().await?, held))
 }
 
 /// Has a process build what is to be found, and kills it.
@@ -133,6 +143,7 @@ pub(super) async fn build_and_kill(sizes: Sizes, seed: u64, engine: &Path) -> Re
         ("--live", u64::from(sizes.live)),
         ("--parked", u64::from(sizes.parked)),
         ("--finished", u64::from(sizes.finished)),
+        ("--failed", u64::from(sizes.failed)),
         ("--payload", u64::from(sizes.payload)),
         ("--seed", seed),
     ];
@@ -142,7 +153,6 @@ pub(super) async fn build_and_kill(sizes: Sizes, seed: u64, engine: &Path) -> Re
 /// Starts an engine on what another one has left, and comes back when all that were in a stage have ended.
 pub(super) async fn run_round(
     sizes: Sizes,
-    log_bytes: u64,
     start: impl AsyncFnOnce(Life) -> Result<Executor, BenchError>,
 ) -> Result<(Taken, Times), BenchError> {
     let processor = machine::processor_time();
@@ -163,7 +173,6 @@ pub(super) async fn run_round(
     let (first, running) = begun.times();
     let read = snapshot.recovered.took;
     let times = Times {
-        log_bytes,
         read,
         first,
         queued,

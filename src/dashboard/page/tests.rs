@@ -1,24 +1,6 @@
 //! The mount's address, as links need it.
 
-use super::{base_of, escaped, prefix_of, without_comments};
-
-#[test]
-fn scripts_are_sent_without_comments() {
-    let script =
-        "/** One.\n * @param {string} a */\n  // Halves it.\nconst f = (/** @type {any} */ a) => a / 2; // kept\n";
-    assert_eq!(without_comments(script), "\n\n\nconst f = ( a) => a / 2; // kept\n");
-    for path in procession_page::paths().filter(|path| path.ends_with(".js")) {
-        let file = procession_page::file(&path).expect("it is listed");
-        let sent = without_comments(std::str::from_utf8(file.content()).expect("it is a text"));
-        // Nothing else looks like such a comment: a text with one of its two ends would be cut.
-        assert_eq!(sent.matches("/*").count(), sent.matches("*/").count(), "{path}");
-        assert_eq!(
-            sent.lines().count(),
-            file.content().split(|byte| *byte == b'\n').count() - 1,
-            "{path}"
-        );
-    }
-}
+use super::{base_of, escaped, prefix_of};
 
 #[test]
 fn the_base_is_the_mount() {

@@ -7,6 +7,7 @@ import { Empty, Id, outline, Shown, State } from './parts.js';
 import { pageOf } from './router.js';
 import { shown, standing, why, worded } from './states.js';
 import { Table } from './table.js';
+import { after } from './tree.js';
 import { count } from './words.js';
 
 /** @typedef {import('./types.js').GraphRow} GraphRow @typedef {import('./types.js').FamilyGraph} Family */
@@ -18,16 +19,8 @@ const DRAWN = 300;
 const NAMED = 6;
 /** Characters of a node's text at most. */
 const TEXT = 28;
-const SET = 'procession.set';
-
-/** The siblings before its gate. @param {import('./types.js').Row} row @returns {string[]} */
-const after = (row) => row.before ?? [];
-
 /** @param {import('./types.js').Row} row */
 const called = (row) => row.name ?? row.id;
-
-/** @param {import('./types.js').TreeRow[]} rows */
-export const hasGraph = (rows) => rows.some((row) => after(row).length > 0) || rows[0]?.kind === SET;
 
 /** @param {Family} graph @param {string} self @returns {Node[]} */
 function nodesOf({ items, groups }, self) {

@@ -10,7 +10,7 @@ import { Table } from './table.js';
 import { noted } from './tabs.js';
 import { bytes, count, duration, several } from './words.js';
 
-await styles('css/attempt.css');
+await styles('attempt.css');
 
 /** @typedef {import('./types.js').Entry} Entry */
 /** @typedef {{time: string, level: string, target: string, text: any}} LogEvent */

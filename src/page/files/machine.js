@@ -26,7 +26,7 @@ import { bytes, count, duration, sentence, several } from './words.js';
  *   drawn: boolean, regions: {title: string|null, parent: number|null}[], states: Machined[], edges: Edge[], rests: Rest[], truncated: boolean, context: any}} Saga
  */
 
-await styles('css/machine.css');
+await styles('machine.css');
 
 /** Characters of a name, and of a label, that are drawn. */
 const NAME = 24;

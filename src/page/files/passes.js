@@ -8,7 +8,7 @@ import { Table } from './table.js';
 import { useWidth } from './width.js';
 import { count, duration, several } from './words.js';
 
-await styles('css/machine.css');
+await styles('machine.css');
 
 /**
  * @typedef {{success: number, rolled_back: number, failed: number}} Ends

@@ -8,7 +8,7 @@ import { styles } from './late.js';
  * @typedef {{title: string, note: string, times: number[], lines: Line[], show: (value: number) => string, sum: string}} Props
  */
 
-await Promise.all([styles('vendor/uplot.css'), styles('css/charts.css')]);
+await Promise.all([styles('uplot.css'), styles('charts.css')]);
 
 const HEIGHT = 170;
 

@@ -3,7 +3,6 @@ import { html, useState } from './dom.js';
 import { post, Problem } from './api.js';
 import { BULK, BulkTab } from './bulk.js';
 import { now } from './clock.js';
-import { FamilyGraph, hasGraph } from './gates.js';
 import { late } from './late.js';
 import { useLoad } from './load.js';
 import { useMe, useRights } from './me.js';
@@ -12,6 +11,7 @@ import { Ago, download, Empty, Id, Shown, Trouble } from './parts.js';
 import { COLUMNS } from './screens/audit.js';
 import { shown } from './states.js';
 import { Table } from './table.js';
+import { hasGraph } from './tree.js';
 import { STREAM } from './verbs.js';
 import { bytes, local } from './words.js';
 
@@ -143,6 +143,7 @@ function Acts({ id }) {
 
 /** Fetched when they are opened. */
 const History = late(() => import('./history.js').then((script) => script.History), 'Reading its history …');
+const Graph = late(() => import('./gates.js').then((script) => script.FamilyGraph), 'Reading its graph …');
 const Machine = late(() => import('./machine.js').then((script) => script.Machine), 'Reading its machine …');
 
 /** @type {{name: string, title: string, Show: (props: any) => import('./types.js').Node}[]} */
@@ -157,7 +158,7 @@ const TABS = [
 const BULK_TAB = { name: 'bulk', title: 'Bulk', Show: BulkTab };
 const QUEUE = { name: 'queue', title: 'Queue', Show: QueueTab };
 const MACHINE = { name: 'machine', title: 'Machine', Show: Machine };
-const GRAPH = { name: 'graph', title: 'Graph', Show: FamilyGraph };
+const GRAPH = { name: 'graph', title: 'Graph', Show: Graph };
 /** What has ended waits for nothing, so its history is first. */
 const OF_ENDED = [...TABS.slice(1, 2), ...TABS.slice(0, 1), ...TABS.slice(2)];
 

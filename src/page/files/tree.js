@@ -16,6 +16,14 @@
 const GROUP = 6;
 /** A family of more than this opens folded. */
 export const OPEN = 40;
+/** The kind of a set's root: its members are a graph, even while it has none. */
+const SET = 'procession.set';
+
+/** The siblings before a row's gate. @param {import('./types.js').Row} row @returns {string[]} */
+export const after = (row) => row.before ?? [];
+
+/** Whether its members run after one another. @param {TreeRow[]} rows */
+export const hasGraph = (rows) => rows.some((row) => after(row).length > 0) || rows[0]?.kind === SET;
 
 /** @param {TreeRow[]} rows As the API has them: each behind its parent. @returns {Branch[]} */
 export function grow(rows) {

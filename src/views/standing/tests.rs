@@ -5,8 +5,7 @@ use procession_kernel::ProcedureState;
 
 #[test]
 fn the_words_are_those_of_the_page() {
-    let script = procession_page::file("states.js").expect("the page has it");
-    let page = std::str::from_utf8(script.content()).expect("it is a text");
+    let page = include_str!("../../page/files/states.js");
     for reason in Reason::ALL {
         let line = format!("  {reason}: stand('{}',", reason.standing());
         assert!(page.contains(&line), "the page has no line {line}");

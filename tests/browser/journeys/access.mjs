@@ -74,7 +74,7 @@ journey('a name that was made to lead here gets nothing, whatever the access say
   const id = await submit({ wait: 'go' });
   const before = await truth();
   const rebound = { host: 'rebound.example', origin: 'http://rebound.example', 'sec-fetch-site': 'same-origin' };
-  for (const path of ['all/', 'all/app.js', 'all/api/v1/me', 'all/api/v1/events', `all/procedures/${id}`]) {
+  for (const path of ['all/', 'all/page.js', 'all/api/v1/me', 'all/api/v1/events', `all/procedures/${id}`]) {
     assert.equal(await ask(path, rebound), 421, path);
   }
   const own = { ...rebound, 'content-type': 'application/json', 'x-procession': '1' };

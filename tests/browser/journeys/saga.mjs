@@ -43,7 +43,7 @@ journey('a saga that rests is found under Attention, understood from its picture
   await shown(page, /^saga\.order/);
   await page.getByRole('tab', { name: 'Machine', selected: true }).waitFor();
   await becomes(() => attention(page), ['Pay']);
-  assert.deepEqual(fetched.filter((path) => /machine|chart/.test(path)).map((path) => path.replace(/^.*\/all\//, '')).sort(), ['chart.js', 'css/machine.css', 'machine.js']);
+  assert.deepEqual(fetched.filter((path) => /machine|chart/.test(path)).map((path) => path.replace(/^.*\/all\//, '')).sort(), ['chart.js', 'machine.css', 'machine.js']);
   await becomes(async () => (await table(page)).Pay, ['UN', '1', `${id} rests`, '–']);
   assert.deepEqual((await table(page)).Reserve, ['SU', '1', '–', '–']);
   assert.equal(await taken(page), 1);

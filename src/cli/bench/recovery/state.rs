@@ -27,6 +27,9 @@ pub(in crate::bench) struct Sizes {
     /// How many have finished by then, and their results are kept.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
     pub(super) finished: u32,
+    /// How many more have failed by then, and are kept for people to look at.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
+    pub(super) failed: u32,
     /// Bytes that each procedure carries.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub(super) payload: u32,
@@ -49,6 +52,7 @@ pub(in crate::bench) struct StateArgs {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Fate {
     Finished,
+    Failed,
     Parked,
     Live,
 }
@@ -85,6 +89,7 @@ impl Procedure for Mortal {
                 then: Stage::Second,
             }),
             (Stage::First, Fate::Finished) => Ok(Step::Done(())),
+            (Stage::First, Fate::Failed) => Err(StageError::fail("the payment was refused")),
             (Stage::Second, _) => {
                 cx.env().stage_begins().await;
                 Ok(Step::Done(()))
@@ -164,6 +169,7 @@ pub(in crate::bench) async fn build(args: StateArgs) -> Result<(), BenchError> {
     let payload = payload(args.seed, sizes.payload);
     for (number, fate) in [
         (sizes.finished, Fate::Finished),
+        (sizes.failed, Fate::Failed),
         (sizes.parked, Fate::Parked),
         (sizes.live, Fate::Live),
     ] {
@@ -185,6 +191,7 @@ impl Sizes {
             live,
             parked: 0,
             finished: 0,
+            failed: 0,
             payload,
         }
     }
@@ -198,7 +205,8 @@ impl Sizes {
         })
         .await?;
         // A first stage may still be out where a second one is meant: commits tell.
-        let begun = u64::from(self.finished) + u64::from(self.parked) + u64::from(self.live);
+        let ended = u64::from(self.finished) + u64::from(self.failed);
+        let begun = ended + u64::from(self.parked) + u64::from(self.live);
         until(executor, |snapshot| snapshot.commits >= before + begun * 2).await
     }
 }

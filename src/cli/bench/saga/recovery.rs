@@ -54,7 +54,7 @@ async fn round(
     let engine = killed.with_extension("copy");
     copy(killed, &engine)?;
     let starting = async |life| start(engine.clone(), life).await;
-    let (taken, _) = recovery::run_round(live, 0, starting).await?;
+    let (taken, _) = recovery::run_round(live, starting).await?;
     remove(&engine)?;
     Ok(taken)
 }

@@ -1,13 +1,16 @@
 /** Locks, who holds them and who waits in which order; circles; and the part of it that matters as a graph. */
 import { html, useMemo } from '../dom.js';
 import { Verbs } from '../actions.js';
-import { Graph } from '../graph.js';
+import { late } from '../late.js';
 import { useLoad } from '../load.js';
 import { Ago, Empty, Head, Id, Shape, Shown } from '../parts.js';
 import { setQuery } from '../router.js';
 import { useSort } from '../sort.js';
 import { Table } from '../table.js';
 import { count, several } from '../words.js';
+
+// Drawn with a package that few screens need.
+const Graph = late(() => import('../graph.js').then((script) => script.Graph));
 
 /** @typedef {import('../types.js').LockUse} LockUse @typedef {import('../types.js').Cycle} Cycle */
 

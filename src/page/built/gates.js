@@ -1,0 +1,23 @@
+import{A as e,C as t,H as n,I as r,O as i,S as a,T as o,c as s,d as c,g as l,j as u,k as d,nt as f,q as p,r as m,st as h,y as g}from"./page.js";import{t as _}from"./layout.js";const v=e=>e.name??e.id;function y({items:e,groups:t},n){let i=(e,t,n,r)=>{let i=t.length>28?`${t.slice(0,27)}…`:t;return{name:e,text:i,stands:n,width:Math.max(i.length,n.word.length+2)*7.4+22,height:42,...r}};if(!t)return e.map(e=>i(e.id,v(e),d(e),{rows:1,first:e.id,kind:e.kind,isHere:e.id===n}));let a=new Map(e.map(e=>[e.id,v(e)]));return t.slice(0,300).map((e,t)=>{let o=e.count===1;return i(String(t),o?a.get(e.first)??e.first:`${r(e.count)} nodes`,u(e.standing),{rows:e.count,first:e.first,kind:``,isHere:o&&e.first===n})})}function b({items:e,groups:t}){if(t)return t.slice(0,300).flatMap((e,t)=>e.after.filter(e=>e<300).map(e=>({from:String(e),to:String(t)})));let n=new Set(e.map(({id:e})=>e));return e.flatMap(e=>m(e).filter(e=>n.has(e)).map(t=>({from:t,to:e.id})))}function x({id:e}){let t=n(`procedures/${e}/graph`,{max:300},{on:[`change`],pause:2e3}),i=t.data??{items:[],total:0,counts:{},truncated:!1},o=y(i,e),c=b(i),u=[...o.map(({name:e,text:t,width:n})=>`${e} ${t} ${n}`),...c.map(({from:e,to:t})=>`${e}>${t}`)].join(),d=h(()=>_(o,c),[u]),p=new Map(o.map(e=>[e.name,e])),m=[`An arrow leads to what runs after it.`,Object.entries(i.counts).map(([e,t])=>`${r(t)} ${e}`).join(`, `),i.groups&&`${r(i.total)} nodes, folded by layer and state`,i.groups&&i.groups.length>300&&`the first 300 groups are drawn`,i.of_first&&`of its first ${r(i.of_first)} members alone`,i.truncated&&`only the first ${r(i.items.length)} are listed`];return f`
+    <${a} loaded=${t} what="its graph">
+      ${o.length===0?f`<${l}>No member of this family runs after another.<//>`:f`
+        <div class="gates">
+          <section class="graph" aria-label="Who runs after whom">
+            <header><p class="dim">${m.filter(Boolean).join(` · `)}</p></header>
+            <div class="sheet-of-graph">
+              <svg width=${d.width} height=${d.height} viewBox=${`0 0 ${d.width} ${d.height}`} role="img" aria-label=${`${r(o.length)} nodes; the table beside says the same`}>
+                <defs><marker id="gate-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" class="tip-of" /></marker></defs>
+                ${d.lines.map(e=>f`<path key=${e.key} class="edge" d=${e.d} marker-end="url(#gate-arrow)" />`)}
+                ${d.spots.map(e=>f`<${S} key=${e.name} spot=${e} node=${p.get(e.name)??e} />`)}
+              </svg>
+            </div>
+          </section>
+          <${s} label="Graph" rows=${i.items} columns=${C(i.items)} rowKey=${e=>e.id} rowId=${e=>e.id} height=${30} />
+        </div>`}
+    <//>`}function S({spot:e,node:t}){let{word:n,tone:i,shape:a,help:s}=t.stands,c=f`
+    <g class=${`node state ${i} ${t.isHere?`chosen`:``}`} transform=${`translate(${e.x-e.width/2} ${e.y-e.height/2})`}>
+      <title>${t.rows===1?`${t.text}, ${t.first}${t.kind&&` of ${t.kind}`}`:`${r(t.rows)} nodes`}: ${s}</title>
+      <rect width=${e.width} height=${e.height} rx="6" />
+      <text x="10" y="17">${e.text}</text>
+      <g class="stands" transform="translate(10 23)"><path d=${o(a)} fill-rule="evenodd" transform="scale(.8)" /><text x="18" y="11">${n}</text></g>
+    </g>`;return t.rows===1?f`<a href=${p(t.first,`graph`)}>${c}</a>`:c}function C(e){let n=new Map(e.map(e=>[e.id,v(e)])),r=[{name:`Name`,width:`minmax(70px, 1fr)`,show:e=>f`<bdi title=${`${v(e)} of ${e.kind}`}>${e.name??f`<span class="none">–</span>`}</bdi>`},{name:`Procedure`,width:`66px`,show:e=>f`<${g} id=${e.id} tab="graph" bare />`},{name:`State`,width:`126px`,show:e=>f`<${t} row=${e} />`},{name:`Why`,width:`minmax(96px, 2fr)`,show:e=>f`<${w} row=${e} />`},{name:`Runs after`,width:`minmax(76px, 1fr)`,show:e=>f`<${T} row=${e} names=${n} />`}];return e.some(e=>e.node===`PENDING`)&&r.push({name:`Actions`,width:`96px`,pin:!0,show:e=>e.node===`PENDING`&&f`<${c} target=${{id:e.id,row:e}} only=${[e.reason===`repeat_limit`?`resume`:`retry`]} />`}),r}function w({row:t}){let n=t.question===void 0?``:i(t.question),r=[t.node===null?e(t):n||t.why,t.node!==null&&t.cause&&i(t.cause.text)].filter(Boolean).join(`: `);return r?f`<bdi title=${r}>${r}</bdi>`:f`<span class="none">–</span>`}function T({row:e,names:t}){let n=m(e);if(n.length===0)return f`<span class="none">nothing</span>`;let i=n.slice(0,6).map(e=>t.get(e)??e).join(`, `),a=n.length>6?` and ${r(n.length-6)} more`:``;return f`<span title=${n.map(e=>t.get(e)??e).slice(0,100).join(`, `)}><bdi>${i}</bdi>${a}</span>`}export{x as FamilyGraph};

@@ -1,0 +1,59 @@
+import{B as e,F as t,G as n,H as r,I as i,L as a,M as o,S as s,T as c,V as l,W as u,at as d,b as f,c as p,g as m,h,m as g,nt as _,ot as v,q as y,rt as b,st as x,u as S,x as C,y as w,z as T}from"./page.js";import{t as E}from"./chart.js";await u(`machine.css`);const D={RU:{tone:`run`,shape:`run`,help:`It runs.`},SU:{tone:`good`,shape:`check`,help:`It took effect.`},FA:{tone:`bad`,shape:`cross`,help:`It failed, and took no effect.`},UN:{tone:`bad`,shape:`warn`,help:`It failed, and may have taken effect: it is in doubt.`},SK:{tone:`pause`,shape:`pause`,help:`A person skipped it.`}},O={tone:`retry`,shape:`hand`,help:`A member rests here until a person decides.`},k={tone:`undo`,shape:`undo`,help:`It took effect, and was undone.`},A={tone:``,shape:``,help:`No member has come here.`},j={runs:{tone:`run`,shape:`run`,says:`runs`},waits:{tone:`queue`,shape:`dots`,says:`waits`},rests:{tone:`retry`,shape:`pause`,says:`rests`},undoes:{tone:`undo`,shape:`undo`,says:`is being undone`},undo_rests:{tone:`bad`,shape:`warn`,says:`cannot be undone, and waits for a person`}},M={name:`Forward`,right:`operate`,plans:!0,from:()=>!0,says:`What rests goes on where it stopped, after these params have replaced variables of its context. What has succeeded is not called again.`,fields:[{name:`params`,label:`Params`,type:`json`,help:`A JSON object; {} replaces nothing.`,from:()=>`{}`}]},N={name:`Skip`,right:`repair`,plans:!0,isGrave:!0,from:()=>!0,says:`The states where it rests count as skipped, these results replace variables of the context, and what follows is next.`,fields:[{name:`results`,label:`Results`,type:`json`,help:`A JSON object: what the states would have put out.`,from:()=>`{}`}]},P=(e,t)=>e.length>t?`${e.slice(0,t-1)}…`:e,F=e=>e.here.some(({does:e})=>e.endsWith(`rests`))||(e.counts.rests??0)>0;function I(e){return F(e)?O:e.status&&e.status!==`RU`&&e.compensated>0?k:e.status&&D[e.status]||A}function L(e){let t=Object.entries(e.counts).map(([e,t])=>`${i(t)} ${e}`);if(t.length>0&&(e.repeats||e.machines_more>0))return t.join(` · `);if(!e.status)return e.visited?``:e.detail??``;let[n,...r]=e.machines;return[e.status,n&&r.length===0&&n.id,e.tries>1&&`${i(e.tries)} tries`,e.took_ms>0&&a(e.took_ms),e.compensated>0&&`undone`].filter(Boolean).join(` · `)}function R({id:e,row:t}){let n=r(`procedures/${e}/saga`,{},{on:[`change`],pause:2e3}),a=n.data,[o,c]=v(null),[l,u]=v(null);return _`
+    ${l&&_`<${S} verb=${l.verb} path=${`procedures/${l.id}/${l.path}`} target=${{id:l.id,row:l.id===e?t:void 0}} onClose=${()=>u(null)} />`}
+    <${s} loaded=${n} what="its machine">${a&&_`
+      <div class="machine">
+        <${z} saga=${a} id=${e} ask=${u} />
+        ${a.states.length===0?_`<${m}>It has not begun: which definition it goes by is fixed then.<//>`:_`
+          ${a.drawn?_`<${V} saga=${a} chosen=${o} choose=${c} />`:_`<p class="dim">It has ${i(a.states.length)} states, too many for a picture.</p>`}
+          <${p} label="States" rows=${a.states} columns=${Y} rowKey=${e=>e.name} height=${30}
+            tone=${e=>`${e.name===o?`chosen`:``} ${F(e)?`rests`:``}`} />`}
+        ${a.truncated&&_`<p class="dim">It has more members, or a longer history, than is counted here.</p>`}
+        <${$} of=${a.context} />
+      </div>`}<//>`}function z({saga:t,id:n,ask:r}){let i=t.rests.filter(e=>e.id===n),a=i.length>0?i:t.rests;return _`
+    <header class="stands">
+      <p><b>${t.machine}</b>${t.version&&_` <span class="dim">version ${t.version}</span>`}
+        <span class="pair" title="What its states came to, and its compensation">${t.status}, ${t.compensation??`–`}</span>
+        <span class="dim">${t.standing.replace(`_`,` `)}</span> ${t.standing===`ended`?_`<${h} time=${t.since} stop />`:_`<span class="dim">for</span> <${g} time=${t.since} label="since" stop />`}
+        ${t.id!==n&&_` <span class="dim">· <${w} id=${n} bare /> is a part of</span> <${w} id=${t.id} tab="machine" bare />`}</p>
+      ${t.standing!==`rests`&&_`<p class="told"><${f} text=${T(t.sentence)} self=${n} />.</p>`}
+      ${t.rests.length>0&&_`
+        <ul class="resting" aria-label="Rests">
+          ${t.rests.slice(0,10).map(e=>_`
+            <li key=${e.id}><span class="state retry" title=${O.help}><${C} shape="hand" />${e.state}</span>
+              <span class="dim"><${w} id=${e.id} bare />, <${g} time=${e.since} /></span> <span class="why">${e.why}</span>
+              ${a.length>1&&_`<${B} id=${e.id} about=${[e]} ask=${r} />`}</li>`)}
+          ${t.rests.length>10&&_`<li class="dim">and ${e(t.rests.length-10,`other`,`others`)}</li>`}
+        </ul>
+        <${B} id=${n} about=${a} ask=${r} />`}
+    </header>`}function B({id:e,about:t,ask:n}){let r=o(),i=(i,a)=>r(i.right)&&_`
+    <button type="button" class=${i.isGrave?`grave`:``} title=${i.says} onClick=${()=>n({id:e,verb:i,path:a})}>${i.name}${t.length>1&&` all`}…</button>`;return _`<span class="tools">${i(M,`forward`)}${t.every(e=>e.can_skip)&&i(N,`skip`)}</span>`}function V({saga:t,chosen:r,choose:i}){let a=l(800),o=d(null),s=x(()=>new Map(t.states.map(e=>[e.name,e])),[t]),c=t.states.map(e=>({...e,width:Math.max(Math.min(e.name.length,24)*7.3,L(e).length*6.1)+34,height:46})),u=t.edges.map(({from:e,to:t,label:n,kind:r})=>({from:e,to:t,label:r===`undo`?``:P(n??``,22)}));for(let e of c)e.width=Math.ceil(e.width/24)*24;let f=JSON.stringify([a,c.map(({name:e,width:t})=>[e,t]),u]),p=x(()=>E(c,u,t.regions,a),[f]),m=r??t.states.find(F)?.name??t.states.find(({here:e})=>e.length>0)?.name??t.states[0]?.name;return b(()=>q(o.current,p.spots.get(m??``)),[p]),_`
+    <section class="graph" aria-label="The machine">
+      <header><p class="dim">A solid arrow leads to what comes next, a dashed one to what undoes a state. Those that were taken are bold.</p></header>
+      <div class="sheet-of-graph" ref=${o}>
+        <svg width=${p.width} height=${p.height} viewBox=${`0 0 ${p.width} ${p.height}`} role="listbox" aria-label=${`${e(t.states.length,`state`)}; arrow keys move among them, and the table below says the same`} onKeyDown=${e=>{let t=K(p.spots,m,e.key),[r]=s.get(m??``)?.machines??[];t?(e.preventDefault(),e.stopPropagation(),i(t),requestAnimationFrame(()=>(o.current?.querySelector(`[tabindex="0"]`))?.focus())):e.key===`Enter`&&r&&(e.preventDefault(),n(y(r.id,`machine`)))}}>
+          <defs>${[``,`taken`,`undo`].map(e=>_`<marker id=${`machine-${e}`} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" class=${`tip-of ${e}`} /></marker>`)}</defs>
+          ${p.frames.map(e=>_`<g class="lane" key=${`lane ${e.title}`}><rect x=${e.x} y=${e.y} width=${e.width} height=${e.height} rx="8" /><text x=${e.x+8} y=${e.y+13}>${P(e.title,40)}</text></g>`)}
+          ${t.edges.map((e,t)=>_`<${H} key=${`${e.from} ${e.to} ${t}`} edge=${e} label=${u[t]?.label??``} line=${p.lines[t]} />`)}
+          ${c.map(e=>_`<${U} key=${e.name} state=${e} spot=${p.spots.get(e.name)} isChosen=${e.name===r} isFirst=${e.name===m} onChoose=${()=>i(e.name)} />`)}
+        </svg>
+      </div>
+    </section>`}function H({edge:e,label:t,line:n}){if(!n)return null;let r=e.kind===`undo`,i=e.taken?r?`undo`:`taken`:``;return _`
+    <g class=${`way ${e.taken?`taken`:``} ${r?`back`:``}`}>
+      <path class="edge" d=${n.d} marker-end=${`url(#machine-${i})`} />
+      ${t&&_`<text x=${n.at.x} y=${n.at.y+4} text-anchor="middle"><title>${e.label}</title>${t}</text>`}
+    </g>`}function U({state:e,spot:t,isChosen:n,isFirst:r,onChoose:i}){if(!t)return null;let{tone:a,shape:o,help:s}=I(e),l=L(e),[u]=e.machines,d=`${e.name}, ${e.type}: ${s} ${l}. ${e.here.map(({id:e,does:t})=>`${e} ${j[t]?.says??t}`).join(`, `)}`,{width:f,height:p}=e,m=(f-l.length*5.7-(o?16:0))/2,h=_`
+    <g class=${`node spot ${a} ${e.type} ${e.visited||e.here.length>0?``:`unseen`} ${F(e)?`rests`:``} ${n?`chosen`:``}`} role="option" aria-selected=${n} aria-label=${d} tabindex=${r?0:-1}
+      transform=${`translate(${t.x-f/2} ${t.y-p/2})`} onClick=${i} onFocus=${i}>
+      <title>${d}</title>
+      ${e.repeats&&_`<rect class="behind" x="8" y="-8" width=${f} height=${p} rx="6" /><rect class="behind" x="4" y="-4" width=${f} height=${p} rx="6" />`}
+      <path class="body" d=${G(e.type,f,p)} />
+      ${e.type===`SubStateMachine`&&_`<path class="body inner" d=${G(``,f-8,p-8)} transform="translate(4 4)" />`}
+      <text class="name" x=${f/2} y=${l||o?20:28} text-anchor="middle">${P(e.name,24)}</text>
+      ${(l||o)&&_`<g class="words"><text x=${o?m+16:f/2} y="37" text-anchor=${o?`start`:`middle`}>${l}</text>${o&&_`<path d=${c(o)} fill-rule="evenodd" transform=${`translate(${m} 27) scale(.75)`} />`}</g>`}
+      <${W} state=${e} />
+    </g>`;return u&&e.machines.length===1?_`<a href=${y(u.id,`machine`)} tabindex="-1" aria-label=${`The sub machine ${u.id}`}>${h}</a>`:h}function W({state:e}){let t=e.here.length+e.here_more-3;return _`
+    ${e.here.slice(0,3).map(({id:t,does:n},r)=>_`<g key=${t} transform=${`translate(${e.width-5-r*17} 1)`}><circle class=${`mark ${j[n]?.tone??``}`} r="8" /><path class="mark-of" d=${c(j[n]?.shape??``)} fill-rule="evenodd" transform="translate(-4.8 -4.8) scale(.6)" /><title>${t} ${j[n]?.says??n}</title></g>`)}
+    ${t>0&&_`<text class="more" x=${e.width-4-51} y="5" text-anchor="end">+${i(t)}</text>`}`}function G(e,t,n){if(e===`Choice`)return`M0 ${n/2}L12 0H${t-12}L${t} ${n/2}L${t-12} ${n}H12Z`;let r={Succeed:n/2,Fail:n/2,Fork:0,Join:0}[e]??6;return`M${r} 0H${t-r}a${r} ${r} 0 0 1 ${r} ${r}V${n-r}a${r} ${r} 0 0 1 -${r} ${r}H${r}a${r} ${r} 0 0 1 -${r} -${r}V${r}a${r} ${r} 0 0 1 ${r} -${r}Z`}function K(e,t,n){let[r=0,i=0]={ArrowLeft:[-1,0],ArrowRight:[1,0],ArrowUp:[0,-1],ArrowDown:[0,1]}[n]??[],a=e.get(t??``);if(!a||r===0&&i===0)return null;let o=null,s=1/0;for(let[n,c]of e){let[e,l]=r?[(c.x-a.x)*r,Math.abs(c.y-a.y)]:[(c.y-a.y)*i,Math.abs(c.x-a.x)],u=e+2*l;n!==t&&e>4&&u<s&&([o,s]=[n,u])}return o}function q(e,t){e&&t&&(e.scrollLeft=t.x-e.clientWidth/2,e.scrollTop=t.y-e.clientHeight/2)}const J=_`<span class="none">–</span>`,Y=[{name:`State`,width:`minmax(110px, 1.2fr)`,show:e=>_`<span title=${e.detail??``}>${e.name}</span>`},{name:`Type`,width:`minmax(96px, 1fr)`,show:e=>_`<span class="dim">${e.type}</span>`},{name:`Status`,width:`92px`,show:X},{name:`Tries`,width:`52px`,align:`right`,show:e=>e.tries>0?i(e.tries):J},{name:`Took`,width:`76px`,align:`right`,show:e=>e.tries>0?a(e.took_ms):J},{name:`Undone`,width:`66px`,align:`right`,show:e=>e.compensated>0?i(e.compensated):J},{name:`Here`,width:`minmax(110px, 1.3fr)`,show:e=>_`<${Z} state=${e} />`},{name:`Children`,width:`minmax(120px, 1.3fr)`,help:`Elements of a Loop, or sub machines, by their status`,show:e=>_`<${Q} state=${e} />`}];function X(e){if(!e.status)return e.visited?_`<span class="dim">passed</span>`:J;let{tone:t,shape:n,help:r}=D[e.status]??A;return _`<span class=${`state ${t}`} title=${r}><${C} shape=${n} />${e.status}</span>`}function Z({state:e}){return e.here.length===0?J:_`${e.here.slice(0,3).map(({id:e,does:t},n)=>_`${n>0&&`, `}<${w} id=${e} tab="machine" bare /> <span class=${j[t]?.tone??``}>${t.replace(`_`,` `)}</span>`)}${e.here.length+e.here_more>3&&` and ${i(e.here.length+e.here_more-3)} more`}`}function Q({state:e}){let t=Object.entries(e.counts).map(([e,t])=>`${i(t)} ${e}`).join(`, `);return t?_`${t}${e.machines.slice(0,3).map(({id:e},t)=>_`${t>0?`, `:`: `}<${w} id=${e} tab="machine" bare />`)}${e.machines.length+e.machines_more>3&&`, …`}`:J}function $({of:e}){let n=e&&typeof e==`object`&&`value`in e?e.value:void 0;return _`
+    <details class="value"><summary>Context <span class="dim">${t(e?.size??0)}</span></summary>
+      ${n===void 0?_`<p class="dim">Redacted: only its size is shown.</p>`:_`<pre>${JSON.stringify(n,null,2)}</pre>`}
+    </details>`}export{R as Machine};
