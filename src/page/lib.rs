@@ -22,8 +22,11 @@ struct Files;
 /// The dashboard's API as an OpenAPI document.
 pub const OPENAPI: &str = include_str!("openapi.json");
 
-/// The files compressed, each once it was asked for.
-static COMPRESSED: LazyLock<BTreeMap<Cow<'static, str>, OnceLock<Option<Vec<u8>>>>> =
+/// A file compressed, once it was asked for; none that would grow.
+type Compressed = OnceLock<Option<Vec<u8>>>;
+
+/// The files compressed, by their paths.
+static COMPRESSED: LazyLock<BTreeMap<Cow<'static, str>, Compressed>> =
     LazyLock::new(|| paths().map(|path| (path, OnceLock::new())).collect());
 
 /// A file of the page.
