@@ -2,7 +2,7 @@
 //! was planned for. With `?dry_run=true` the answer is the plan, and nothing changes.
 
 pub(super) mod bulk;
-pub(super) mod reveal;
+mod reveal;
 mod submit;
 mod verb;
 mod wish;
