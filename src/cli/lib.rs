@@ -14,6 +14,7 @@ mod look;
 mod manual;
 mod moment;
 mod named;
+mod nearest;
 mod pager;
 mod place;
 mod print;
