@@ -19,7 +19,7 @@ pub(super) async fn reveal(state: &web::Data<State>, id: ProcedureId, request: R
     state.moment()?;
     let committed = state.engine().committed();
     let row = committed.status(id).await?;
-    let row = row.ok_or_else(|| Problem::unknown(&format!("procedure {id}")))?;
+    let row = row.ok_or_else(|| Problem::unknown(id))?;
     let told = state.executor.audit_reveal(id, RevealScope::Values, request.by).await?;
     let values = committed.values(id).await?;
     let shown = |bytes: Option<Vec<u8>>| bytes.map(|bytes| value(&bytes, is_dry));
@@ -41,7 +41,7 @@ pub(super) async fn export(state: &web::Data<State>, id: ProcedureId, request: R
     let is_dry = request.by.dry_run;
     state.moment()?;
     let export = state.engine().committed().export(id.family, EXPORT_MAX).await?;
-    let mut export = export.ok_or_else(|| Problem::unknown(&format!("procedure {id}")))?;
+    let mut export = export.ok_or_else(|| Problem::unknown(id))?;
     let snapshot = state.live.snapshot().await?;
     let why = snapshot.quarantined.iter().find(|(family, _)| *family == id.family);
     export.quarantined = why.map(|(_, why)| why.clone());

@@ -12,7 +12,7 @@ use crate::messages::Submit;
 pub(super) async fn submit(state: &State, kind: &Kind, Request { wish, by }: Request) -> Answer {
     let is_dry = by.dry_run;
     if !state.engine().kinds().any(|known| known == kind) {
-        return Err(Problem::unknown(&format!("kind \"{kind}\"")));
+        return Err(Problem::unknown_kind(kind.as_str()));
     }
     let submit = submission(state, kind, wish)?;
     let operated = state.executor.submit_by(submit, by).await?;
