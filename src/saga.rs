@@ -140,6 +140,6 @@ pub use sagas::{Sagas, SagasBuilder, UnknownMachine};
 pub use service::Endpoint;
 pub use service::{Arguments, Call, CallToken, Fault, Network, Service};
 #[cfg(feature = "dashboard")]
-pub(crate) use setup::versions;
+pub(crate) use setup::{submission, versions};
 pub use shared::{MachineSettings, OnRest, SagaEnv};
 pub use status::SagaStatus;

@@ -49,8 +49,6 @@ mod effects;
 mod enumerate;
 mod moving;
 mod replay;
-#[cfg(feature = "saga")]
-mod saga_text;
 mod simulated;
 mod world;
 
@@ -63,8 +61,5 @@ pub use procession_actors::journal::conformance;
 pub use procession_actors::journal::memory::{Fault, FaultPlan, MemoryDisk, MemoryStore, ReadFault};
 pub use procession_actors::testkit::TestClock;
 pub use replay::replay;
-#[cfg(feature = "saga")]
-#[doc(hidden)]
-pub use saga_text::SagaText;
 pub use simulated::Simulated;
 pub use world::{Ended, Run, Trouble, World};

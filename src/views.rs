@@ -43,10 +43,11 @@ pub use plan::{FreedView, PlanView, StaysView, UndoView};
 pub use procedure::{CauseView, LockHeldView, ProcedureView};
 pub use queue::{QueueReading, QueueView, QueuedView, RecordView, is_stream};
 pub use reply::{PageView, Reply};
-pub use signal::SignalView;
+pub use signal::{SignalView, revealed_signals_of, signals_of};
 pub use standing::{snapshot_words, state_words};
 pub use tree::{TreeNodeView, tree_of};
-pub use value::{ValueView, values_of};
+pub(crate) use value::revealed;
+pub use value::{RevealedView, ValueView, revealed_values_of, values_of};
 pub use verdict::{CycleView, VerdictView};
 pub use words::{Reason, ending_word, mark_word};
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::CodecError;
 use crate::journal::reader::decode_row;
 use crate::journal::{Space, codec, keys};
-use crate::view::Status;
+use crate::view::{SignalSummary, Status};
 
 /// Newest format of an export. Fields are added, never renamed and never reused.
 const EXPORT_FORMAT: u32 = 1;
@@ -168,6 +168,17 @@ impl FamilyExport {
         let mut entries: Vec<HistoryEntry> = self.entries_of_history().filter_map(Result::ok).collect();
         settle_standing(&mut entries);
         entries
+    }
+
+    /// Returns its stored signals by procedure and number, each with its payload.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if one of them cannot be decoded.
+    pub fn signals(&self) -> Result<Vec<(SignalSummary, Blob)>, CodecError> {
+        let entries = self.in_space(&Space::Signals);
+        let stored = entries.filter_map(|entry| SignalSummary::stored(entry.key.as_slice(), entry.value.as_slice()));
+        stored.collect()
     }
 
     /// Counts its rows, readable or not.

@@ -258,7 +258,14 @@ impl Registry {
         };
         let revived = (registered.revive)(value, registered.rules.version);
         let mut running = revived.map_err(|why| SubmitError::Unsupported { why })?;
-        Ok(running.birth()?)
+        let birth = running.birth()?;
+        // One type may run many kinds, and its value then says of which it is.
+        if birth.kind != *kind {
+            return Err(SubmitError::Unsupported {
+                why: format!("it is a value of the kind \"{}\", not of \"{kind}\"", birth.kind),
+            });
+        }
+        Ok(birth)
     }
 
     /// Checks that these bytes are an output of the kind. Outputs of unregistered kinds cannot be checked.

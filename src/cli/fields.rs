@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::document::Document;
 use super::exit::Failure;
+use super::nearest::nearest;
 use super::print;
 
 /// Prints these fields of each entry: as a table, or as JSON, one entry a line.
@@ -60,11 +61,11 @@ fn cell(value: Option<&Value>) -> String {
 fn unknown(field: &str, entries: &[&Value]) -> String {
     let first = entries.first().and_then(|entry| entry.as_object());
     let there: Vec<&str> = first.into_iter().flat_map(Map::keys).map(String::as_str).collect();
-    format!(
-        "no entry has a field {}; the first has {}",
-        print::plain(field),
-        there.join(", ")
-    )
+    let hint = match nearest(field, there.iter().copied()) {
+        Some(meant) => format!("is {} meant?", print::plain(meant)),
+        None => format!("the first has {}", there.join(", ")),
+    };
+    format!("no entry has a field {}; {hint}", print::plain(field))
 }
 
 #[cfg(test)]
@@ -84,5 +85,6 @@ mod tests {
         assert_eq!(at(first, "cause.kind"), None);
         assert_eq!(cell(at(first, "cause")), r#"{"text":"no route"}"#);
         assert!(unknown("when", &entries).contains("the first has cause, id"));
+        assert!(unknown("casue", &entries).ends_with("; is cause meant?"));
     }
 }

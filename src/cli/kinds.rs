@@ -3,11 +3,9 @@
 use serde::Deserialize;
 
 use super::exit::Failure;
+use super::nearest::nearest;
 use super::print;
 use super::site::Site;
-
-/// How like a known name one must be to be the one that was meant.
-const LIKE: f64 = 0.75;
 
 #[derive(Deserialize)]
 struct Kinds {
@@ -37,11 +35,8 @@ pub(crate) async fn unknown(site: &Site, kinds: &[&str]) -> Result<Option<String
     let Some(kind) = kinds.iter().find(|kind| !is_known(kind)) else {
         return Ok(None);
     };
-    let likeness = |known: &KnownKind| strsim::jaro_winkler(&known.kind, kind);
-    let closest = known.items.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    let meant = closest.filter(|known| likeness(known) >= LIKE);
-    let hint = match meant {
-        Some(known) => format!("; is {} meant?", known.kind),
+    let hint = match nearest(kind, known.items.iter().map(|known| known.kind.as_str())) {
+        Some(meant) => format!("; is {meant} meant?"),
         None => format!(
             "; it has {}",
             print::named(known.items.into_iter().map(|known| known.kind).collect())

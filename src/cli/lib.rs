@@ -14,6 +14,7 @@ mod look;
 mod manual;
 mod moment;
 mod named;
+mod nearest;
 mod pager;
 mod place;
 mod print;
@@ -21,6 +22,7 @@ pub mod saga;
 mod site;
 mod source;
 mod tail;
+mod tips;
 mod watch;
 
 use std::process::ExitCode;
@@ -70,7 +72,12 @@ enum Verb {
 /// 3 something needs you, 4 a circle, 5 refused.
 #[must_use]
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| {
+        let said: Vec<String> = std::env::args_os()
+            .map(|said| said.to_string_lossy().into_owned())
+            .collect();
+        tips::explain(error, Arguments::command(), &said).exit()
+    });
     moment::show_instants(arguments.utc);
     let outcome = actix_rt::System::new().block_on(async move {
         match arguments.verb {

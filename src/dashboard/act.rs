@@ -2,7 +2,7 @@
 //! was planned for. With `?dry_run=true` the answer is the plan, and nothing changes.
 
 pub(super) mod bulk;
-pub(super) mod reveal;
+mod reveal;
 mod submit;
 mod verb;
 mod wish;
@@ -124,7 +124,7 @@ async fn operate(
 /// Returns the verb that gives a procedure an output: a bypass if it lives, and an override if it has ended.
 async fn with_output(state: &State, id: ProcedureId, scope: BypassScope, output: Blob) -> Result<Verb, Problem> {
     let row = state.engine().committed().status(id).await?;
-    let row = row.ok_or_else(|| Problem::unknown(&format!("procedure {id}")))?;
+    let row = row.ok_or_else(|| Problem::unknown(id))?;
     let fits = state.engine().check_output(&row.kind, &output);
     fits.map_err(|error| wrong(format!("The output is none of the kind \"{}\": {error}.", row.kind)))?;
     Ok(if row.ended.is_some() {

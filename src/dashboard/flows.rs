@@ -273,7 +273,7 @@ pub(super) async fn queue(request: HttpRequest, state: web::Data<State>) -> Answ
     let moment = state.moment()?;
     let row = asked.row().await?;
     if !is_stream(&row) {
-        return Err(Problem::unknown(&format!("stream {}", row.id)));
+        return Err(Problem::other_sort("stream", row.id, "`flows`"));
     }
     let mut turn = state.turns.take(&asked.grant).await?;
     let reader = StreamReader::live(&state.executor, row.id).await?;

@@ -109,10 +109,33 @@ impl Problem {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "method", text, remedy).with("allow", allowed)
     }
 
-    pub(super) fn unknown(what: &str) -> Self {
-        let text = format!("There is no {what}.");
-        let remedy = "Check the id; results go some time after the end.";
-        Self::new(StatusCode::NOT_FOUND, "unknown", text, remedy)
+    pub(super) fn unknown(id: ProcedureId) -> Self {
+        Self::no_such(
+            &format!("procedure {id}"),
+            "Check the id; results go some time after the end.",
+        )
+    }
+
+    /// Refuses the id of a procedure that is not of the sort that the path is about, such as a stream.
+    pub(super) fn other_sort(sort: &str, id: ProcedureId, list: &str) -> Self {
+        Self::no_such(
+            &format!("{sort} {id}"),
+            &format!("Check the id; {list} lists what there is."),
+        )
+    }
+
+    pub(super) fn unknown_kind(kind: &str) -> Self {
+        let remedy = "Check the name; `kinds` lists those that the engine has.";
+        Self::no_such(&format!("kind \"{}\"", kind.escape_debug()), remedy)
+    }
+
+    pub(super) fn unknown_entry(id: ProcedureId, number: u32) -> Self {
+        let remedy = "Check the number; `history` lists the entries, and the oldest of a long history go.";
+        Self::no_such(&format!("entry {number} in the history of {id}"), remedy)
+    }
+
+    fn no_such(what: &str, remedy: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "unknown", format!("There is no {what}."), remedy)
     }
 
     pub(super) fn unknown_key(key: &str) -> Self {
@@ -253,7 +276,7 @@ impl From<AskError> for Problem {
     fn from(error: AskError) -> Self {
         let text = sentence(&error.to_string());
         match &error {
-            AskError::Unknown(id) => Self::unknown(&format!("procedure {id}")),
+            AskError::Unknown(id) => Self::unknown(*id),
             AskError::Finished { revision, .. } => {
                 let remedy = "It has ended; there is nothing to do.";
                 Self::new(StatusCode::CONFLICT, "finished", text, remedy).with("revision", revision.to_string())

@@ -59,9 +59,7 @@ impl<'a> Asked<'a> {
             return Ok(row);
         }
         let stored = self.state.engine().committed().status(self.id).await?;
-        stored
-            .map(Arc::new)
-            .ok_or_else(|| Problem::unknown(&format!("procedure {}", self.id)))
+        stored.map(Arc::new).ok_or_else(|| Problem::unknown(self.id))
     }
 
     /// Returns its family as it is to be shown, by member: so many at most.
@@ -69,7 +67,7 @@ impl<'a> Asked<'a> {
         let committed = self.state.engine().committed();
         let family = committed.family(self.id.family, 0, most).await?;
         if family.is_empty() {
-            return Err(Problem::unknown(&format!("procedure {}", self.id)));
+            return Err(Problem::unknown(self.id));
         }
         let show = self.show();
         Ok(family
@@ -136,7 +134,7 @@ pub(super) async fn tree(request: HttpRequest, state: web::Data<State>) -> Answe
     let rows: BTreeMap<String, &Status> = shown.iter().map(|status| (status.id.to_string(), status)).collect();
     let nodes = tree_of(ProcedureId::root(asked.id.family), &shown);
     if nodes.is_empty() {
-        return Err(Problem::unknown(&format!("procedure {}", asked.id)));
+        return Err(Problem::unknown(asked.id));
     }
     let redacted = |node: &crate::views::TreeNodeView| {
         let status = rows.get(&node.procedure.id);

@@ -52,7 +52,11 @@ async fn saga(request: HttpRequest, state: Data<State>) -> Answer {
 fn must_be_saga(row: &Status) -> Result<(), Problem> {
     match is_member(row) {
         true => Ok(()),
-        false => Err(Problem::unknown(&format!("saga {}", row.id))),
+        false => Err(Problem::other_sort(
+            "saga",
+            row.id,
+            "`procedures?filter=kind:saga.NAME`",
+        )),
     }
 }
 

@@ -11,11 +11,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::access::Grant;
-use super::act::reveal;
 use super::redact::Part;
 use super::state::State;
 use crate::flow::{StreamRecord, StreamRoot};
-use crate::views::{HistoryView, ProcedureView, RecordView, SignalView, VerdictView, note_shown};
+use crate::views::{HistoryView, ProcedureView, RecordView, SignalView, VerdictView, note_shown, revealed};
 
 /// What is sent to one caller.
 pub(super) struct Show<'a> {
@@ -168,7 +167,7 @@ impl<'a> Show<'a> {
     /// Shows a value of users' in full, as far as the redaction lets it through.
     pub(super) fn value(&self, kind: &str, part: Part, bytes: Option<&[u8]>) -> Value {
         let Some(bytes) = bytes else { return Value::Null };
-        let mut value = reveal::value(bytes, false);
+        let mut value = revealed(bytes);
         self.state.redact.redact(kind, part, &mut value, self.grant);
         value
     }

@@ -16,7 +16,7 @@ pub(super) async fn stages(request: HttpRequest, state: web::Data<State>) -> Ans
     let kind = request.match_info().get("kind").unwrap_or_default();
     let snapshot = state.live.snapshot().await?;
     let known = snapshot.kinds.iter().find(|known| known.kind.as_str() == kind);
-    let known = known.ok_or_else(|| Problem::unknown(&format!("registered kind \"{kind}\"")))?;
+    let known = known.ok_or_else(|| Problem::unknown_kind(kind))?;
     let [success, rolled_back, failed] = known.finished;
     let stages: Vec<Value> = known.passes.iter().map(|pass| stage(known, pass)).collect();
     let edges = known.passes.iter().flat_map(|pass| {

@@ -43,7 +43,7 @@ pub(super) async fn timeline(request: HttpRequest, state: web::Data<State>) -> A
     let moment = state.moment()?;
     let committed = state.engine().committed();
     if committed.status(ProcedureId::root(id.family)).await?.is_none() {
-        return Err(Problem::unknown(&format!("procedure {id}")));
+        return Err(Problem::unknown(id));
     }
     let _turn = state.turns.take(&grant).await?;
     let entries = committed.history_outline(id.family, HISTORY_MAX).await?;

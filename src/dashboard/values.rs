@@ -30,7 +30,7 @@ pub(super) async fn values(request: HttpRequest, state: web::Data<State>) -> Ans
 
 async fn value_of(state: &State, asked: &Asked<'_>, kind: &str, number: u32) -> Result<Value, Problem> {
     let behind = state.engine().committed().value_behind(asked.id, number).await?;
-    let behind = behind.ok_or_else(|| Problem::unknown(&format!("entry {number} of its history")))?;
+    let behind = behind.ok_or_else(|| Problem::unknown_entry(asked.id, number))?;
     let ValueBehind {
         left_by, size, bytes, ..
     } = behind;

@@ -17,6 +17,8 @@ use crate::views::{LimitView, LockUseView, fine_millis, millis, time};
 
 /// Locks, and waiters of each, that one reply shows at most.
 const LOCKS_MAX: usize = 5_000;
+/// Kinds of the library itself begin with this.
+const OWN: &str = "procession.";
 /// A day, in microseconds.
 const DAY: u64 = 24 * 60 * 60 * 1_000_000;
 
@@ -121,6 +123,7 @@ pub(super) async fn kinds(request: HttpRequest, state: web::Data<State>) -> Answ
         json!({
             "kind": kind.as_str(),
             "registered": known.is_some(),
+            "starts_with": known.and_then(|_| starts_with(&state, kind)),
             "states": states,
             "version": known.map(|known| known.version),
             "oldest": known.map(|known| known.oldest),
@@ -133,6 +136,28 @@ pub(super) async fn kinds(request: HttpRequest, state: web::Data<State>) -> Answ
     });
     let all = snapshot.paused.contains(&PauseScope::All);
     state.reply(moment, json!({ "items": shown.collect::<Vec<_>>(), "all_paused": all }))
+}
+
+/// Returns what one of a registered kind is submitted with, `value` or the `params` of a saga. Returns `None` if it is
+/// not submitted by its kind: the library's own kinds have their own ways, and a machine may be known from the store
+/// alone.
+fn starts_with(state: &State, kind: &Kind) -> Option<&'static str> {
+    match may_begin(state, kind) {
+        Some(begins) => begins.then_some("params"),
+        None => (!kind.as_str().starts_with(OWN)).then_some("value"),
+    }
+}
+
+/// Returns whether new sagas of a kind may begin. Returns `None` if it is the kind of no machine.
+#[cfg(feature = "saga")]
+fn may_begin(state: &State, kind: &Kind) -> Option<bool> {
+    let versions = crate::saga::versions(&state.executor, kind)?;
+    Some(versions.iter().any(|version| version.is_started))
+}
+
+#[cfg(not(feature = "saga"))]
+const fn may_begin(_: &State, _: &Kind) -> Option<bool> {
+    None
 }
 
 /// Shows the versions of a saga's machine; null for any other kind.

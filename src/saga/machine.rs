@@ -18,6 +18,7 @@ mod task;
 mod turn;
 mod undo;
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use procession_actors::{CodecError, Procedure, StageContext, StageError, Step};
@@ -116,7 +117,7 @@ pub struct Machine {
     above: u32,
     /// What its birth needs, and its row does not.
     #[serde(skip)]
-    birth: Birth,
+    birth: OnceLock<Birth>,
     /// The last call has left it as it was.
     #[serde(skip)]
     is_as_before: bool,
@@ -171,9 +172,19 @@ impl Machine {
             status: None,
             undone: None,
             above: 0,
-            birth,
+            birth: OnceLock::from(birth),
             is_as_before: false,
         }
+    }
+
+    /// Returns the birth of one that has begun: nobody asks for it.
+    fn birth(&self) -> &Birth {
+        const BEGUN: &Birth = &Birth {
+            start: String::new(),
+            timeout: None,
+            goes_on: false,
+        };
+        self.birth.get().unwrap_or(BEGUN)
     }
 
     /// Makes a part of a machine, which goes by the same definitions and begins at this state.
@@ -215,6 +226,14 @@ impl Machine {
             windows,
             ..self.of_part(own, Part::Branch { fork, written }, "")
         }
+    }
+
+    /// Sets the state at which a part begins.
+    fn begins_at(&mut self, start: &str) {
+        self.birth = OnceLock::from(Birth {
+            start: start.to_owned(),
+            ..Birth::default()
+        });
     }
 
     /// Returns the id of the saga: this procedure may be a part of it.
@@ -400,7 +419,7 @@ impl Procedure for Machine {
     }
 
     fn first(&self) -> SagaStage {
-        SagaStage::new(&self.birth.start, Mode::Start)
+        SagaStage::new(&self.birth().start, Mode::Start)
     }
 
     async fn execute(&mut self, stage: SagaStage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
@@ -423,11 +442,11 @@ impl Procedure for Machine {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        self.birth.timeout
+        self.birth().timeout
     }
 
     fn on_timeout(&self) -> OnTimeout {
-        match self.birth.goes_on {
+        match self.birth().goes_on {
             true => OnTimeout::Execute,
             false => OnTimeout::Fail,
         }
@@ -444,6 +463,11 @@ impl Procedure for Machine {
 
     /// A definition that is not there, or a service that its states call, quarantines the saga until a start has it.
     fn check(&self, env: &SagaEnv) -> Result<(), String> {
+        // A value that was read back has lost its birth, which it needs if it is submitted: to run a saga that failed
+        // again. One that has begun is not asked for it any more.
+        if self.pinned.is_none() {
+            self.birth.get_or_init(|| env.shared().birth(self).unwrap_or_default());
+        }
         env.shared().check(self)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use procession_saga_language::DefinitionErrors;
-use procession_saga_language::definition::{Files, RecoverStrategy};
+use procession_saga_language::definition::Files;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -58,18 +58,9 @@ impl Sagas {
 
     fn birth(&self, name: &str, version: Option<&str>) -> Result<Birth, UnknownMachine> {
         let named = (name.to_owned(), version.map(str::to_owned));
-        let source = self.0.machines.get(&named).ok_or_else(|| UnknownMachine {
+        self.0.birth(&named).ok_or_else(|| UnknownMachine {
             name: name.to_owned(),
             version: version.map(str::to_owned),
-        })?;
-        let definition = &source.definition;
-        let settings = self.0.settings.get(name).copied().unwrap_or_default();
-        Ok(Birth {
-            start: definition
-                .state(definition.start)
-                .map_or(String::new(), |state| state.name.clone()),
-            timeout: settings.timeout,
-            goes_on: definition.recover == RecoverStrategy::Forward,
         })
     }
 

@@ -5,6 +5,8 @@ use futures::future::BoxFuture;
 use procession_actors::journal::store::JournalStore;
 use procession_actors::{KindSettings, Registry, StoreError};
 #[cfg(feature = "dashboard")]
+use procession_actors::{SubmitError, messages::Submit};
+#[cfg(feature = "dashboard")]
 use procession_kernel::Kind;
 use procession_kernel::{ProcedureId, RetryPolicy};
 use std::sync::Arc;
@@ -51,6 +53,26 @@ pub(crate) fn versions(executor: &Executor, kind: &Kind) -> Option<Vec<MachineVe
     let env = executor.engine().env::<Machine>(kind)?;
     let name = kind.as_str().strip_prefix("saga.")?;
     Some(env.shared().versions(name))
+}
+
+/// Returns a saga to submit, of the machine of a kind and with these params. Returns `None` if it is the kind of no
+/// machine.
+#[cfg(feature = "dashboard")]
+pub(crate) async fn submission(
+    executor: &Executor,
+    kind: &Kind,
+    params: &serde_json::Value,
+) -> Option<Result<Submit, SubmitError>> {
+    let env = executor.engine().env::<Machine>(kind)?;
+    let name = kind.as_str().strip_prefix("saga.")?;
+    let Some(machine) = env.shared().machine(name) else {
+        let why = format!("machine [{name}] is not registered: its sagas go on, and no new ones begin");
+        return Some(Err(SubmitError::Unsupported { why }));
+    };
+    Some(match machine.params(params) {
+        Ok(machine) => executor.submit(machine).into_message().await,
+        Err(error) => Err(SubmitError::Codec(error)),
+    })
 }
 
 /// What a builder knows of sagas.

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use procession_actors::{CallTelemetry, CodecError};
 use procession_kernel::RetryPolicy;
-use procession_saga_language::definition::{Call as Calls, Definition, State};
+use procession_saga_language::definition::{Call as Calls, Definition, RecoverStrategy, State};
 use procession_saga_language::{Digest, Source};
 
 use super::bundle::Bundle;
-use super::machine::Machine;
+use super::machine::{Birth, Machine};
 use super::service::{Classes, Services};
 use super::status::SagaStatus;
 
@@ -120,6 +120,20 @@ pub(super) struct Registered {
     pub(super) machines: BTreeMap<Named, Arc<Source>>,
 }
 
+impl Registered {
+    /// Returns what sagas of a machine need at their birth. Returns `None` if it is not registered.
+    pub(super) fn birth(&self, named: &Named) -> Option<Birth> {
+        let definition = &self.machines.get(named)?.definition;
+        let settings = self.settings.get(&named.0).copied().unwrap_or_default();
+        let start = definition.state(definition.start);
+        Some(Birth {
+            start: start.map_or(String::new(), |state| state.name.clone()),
+            timeout: settings.timeout,
+            goes_on: definition.recover == RecoverStrategy::Forward,
+        })
+    }
+}
+
 /// One version of a machine.
 #[cfg(feature = "dashboard")]
 pub(crate) struct MachineVersion {
@@ -185,6 +199,18 @@ impl Shared {
         self.registered.settings.get(machine).copied().unwrap_or_default()
     }
 
+    /// Returns what a saga needs that is submitted. Returns `None` if its machine is not registered.
+    pub(super) fn birth(&self, machine: &Machine) -> Option<Birth> {
+        self.registered.birth(&named(machine))
+    }
+
+    /// Returns a saga to submit, of the machine that was registered last with this name. Returns `None` if none was.
+    #[cfg(feature = "dashboard")]
+    pub(super) fn machine(&self, name: &str) -> Option<Machine> {
+        let birth = self.registered.birth(&(name.to_owned(), None))?;
+        Some(Machine::new(name, birth))
+    }
+
     /// Returns the names of all machines that sagas may go by.
     pub(super) fn machines(&self) -> BTreeSet<String> {
         let definitions = self.bundles.values().flat_map(|entry| entry.bundle.definitions());
@@ -243,8 +269,7 @@ impl Shared {
     }
 
     fn newest(&self, machine: &Machine) -> Result<Digest, String> {
-        let named = (machine.name().to_owned(), machine.version_asked().map(str::to_owned));
-        let digest = self.current.get(&named).copied();
+        let digest = self.current.get(&named(machine)).copied();
         digest.ok_or_else(|| format!("machine [{}] is not registered", machine.name()))
     }
 
@@ -268,4 +293,8 @@ impl Shared {
             Calls::Script { .. } | Calls::Machine { .. } | Calls::CompensateMachine => None,
         }
     }
+}
+
+fn named(machine: &Machine) -> Named {
+    (machine.name().to_owned(), machine.version_asked().map(str::to_owned))
 }

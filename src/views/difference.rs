@@ -1,9 +1,10 @@
 //! What differs between two values, place by place.
 
-use procession_actors::journal::codec;
 use procession_actors::view::ValueBehind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+
+use super::revealed;
 
 /// Changes that are told, at most.
 const CHANGES: usize = 500;
@@ -59,11 +60,7 @@ pub fn compared(from: Option<Value>, to: Value) -> Value {
 /// Returns the value behind an entry in full, for those who have the journal itself.
 #[must_use]
 pub fn value_behind(number: u32, behind: &ValueBehind) -> Value {
-    let value = behind.bytes.as_ref().map(|bytes| {
-        let read = codec::decode_user::<Value>(bytes.as_slice());
-        let raw = || -> String { bytes.as_slice().iter().map(|byte| format!("{byte:02x}")).collect() };
-        json!({ "size": bytes.len(), "raw": read.is_err().then(raw), "value": read.unwrap_or_default() })
-    });
+    let value = behind.bytes.as_ref().map(|bytes| revealed(bytes.as_slice()));
     let too_large = behind.size.filter(|_| behind.bytes.is_none());
     json!({ "entry": number, "left_by": behind.left_by, "too_large": too_large, "value": value })
 }

@@ -7,7 +7,7 @@ use procession_kernel::{Blob, HistoryEntry, ProcedureId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{ending_word, millis, read, time};
+use super::{ending_word, millis, read, revealed, time};
 
 /// Bytes of a note up to which it is shown. Pages have hundreds of entries.
 const NOTE_SHOWN: usize = 4 << 10;
@@ -95,6 +95,16 @@ impl From<&HistoryEntry> for HistoryView {
 }
 
 impl HistoryView {
+    /// Returns an entry with its note in full, however large: `size`, `value`, and `raw` bytes in hexadecimal if JSON
+    /// cannot express it. A note is users' data.
+    #[must_use]
+    pub fn revealed(entry: &HistoryEntry) -> Self {
+        Self {
+            note: entry.note.as_ref().map(|note| revealed(note.as_slice())),
+            ..Self::from(entry)
+        }
+    }
+
     /// Returns the note as one line of text: its value, or else its size.
     #[must_use]
     pub fn note_text(&self) -> Option<String> {

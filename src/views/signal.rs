@@ -1,8 +1,12 @@
 //! One signal that was delivered to a procedure. Of its payload the size alone is shown.
 
+use procession_actors::FamilyExport;
+use procession_actors::error::CodecError;
 use procession_actors::view::SignalSummary;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+use super::revealed;
 
 /// One signal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,4 +46,29 @@ impl From<&SignalSummary> for SignalView {
             payload: json!({ "redacted": true, "size": signal.size }),
         }
     }
+}
+
+/// Returns the stored signals of an exported family. Of their payloads the sizes alone are shown.
+///
+/// # Errors
+///
+/// [`CodecError`] if a signal cannot be decoded.
+pub fn signals_of(export: &FamilyExport) -> Result<Vec<SignalView>, CodecError> {
+    let signals = export.signals()?;
+    Ok(signals.iter().map(|(signal, _)| SignalView::from(signal)).collect())
+}
+
+/// Returns the same signals with their payloads in full: `size`, `value`, and `raw` bytes in hexadecimal if JSON cannot
+/// express the value. They are users' data.
+///
+/// # Errors
+///
+/// [`CodecError`] if a signal cannot be decoded.
+pub fn revealed_signals_of(export: &FamilyExport) -> Result<Vec<SignalView>, CodecError> {
+    let signals = export.signals()?;
+    let shown = signals.iter().map(|(signal, payload)| SignalView {
+        payload: revealed(payload.as_slice()),
+        ..SignalView::from(signal)
+    });
+    Ok(shown.collect())
 }

@@ -14,7 +14,7 @@ use crate::journal::{Does, Running, of_each};
 use crate::run::{Said, look, procession};
 
 /// A journal in which nothing ever ran.
-fn empty(place: &Path) -> Outcome {
+pub(crate) fn empty(place: &Path) -> Outcome {
     actix_rt::System::new().block_on(async { Running::start(place).await?.leave().await })
 }
 

@@ -3,6 +3,7 @@
 
 mod act;
 mod damaged;
+mod export;
 mod golden;
 mod history;
 mod import;

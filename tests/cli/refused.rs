@@ -97,6 +97,52 @@ fn arguments_that_make_no_sense_are_usage() -> Outcome {
 }
 
 #[test]
+fn an_option_of_another_command_of_the_verb_leads_to_that_command() -> Outcome {
+    for (arguments, expected, usage) in [
+        (
+            "demo --tables 3",
+            "tip: 'procession demo tablets' has the option '--tables'",
+            "Usage: procession demo tablets [OPTIONS]",
+        ),
+        (
+            "demo shop --tables=3",
+            "tip: 'procession demo tablets' has the option '--tables'",
+            "Usage: procession demo tablets [OPTIONS]",
+        ),
+        (
+            "demo tablets --orders 3",
+            "tip: 'procession demo' has the option '--orders'",
+            "Usage: procession demo [OPTIONS]",
+        ),
+        (
+            "demo --data x tablets",
+            "tip: write options behind 'tablets'",
+            "Usage: procession demo",
+        ),
+        // What no command of the verb has is taken for a slip, as ever.
+        (
+            "demo --trubble",
+            "a similar argument exists: '--trouble'",
+            "Usage: procession demo",
+        ),
+        (
+            "ls --orders 3",
+            "unexpected argument '--orders'",
+            "Usage: procession ls",
+        ),
+    ] {
+        let said = procession(arguments.split_whitespace())?;
+        assert_eq!(said.code, Some(2), "{arguments}: {}", said.err);
+        for expected in [expected, usage] {
+            assert!(said.err.contains(expected), "{arguments}: {}", said.err);
+        }
+        let is_a_slip = arguments.contains("trubble");
+        assert_eq!(said.err.contains("--trouble"), is_a_slip, "{arguments}: {}", said.err);
+    }
+    Ok(())
+}
+
+#[test]
 fn one_that_is_not_there_is_not_made_up() -> Outcome {
     let root = tempfile::tempdir()?;
     of_each(root.path())?;

@@ -284,30 +284,27 @@ fn a_list_is_put_together_of_pages() -> Outcome {
 
 #[test]
 fn payloads_are_asked_for_with_a_reason() -> Outcome {
-    let list = |items: Value| Canned::json(200, &json!({ "items": items, "cursor": null, "truncated": false }));
-    let one = json!({ "procedure": {}, "payload": { "redacted": true, "size": 7 }, "output": null });
-    let family = json!({ "dry_run": false, "export": { "format": 1, "family": 1 } });
-    let canned = Canned::open(vec![
-        list(json!([{ "id": "1.0", "depth": 0, "children": 0, "ended_children": 0 }])),
-        list(json!([])),
-        list(json!([])),
-        Canned::json(200, &one),
-        Canned::json(200, &family),
-    ])?;
+    let family = json!({
+        "format": 1, "family": 1, "whole": true, "quarantined": null, "procedures": [], "stages": [], "unreadable": [],
+        // The payload of 1.0: the number 7.
+        "entries": [{ "space": "payloads", "key": "00000000000000010000000000", "value": "07" }],
+    });
+    let canned = Canned::open(vec![Canned::json(200, &json!({ "dry_run": false, "export": family }))])?;
     let said = canned.run("export 1.0 --payload --reason report")?;
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert_eq!(
         said.out,
-        "{\"id\":\"1.0\",\"type\":\"procedure\"}\n\
-         {\"bytes\":7,\"id\":\"1.0\",\"part\":\"payload\",\"type\":\"value\"}\n\
-         {\"family\":1,\"format\":1,\"type\":\"family\"}\n"
+        "{\"bytes\":1,\"id\":\"1.0\",\"part\":\"payload\",\"raw\":null,\"type\":\"value\",\"value\":7}\n\
+         {\"entries\":[{\"key\":\"00000000000000010000000000\",\"space\":\"payloads\",\"value\":\"07\"}],\
+         \"family\":1,\"format\":1,\"procedures\":[],\"quarantined\":null,\"stages\":[],\"type\":\"family\",\
+         \"unreadable\":[],\"whole\":true}\n"
     );
     let asked = canned.asked()?;
     assert!(
-        asked[4].starts_with("POST /api/v1/procedures/1.0/export "),
+        asked[0].starts_with("POST /api/v1/procedures/1.0/export "),
         "{}",
-        asked[4]
+        asked[0]
     );
-    assert!(asked[4].ends_with("{\"reason\":\"report\"}"), "{}", asked[4]);
+    assert!(asked[0].ends_with("{\"reason\":\"report\"}"), "{}", asked[0]);
     Ok(())
 }

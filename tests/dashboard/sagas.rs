@@ -477,6 +477,81 @@ fn kinds_of_machines_have_the_versions_of_their_definitions() -> Tested {
     })
 }
 
+/// An order that must be done within a minute.
+fn timed() -> Result<Sagas, Trouble> {
+    let settings = MachineSettings::default().timeout(Duration::from_secs(60));
+    let sagas = Sagas::builder()
+        .json("order.json", include_str!("machines/order.json"))
+        .set("order", settings);
+    let sagas = ["reserve", "release", "pay", "refund", "wrap"]
+        .into_iter()
+        .fold(sagas, |sagas, method| {
+            sagas.method("shop", method, async |_: Call, (how,): (Option<String>,)| match how {
+                Some(class) if class != "ok" => Err(Fault::new(&class, "the shop said no")),
+                _ => Ok("done"),
+            })
+        });
+    Ok(sagas.build()?)
+}
+
+#[test]
+fn a_saga_starts_from_its_kind_with_params_and_has_the_time_limit_of_its_machine() -> Tested {
+    site_in(&World::new(), engine(timed()?), everybody, async |site| {
+        let start = async |query: &str, value: Value| {
+            let body = json!({ "value": value, "reason": "look" });
+            post(site, &format!("kinds/saga.order/submit{query}"), &body).await
+        };
+        let refused = start("?dry_run=true", json!(7)).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+        assert!(
+            text(&at(&refused.body, "/detail")).contains("they are no object"),
+            "{}",
+            refused.body
+        );
+        let planned = start("?dry_run=true", json!({})).await;
+        assert_eq!(planned.status, StatusCode::OK, "{}", planned.body);
+        // The names of a machine's own value are params as any other.
+        let params = json!({ "reserve": "ok", "pay": "x.Later", "m": "tour", "c": {} });
+        let begun = start("", params).await;
+        assert_eq!(begun.status, StatusCode::OK, "{}", begun.body);
+        let id: ProcedureId = text(&at(&begun.body, "/submitted")).parse()?;
+        let saga = told(site, id).await?;
+        assert_eq!(here(&saga), [format!("Pay {id} waits")]);
+        let first = at(&site.body(&format!("procedures/{id}/history")).await?, "/items/0/stage");
+        assert!(text(&first).contains("Reserve"), "{first}");
+        site.pass(Duration::from_secs(61)).await?;
+        let saga = told(site, id).await?;
+        assert_eq!(at(&saga, "/standing"), "ended", "{saga}");
+        // So has one that runs again: its value was read back.
+        let again = post(
+            site,
+            &format!("procedures/{id}/run-again"),
+            &json!({ "reason": "look" }),
+        )
+        .await;
+        let again: ProcedureId = text(&at(&again.body, "/submitted")).parse()?;
+        assert_eq!(here(&told(site, again).await?), [format!("Pay {again} waits")]);
+        site.pass(Duration::from_secs(61)).await?;
+        assert_eq!(at(&told(site, again).await?, "/standing"), "ended");
+        Ok(())
+    })
+}
+
+#[test]
+fn kinds_say_what_one_is_started_with() -> Tested {
+    site_in(&World::new(), engine(sagas()?), everybody, async |site| {
+        let kinds = list(&site.body("kinds").await?, "/items");
+        let with = |kind: &str| {
+            let found = kinds.iter().find(|one| at(one, "/kind") == kind);
+            found.map(|one| at(one, "/starts_with")).unwrap_or_default()
+        };
+        assert_eq!(with("saga.order"), "params");
+        assert_eq!(with("job"), "value");
+        assert_eq!(with("procession.bulk"), Value::Null);
+        Ok(())
+    })
+}
+
 /// The order in another version alone.
 fn newer() -> Result<Sagas, Trouble> {
     let order = include_str!("machines/order.json").replace("\"Version\": \"2\"", "\"Version\": \"3\"");

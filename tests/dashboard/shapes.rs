@@ -16,7 +16,7 @@ use crate::kit::{Job, Site, Tested, everybody, site_in};
 use crate::{logs, sagas};
 
 /// File and path of each reply to a `GET`.
-pub(crate) const REPLIES: [(&str, &str); 23] = [
+pub(crate) const REPLIES: [(&str, &str); 25] = [
     ("me", "me"),
     ("attention", "attention"),
     ("limits", "limits"),
@@ -40,6 +40,8 @@ pub(crate) const REPLIES: [(&str, &str); 23] = [
     ("signals", "procedures/1.0/signals"),
     ("problem_filter", "procedures?filter=state:soon"),
     ("problem_unknown", "procedures/99.0"),
+    ("problem_unknown_kind", "kinds/nosuch/stages"),
+    ("problem_unknown_entry", "procedures/5.0/values?entry=99"),
 ];
 
 /// File and path of each chart.

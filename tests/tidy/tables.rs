@@ -121,7 +121,7 @@ pub(crate) const LANGUAGE: &[&[&str]] = &[
 pub(crate) const PROGRAM: &[&[&str]] = &[
     &["demo"],
     &["exit", "named", "moment", "print"],
-    &["login", "manual", "pager"],
+    &["login", "manual", "nearest", "pager", "tips"],
     &[
         "act", "bench", "document", "fields", "import", "kinds", "look", "place", "saga", "site", "source", "tail",
         "watch",

@@ -2,10 +2,9 @@
 
 use procession_kernel::{Blob, ProcedureId};
 
-use crate::error::{CodecError, ReadError, StoreError};
-use crate::journal::encode::StoredSignal;
+use crate::error::{ReadError, StoreError};
 use crate::journal::store::{Entries, Scan};
-use crate::journal::{JournalStore, Reader, Space, codec, keys};
+use crate::journal::{JournalStore, Reader, Space, keys};
 use crate::view::SignalSummary;
 
 /// The maximum number of signals that are counted: each is read with its payload.
@@ -46,20 +45,9 @@ pub(super) async fn read_from(
 }
 
 fn decoded(entries: &Entries) -> Result<Vec<(SignalSummary, Blob)>, ReadError> {
-    let known = entries
+    let read = entries
         .iter()
-        .filter_map(|(key, value)| Some((keys::parse_signal(key)?, value)));
-    let read = known.map(|((id, number, _), value)| -> Result<_, CodecError> {
-        let StoredSignal { entry, payload } = codec::decode(value)?;
-        let size = payload.as_slice().len();
-        let signal = SignalSummary {
-            id,
-            number,
-            entry,
-            size,
-        };
-        Ok((signal, payload))
-    });
+        .filter_map(|(key, value)| SignalSummary::stored(key, value));
     Ok(read.collect::<Result<_, _>>()?)
 }
 

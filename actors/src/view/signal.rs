@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use procession_kernel::{Kernel, ProcedureId, Row, SignalEntry, Timestamp};
+use procession_kernel::{Blob, Kernel, ProcedureId, Row, SignalEntry, Timestamp};
+
+use crate::error::CodecError;
+use crate::journal::encode::StoredSignal;
+use crate::journal::{codec, keys};
 
 /// One stored signal, without its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +20,24 @@ pub struct SignalSummary {
     pub entry: SignalEntry,
     /// The size of its payload in bytes.
     pub size: usize,
+}
+
+impl SignalSummary {
+    /// Decodes an entry of the journal, with its payload. Returns `None` if the key is not that of a signal.
+    pub(crate) fn stored(key: &[u8], value: &[u8]) -> Option<Result<(Self, Blob), CodecError>> {
+        let (id, number, _) = keys::parse_signal(key)?;
+        let signal = codec::decode(value).map(|StoredSignal { entry, payload }| {
+            let size = payload.len();
+            let signal = Self {
+                id,
+                number,
+                entry,
+                size,
+            };
+            (signal, payload)
+        });
+        Some(signal)
+    }
 }
 
 /// How much is stored of one procedure, counted up to a bound.

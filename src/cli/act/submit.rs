@@ -15,7 +15,7 @@ pub(crate) struct SubmitArgs {
     /// Its kind, as "procession kinds" lists them.
     #[arg(value_name = "KIND")]
     kind: String,
-    /// Its value as JSON; @FILE reads a file, - standard input.
+    /// Its value as JSON, of a kind saga.NAME the params of the saga; @FILE reads a file, - standard input.
     #[arg(value_name = "JSON", value_parser = value::json, default_value = "null")]
     value: Value,
     /// Its idempotency key: the same key and value submit nothing more.

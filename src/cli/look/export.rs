@@ -18,8 +18,9 @@ pub(crate) struct ExportArgs {
     /// Print every family, finished ones too.
     #[arg(long)]
     all: bool,
-    /// Print also each family as it is stored, payloads, outputs and signals included: what
-    /// the test kit replays. Treat it as you treat the data itself.
+    /// Print users' data in full: payloads, outputs, payloads of signals and notes as JSON, in
+    /// hexadecimal where JSON cannot express them; and each family as it is stored, which is
+    /// what an import takes and the test kit replays. Treat it as you treat the data itself.
     #[arg(long)]
     payload: bool,
     /// Why payloads are wanted of an engine that runs: its audit keeps it.
@@ -35,7 +36,7 @@ pub(super) async fn run(source: &Source, args: &ExportArgs) -> Result<Exit, Fail
     }
     let mut sink = Sink::new(args.payload, args.reason.clone());
     match &args.id {
-        Some(named) => source.export(source.resolve(named).await?, &mut sink).await?,
+        Some(named) => source.export(source.resolve(named).await?, &sink).await?,
         None => source.export_all(&mut sink).await?,
     }
     Ok(Exit::Done)

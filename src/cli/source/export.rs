@@ -1,4 +1,6 @@
-//! Families as JSON lines, of either source: rows, history, signals, and of values their size.
+//! Families as JSON lines, of either source: rows, history, signals, and of values their size, or all of them in full.
+
+use std::fmt::Display;
 
 use procession::ProcedureId;
 use procession::offline::FamilyExport;
@@ -13,14 +15,16 @@ use super::super::site::Site;
 use super::journal::unknown;
 use super::{Journal, Wanted};
 use procession::filter::Filter;
-use procession::views::{HistoryView, ProcedureView, SignalView, values_of};
+use procession::views::{
+    HistoryView, ProcedureView, SignalView, revealed_signals_of, revealed_values_of, signals_of, values_of,
+};
 
 /// Rows that are looked through at once for roots.
 const PAGE: usize = 1_000;
 
 /// Where the lines go, and what is wanted of each family.
 pub(crate) struct Sink {
-    /// Also each family as it is stored.
+    /// Also users' data in full, and each family as it is stored.
     pub(crate) payload: bool,
     /// Why, as the audit of an engine that runs keeps it.
     pub(crate) reason: Option<String>,
@@ -53,6 +57,58 @@ impl Sink {
         self.put("value", json!({ "id": id, "part": part, "bytes": bytes }))
     }
 
+    /// Prints a family that was read as a whole.
+    fn family(&self, export: &FamilyExport) -> Result<(), Failure> {
+        for status in export.statuses() {
+            let status = match &export.quarantined {
+                Some(_) => status.quarantined(),
+                None => status,
+            };
+            self.put("procedure", ProcedureView::from(&status))?;
+        }
+        if self.payload {
+            self.in_full(export)?;
+        } else {
+            self.sizes(export)?;
+        }
+        for why in &export.unreadable {
+            self.cannot_be_read(export.family, why)?;
+        }
+        if self.payload {
+            self.put("family", export)?;
+        }
+        Ok(())
+    }
+
+    fn sizes(&self, export: &FamilyExport) -> Result<(), Failure> {
+        for entry in export.history() {
+            self.put("history", HistoryView::from(&entry))?;
+        }
+        self.signals(export.family, signals_of(export))?;
+        for value in values_of(export) {
+            self.put("value", value)?;
+        }
+        Ok(())
+    }
+
+    fn in_full(&self, export: &FamilyExport) -> Result<(), Failure> {
+        for entry in export.history() {
+            self.put("history", HistoryView::revealed(&entry))?;
+        }
+        self.signals(export.family, revealed_signals_of(export))?;
+        for value in revealed_values_of(export) {
+            self.put("value", value)?;
+        }
+        Ok(())
+    }
+
+    fn signals(&self, family: u64, signals: Result<Vec<SignalView>, impl Display>) -> Result<(), Failure> {
+        match signals {
+            Ok(signals) => signals.iter().try_for_each(|signal| self.put("signal", signal)),
+            Err(error) => self.cannot_be_read(family, &error.to_string()),
+        }
+    }
+
     /// Returns the families of these procedures that were not printed yet.
     fn new_families(&mut self, ids: impl Iterator<Item = ProcedureId>) -> Vec<u64> {
         let mut families: Vec<u64> = ids.map(|id| id.family).collect();
@@ -65,9 +121,9 @@ impl Sink {
 }
 
 impl Journal {
-    pub(super) async fn export(&self, id: ProcedureId, sink: &mut Sink) -> Result<(), Failure> {
+    pub(super) async fn export(&self, id: ProcedureId, sink: &Sink) -> Result<(), Failure> {
         let export = self.offline.export(id).await?.ok_or_else(|| unknown(id))?;
-        self.put_family(&export, sink).await
+        sink.family(&export)
     }
 
     /// One family after the other, so that but one is in memory.
@@ -78,7 +134,7 @@ impl Journal {
             let ids = page.items.iter().map(|status| status.id).chain(page.unreadable);
             for family in sink.new_families(ids) {
                 if let Some(export) = self.offline.export(ProcedureId::root(family)).await? {
-                    self.put_family(&export, sink).await?;
+                    sink.family(&export)?;
                 }
             }
             match page.next {
@@ -87,43 +143,14 @@ impl Journal {
             }
         }
     }
-
-    async fn put_family(&self, export: &FamilyExport, sink: &Sink) -> Result<(), Failure> {
-        for status in export.statuses() {
-            sink.put("procedure", ProcedureView::from(&status))?;
-        }
-        for entry in export.history() {
-            sink.put("history", HistoryView::from(&entry))?;
-        }
-        match self.offline.signals(ProcedureId::root(export.family)).await {
-            Ok(signals) => {
-                for signal in &signals {
-                    sink.put("signal", SignalView::from(signal))?;
-                }
-            }
-            Err(error) => sink.cannot_be_read(export.family, &error.to_string())?,
-        }
-        put_values(export, sink)?;
-        for why in &export.unreadable {
-            sink.cannot_be_read(export.family, why)?;
-        }
-        if sink.payload {
-            sink.put("family", export)?;
-        }
-        Ok(())
-    }
-}
-
-fn put_values(export: &FamilyExport, sink: &Sink) -> Result<(), Failure> {
-    for value in values_of(export) {
-        sink.put("value", value)?;
-    }
-    Ok(())
 }
 
 impl Site {
-    pub(super) async fn export(&self, id: ProcedureId, sink: &mut Sink) -> Result<(), Failure> {
+    pub(super) async fn export(&self, id: ProcedureId, sink: &Sink) -> Result<(), Failure> {
         let root = ProcedureId::root(id.family);
+        if sink.payload {
+            return sink.family(&self.stored(root, sink).await?);
+        }
         let mut family = self.tree(root).await?;
         let members = family.take_items();
         let ids: Vec<String> = members.iter().filter_map(id_of).map(|id| id.to_string()).collect();
@@ -142,9 +169,6 @@ impl Site {
         if family.get("truncated").as_bool().unwrap_or_default() {
             let why = "it is larger than the dashboard shows: what is beyond is not here";
             sink.cannot_be_read(id.family, why)?;
-        }
-        if sink.payload {
-            self.put_whole(root, sink).await?;
         }
         Ok(())
     }
@@ -168,16 +192,17 @@ impl Site {
         Ok(())
     }
 
-    /// All of a family, as it is stored: who asked for it, and why, goes into the audit first.
-    async fn put_whole(&self, root: ProcedureId, sink: &Sink) -> Result<(), Failure> {
+    /// Asks for a family as it is stored. Who asked for it, and why, goes into the audit first.
+    async fn stored(&self, root: ProcedureId, sink: &Sink) -> Result<FamilyExport, Failure> {
         let body = json!({ "reason": sink.reason.as_deref().unwrap_or_default() });
-        let told = self.post(&format!("procedures/{root}/export"), &body, false).await?;
-        let export = told.get("export");
-        if export.is_null() {
-            let text = "the dashboard gave no family; use the release of the command line that the engine has";
-            return Err(Failure::new(text));
-        }
-        sink.put("family", export)
+        let Document(mut told) = self.post(&format!("procedures/{root}/export"), &body, false).await?;
+        let export = told.get_mut("export").map(Value::take).unwrap_or_default();
+        serde_json::from_value(export).map_err(|error| {
+            Failure::new(format!(
+                "the dashboard gave no family that this release reads ({error}); use the release of the command line \
+                 that the engine has"
+            ))
+        })
     }
 
     pub(super) async fn export_all(&self, sink: &mut Sink) -> Result<(), Failure> {

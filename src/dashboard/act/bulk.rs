@@ -157,7 +157,7 @@ pub(in crate::dashboard) async fn progress(request: HttpRequest, state: web::Dat
         .status(id)
         .await?
         .filter(|row| row.kind.as_str() == Bulk::KIND);
-    let row = row.ok_or_else(|| Problem::unknown(&format!("bulk {id}")))?;
+    let row = row.ok_or_else(|| Problem::other_sort("bulk", id, "`procedures?filter=kind:procession.bulk`"))?;
     let values = committed.values(id).await?;
     let bulk = values
         .payload

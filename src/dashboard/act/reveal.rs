@@ -1,13 +1,13 @@
 //! User data in full. The audit entry is on disk before any of it leaves.
 
 use actix_web::web;
-use procession_actors::journal::codec;
 use procession_kernel::{Operated, ProcedureId, RevealScope};
 use serde_json::{Value, json};
 
 use super::wish::Request;
 use crate::dashboard::problem::{Answer, Problem};
 use crate::dashboard::state::State;
+use crate::views::revealed;
 
 /// Bytes of a family that one export over HTTP holds, at most: as JSON it is several times that.
 const EXPORT_MAX: usize = 16 << 20;
@@ -19,7 +19,7 @@ pub(super) async fn reveal(state: &web::Data<State>, id: ProcedureId, request: R
     state.moment()?;
     let committed = state.engine().committed();
     let row = committed.status(id).await?;
-    let row = row.ok_or_else(|| Problem::unknown(&format!("procedure {id}")))?;
+    let row = row.ok_or_else(|| Problem::unknown(id))?;
     let told = state.executor.audit_reveal(id, RevealScope::Values, request.by).await?;
     let values = committed.values(id).await?;
     let shown = |bytes: Option<Vec<u8>>| bytes.map(|bytes| value(&bytes, is_dry));
@@ -41,7 +41,7 @@ pub(super) async fn export(state: &web::Data<State>, id: ProcedureId, request: R
     let is_dry = request.by.dry_run;
     state.moment()?;
     let export = state.engine().committed().export(id.family, EXPORT_MAX).await?;
-    let mut export = export.ok_or_else(|| Problem::unknown(&format!("procedure {id}")))?;
+    let mut export = export.ok_or_else(|| Problem::unknown(id))?;
     let snapshot = state.live.snapshot().await?;
     let why = snapshot.quarantined.iter().find(|(family, _)| *family == id.family);
     export.quarantined = why.map(|(_, why)| why.clone());
@@ -66,16 +66,10 @@ fn number(told: &Operated) -> Option<String> {
     told.number.map(|number| number.to_string())
 }
 
-/// Shows a value of users'. What JSON has no words for is shown as bytes, in hexadecimal.
-pub(in crate::dashboard) fn value(bytes: &[u8], is_dry: bool) -> Value {
+/// Shows a value of users'; a plan tells its size alone.
+fn value(bytes: &[u8], is_dry: bool) -> Value {
     if is_dry {
         return json!({ "size": bytes.len(), "value": null, "raw": null });
     }
-    match codec::decode_user::<Value>(bytes) {
-        Ok(value) => json!({ "size": bytes.len(), "value": value, "raw": null }),
-        Err(_) => {
-            let raw: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            json!({ "size": bytes.len(), "value": null, "raw": raw })
-        }
-    }
+    revealed(bytes)
 }

@@ -1,6 +1,8 @@
-//! `kinds/{kind}/submit`: a value that is sent as JSON becomes a procedure.
+//! `kinds/{kind}/submit`: a value that is sent as JSON becomes a procedure, or the params of a saga.
 
+use procession_actors::SubmitError;
 use procession_kernel::Kind;
+use serde_json::Value;
 
 use super::answer;
 use super::wish::{Request, Wish, wrong};
@@ -12,17 +14,20 @@ use crate::messages::Submit;
 pub(super) async fn submit(state: &State, kind: &Kind, Request { wish, by }: Request) -> Answer {
     let is_dry = by.dry_run;
     if !state.engine().kinds().any(|known| known == kind) {
-        return Err(Problem::unknown(&format!("kind \"{kind}\"")));
+        return Err(Problem::unknown_kind(kind.as_str()));
     }
-    let submit = submission(state, kind, wish)?;
+    let submit = submission(state, kind, wish).await?;
     let operated = state.executor.submit_by(submit, by).await?;
     answer(state, &operated, is_dry, None)
 }
 
-fn submission(state: &State, kind: &Kind, wish: Wish) -> Result<Submit, Problem> {
+async fn submission(state: &State, kind: &Kind, wish: Wish) -> Result<Submit, Problem> {
     let value = wish.value.as_ref();
     let value = value.ok_or_else(|| wrong("`value` is missing; `null` is one, too."))?;
-    let mut submit = state.executor.submission_of(kind.as_str(), value)?;
+    let mut submit = match saga(state, kind, value).await {
+        Some(submit) => submit?,
+        None => state.executor.submission_of(kind.as_str(), value)?,
+    };
     if let Some(key) = wish.idempotency_key {
         submit = submit.key(key);
     }
@@ -36,4 +41,15 @@ fn submission(state: &State, kind: &Kind, wish: Wish) -> Result<Submit, Problem>
         .labels
         .into_iter()
         .fold(submit, |submit, (name, value)| submit.label(name, value)))
+}
+
+/// Returns a saga with the value as its params, if the kind is that of a machine. Its own value is for the engine alone.
+#[cfg(feature = "saga")]
+async fn saga(state: &State, kind: &Kind, params: &Value) -> Option<Result<Submit, SubmitError>> {
+    crate::saga::submission(&state.executor, kind, params).await
+}
+
+#[cfg(not(feature = "saga"))]
+async fn saga(_: &State, _: &Kind, _: &Value) -> Option<Result<Submit, SubmitError>> {
+    None
 }

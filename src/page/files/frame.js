@@ -44,7 +44,7 @@ export function Rail({ path, me, onHelp }) {
         ${SCREENS.map(({ letter, path: to, name }) => html`
           <li key=${letter}><a href=${to || './'} aria-current=${here === to ? 'page' : undefined}><span>${name}${to === 'failures' && failures && html` <span class="tag bad" title="Failures that nobody has acknowledged">${failures}</span>`}</span><kbd>g ${letter}</kbd></a></li>`)}
       </ul>
-      <${Fresh} />
+      <${Fresh} engine=${me?.engine ?? 'live'} />
       <div class="who">
         ${me?.engines?.length ? html`<${Engines} engines=${me.engines} />` : ''}
         ${me && html`<p title=${`Rights: ${me.rights.join(', ')}`}><span class="dim">You are</span> <bdi>${me.who}</bdi>${me.rights.length === 1 && html`<span class="tag">read only</span>`}</p>`}
@@ -63,8 +63,8 @@ function unacknowledged(body) {
   return verdict ? `${count(Number(verdict.facts.unacknowledged))}${verdict.text.startsWith('more') ? '+' : ''}` : null;
 }
 
-/** Whether what is shown is live, and if not of when it is. */
-function Fresh() {
+/** Whether what is shown is live, and if not of when it is. @param {{engine: string}} props */
+function Fresh({ engine }) {
   const { standing, read } = useLive();
   const at = read ? hour(read, now()) : '';
   const words = {
@@ -73,8 +73,15 @@ function Fresh() {
     polling: ['every 5 s', 'There is no stream of changes; the page asks every five seconds.'],
     stale: [`as of ${at}`, `The engine does not answer. What is shown is of ${read ? absolute(read) : 'before'}.`],
   };
-  const [word, help] = words[standing] ?? words.live;
-  return html`<p class=${`fresh ${standing}`} role="status" title=${help}><span class="dot" aria-hidden="true"></span>${word}</p>`;
+  const [word, help, look] = standing === 'live' && engine !== 'live' ? wordOf(engine) : [...words[standing], standing];
+  return html`<p class=${`fresh ${look}`} role="status" title=${help}><span class="dot" aria-hidden="true"></span>${word}</p>`;
+}
+
+/** How an engine stands of which nothing is live, though the stream is open: what a banner says in a sentence. @param {string} engine */
+function wordOf(engine) {
+  const isWorking = engine === 'recovering' || engine === 'draining';
+  const word = engine === 'silent' ? 'no answer' : engine.replace('_', ' ');
+  return [word, sentenceOf(engine), isWorking ? 'polling' : 'stale'];
 }
 
 /** What the whole engine suffers from. @type {Record<string, string>} */
@@ -86,6 +93,9 @@ const ENGINE = {
   silent: 'The engine does not answer in time. Its disk may not answer either.',
 };
 
+/** @param {string} engine */
+const sentenceOf = (engine) => ENGINE[engine] ?? `The engine is ${engine}.`;
+
 /** @param {{me: import('./load.js').Loaded}} props */
 export function Banner({ me }) {
   const { standing, read } = useLive();
@@ -93,7 +103,7 @@ export function Banner({ me }) {
   const engine = me.data?.engine ?? 'live';
   const stale = standing === 'stale' && read
     ? `The dashboard does not answer. What is shown is as of ${hour(read, now())}; it is asked again every five seconds.` : '';
-  const text = stale || (engine === 'live' ? '' : ENGINE[engine] ?? `The engine is ${engine}.`);
+  const text = stale || (engine === 'live' ? '' : sentenceOf(engine));
   // A notice that was closed is shown again if it recurs.
   useEffect(() => { if (!text) close(''); }, [text]);
   if (!text || text === closed) return null;

@@ -10,10 +10,18 @@ const PAUSE = 300;
 
 /** @typedef {{value: string, key: string, name: string, labels: string, priority: string, reason: string}} Written */
 
-/** What is sent for it. What cannot be read says where. @param {Written} written */
-function bodyOf({ value, key, name, labels, priority }) {
+/** How what is submitted is called: the value of a procedure, or the params with which a saga begins. */
+const WORDS = {
+  value: { title: 'Value', help: 'JSON, as the kind expects it.', wrong: 'The value is no JSON', empty: 'Write the value: it is checked before anything starts.', taken: 'The kind takes this value.', busy: 'Checking the value …' },
+  params: { title: 'Params', help: 'A JSON object: what the saga begins with.', wrong: 'The params are no JSON', empty: 'Write the params, {} if there are none: they are checked before anything starts.', taken: 'The machine takes these params.', busy: 'Checking the params …' },
+};
+
+/** @typedef {typeof WORDS.value} Words */
+
+/** What is sent for it. What cannot be read says where. @param {Written} written @param {Words} words */
+function bodyOf({ value, key, name, labels, priority }, words) {
   /** @type {Record<string, unknown>} */
-  const body = { value: read('The value is no JSON', () => exact(value)) };
+  const body = { value: read(words.wrong, () => exact(value)) };
   if (key) body.idempotency_key = key;
   if (name) body.name = name;
   if (priority) body.priority = Number(priority);
@@ -38,8 +46,9 @@ function read(what, parse) {
   }
 }
 
-/** @param {{kind: string, onClose: () => void}} props */
-export function Start({ kind, onClose }) {
+/** @param {{kind: string, takes: 'value'|'params', onClose: () => void}} props */
+export function Start({ kind, takes, onClose }) {
+  const words = WORDS[takes];
   const [written, set] = useState(/** @type {Written} */ ({ value: '', key: '', name: '', labels: '', priority: '', reason: '' }));
   const [isChecked, setChecked] = useState(false);
   const [error, setError] = useState(/** @type {Problem|null} */ (null));
@@ -74,14 +83,14 @@ export function Start({ kind, onClose }) {
     setBusy(!isEmpty);
     if (isEmpty) return;
     const timer = window.setTimeout(() => attempt(async (isLatest) => {
-      await post(path, bodyOf(written), true);
+      await post(path, bodyOf(written, words), true);
       if (isLatest()) setChecked(true);
     }), PAUSE);
     return () => window.clearTimeout(timer);
   }, [fingerprint]);
 
   const submit = () => attempt(async () => {
-    const { submitted } = await post(path, { ...bodyOf(written), reason, key: request.current });
+    const { submitted } = await post(path, { ...bodyOf(written, words), reason, key: request.current });
     onClose();
     go(pageOf(submitted));
   });
@@ -95,13 +104,13 @@ export function Start({ kind, onClose }) {
   return html`
     <${Dialog} title=${html`Start <bdi class="mono">${kind}</bdi>`} onClose=${onClose}>
       <form onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); if (isReady) submit(); }}>
-        ${text('value', 'Value', 'JSON, as the kind expects it.', 6)}
+        ${text('value', words.title, words.help, 6)}
         ${line('key', 'Idempotency key', 'A second submission with this key finds the first.')}
         ${line('name', 'Name', 'Shown beside its id.')}
         ${text('labels', 'Labels', 'name=value, one a line.')}
         ${line('priority', 'Priority', '0 unless set; higher goes first.', 'number')}
         ${line('reason', 'Reason', 'Recorded in the audit log.')}
-        <p role="status" class=${isChecked ? 'done' : 'dim'}>${said(isEmpty, isBusy, isChecked)}</p>
+        <p role="status" class=${isChecked ? 'done' : 'dim'}>${said(words, isEmpty, isBusy, isChecked)}</p>
         ${error && html`<${Trouble} error=${error} />`}
         <footer>
           <button type="button" onClick=${onClose}>Cancel</button>
@@ -111,9 +120,9 @@ export function Start({ kind, onClose }) {
     <//>`;
 }
 
-/** How its value stands. @param {boolean} isEmpty @param {boolean} isBusy @param {boolean} isChecked */
-function said(isEmpty, isBusy, isChecked) {
-  if (isEmpty) return 'Write the value: it is checked before anything starts.';
-  if (isChecked) return 'The kind takes this value.';
-  return isBusy ? 'Checking the value …' : '';
+/** How it stands. @param {Words} words @param {boolean} isEmpty @param {boolean} isBusy @param {boolean} isChecked */
+function said(words, isEmpty, isBusy, isChecked) {
+  if (isEmpty) return words.empty;
+  if (isChecked) return words.taken;
+  return isBusy ? words.busy : '';
 }

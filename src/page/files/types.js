@@ -140,7 +140,7 @@
  * @typedef {{begins: number, per_ms: number, begun: number, free_at: string|null}} LimitRate
  * @typedef {{key: string, limit: number|null, used: number, rate?: LimitRate, waiting: number, had_to_wait: number}} Limit
  * @typedef {{window_ms: number, started: number, ended: number, failed: number}} Rate
- * @typedef {{kind: string, registered: boolean, states: Record<string, number>, versions?: Record<string, number>, machine_versions?: {version: string|null, starts: boolean}[]|null, paused?: boolean, since_start?: SinceStart|null, last_minute?: Rate}} KindUse
+ * @typedef {{kind: string, registered: boolean, starts_with?: 'value'|'params'|null, states: Record<string, number>, versions?: Record<string, number>, machine_versions?: {version: string|null, starts: boolean}[]|null, paused?: boolean, since_start?: SinceStart|null, last_minute?: Rate}} KindUse
  *
  * @typedef {object} Act
  * @property {string} number

@@ -424,7 +424,7 @@ impl Turn<'_, '_> {
         // They differ in the state at which they begin alone, so their context is copied once.
         let mut branch = self.machine.branch(self.cx.id(), at.0, windows);
         let listed = branches.iter().try_fold(Children::new(), |children, link| {
-            branch.birth.start.clone_from(&link.name);
+            branch.begins_at(&link.name);
             children.and_compensated(&branch)
         });
         let width = u32::try_from(fork.parallel).unwrap_or(u32::MAX);

@@ -151,3 +151,38 @@ journey('an engine that stands still is told by the stream', async (page, go) =>
   await page.getByRole('alert').waitFor({ state: 'detached' });
   await fresh(page, 'live');
 });
+
+journey('an engine that stands still while its stream is open: the menu says what the banner says', async (page, go) => {
+  // The server goes on to write pings, which the engine has no part in.
+  await page.addInitScript(() => {
+    const streams = [];
+    window.EventSource = class extends EventSource {
+      constructor(...how) {
+        super(...how);
+        streams.push(this);
+      }
+    };
+    window.addEventListener('as-the-stream', ({ detail: engine }) => {
+      streams.at(-1).dispatchEvent(new MessageEvent('engine', { data: JSON.stringify({ engine }) }));
+    });
+  });
+  const says = (engine) => page.evaluate((word) => window.dispatchEvent(new CustomEvent('as-the-stream', { detail: word })), engine);
+  await go('procedures');
+  await shown(page, 'Procedures');
+  await fresh(page, 'live');
+  const told = [
+    ['silent', 'no answer', 'The engine does not answer in time.'],
+    ['journal_failed', 'journal failed', 'The journal has failed'],
+    ['draining', 'draining', 'The engine drains'],
+    ['recovering', 'recovering', 'still reading what its journal holds'],
+  ];
+  for (const [engine, word, sentence] of told) {
+    await says(engine);
+    await page.getByRole('alert').filter({ hasText: sentence }).waitFor();
+    await fresh(page, word);
+    assert.match(await page.getByRole('navigation').getByRole('status').getAttribute('title') ?? '', new RegExp(sentence));
+  }
+  await says('live');
+  await page.getByRole('alert').waitFor({ state: 'detached' });
+  await fresh(page, 'live');
+});

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after as hook } from 'node:test';
-import { act, after, becomes, dialog, journey, repair, rows, saga, shown, truth, until } from '../kit.mjs';
+import { act, after, becomes, dialog, journey, pass, repair, rows, saga, shown, truth, until } from '../kit.mjs';
 
 after(hook);
 
@@ -161,6 +161,25 @@ journey('the kind of a machine has the versions of its definition', async (page,
   await go('kinds');
   await becomes(async () => (await rows(page, 'Kinds')).filter(({ 'Kind, and what comes next': kind }) => kind?.startsWith('saga.order')).map(({ Versions }) => Versions), ['2']);
 });
+
+journey('a saga starts from its kind with params, as an object', async (page, go) => {
+  await go('kinds');
+  await shown(page, 'Kinds');
+  await page.getByRole('row').filter({ hasText: /^saga\.order/ }).getByRole('button', { name: 'Start…' }).click();
+  const open = dialog(page, /^Start saga\.order/);
+  const params = open.getByRole('textbox', { name: /^Params/ });
+  const doIt = open.getByRole('button', { name: 'Start', exact: true });
+  await params.fill('7');
+  await open.getByRole('alert').filter({ hasText: 'they are no object' }).waitFor();
+  assert.equal(await doIt.isDisabled(), true);
+  await params.fill('{"reserve": "ok", "pay": "ok"}');
+  await open.getByText('The machine takes these params.').waitFor();
+  await doIt.click();
+  await shown(page, /^saga\.order/);
+  await pass(1_000);
+  await page.getByText('Every step took effect.').waitFor();
+  await becomes(async () => (await truth()).states, { Success: 1 });
+}, { expected: /400/ });
 
 journey('whoever may only look sees a saga, and decides nothing', async (page, go) => {
   const id = await saga('order', { reserve: 'ok', pay: 'x.Boom' });

@@ -2,6 +2,7 @@
 
 use procession::errors::{AskError, NotNow, SubmitError};
 use procession::operate::{Act as Acted, OperatorRequest, Verb};
+use procession::procedure::{Kind, KindSettings};
 use procession::status::{ListFilter, ProcedureState};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Builder, Procedure, ProcedureId, StageContext, StageError, Step};
@@ -33,6 +34,29 @@ impl Procedure for Parcel {
 
     async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         Ok(Step::Done(self.grams))
+    }
+}
+
+/// Its value says of which kind it is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Letter {
+    post: String,
+}
+
+impl Procedure for Letter {
+    const KIND: &'static str = "letter";
+    type Stage = ();
+    type Env = ();
+    type Output = ();
+
+    fn kind(&self) -> Kind {
+        Kind::from(format!("letter.{}", self.post))
+    }
+
+    fn first(&self) {}
+
+    async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Ok(Step::Done(()))
     }
 }
 
@@ -151,6 +175,26 @@ fn a_repeated_request_submits_once() -> Tested {
         assert_eq!((again.submitted, again.number), (first.submitted, first.number));
         let other = run.executor.submit_by(submit()?, by()).await?;
         assert_ne!(other.submitted, first.submitted, "without a key it is another");
+        Ok(())
+    };
+    World::new().run(FaultPlan::none(), set_up, drive)?.done()
+}
+
+#[test]
+fn a_value_of_another_kind_of_the_same_type_is_refused() -> Tested {
+    let set_up = |builder: Builder| {
+        builder
+            .register_as::<Letter>("letter.north", KindSettings::default(), ())
+            .register_as::<Letter>("letter.south", KindSettings::default(), ())
+    };
+    let drive = async |run: &Run| {
+        let north = json!({ "post": "north" });
+        assert!(run.executor.submission_of("letter.north", &north).is_ok());
+        let refused = run.executor.submission_of("letter.south", &north).err();
+        assert!(
+            matches!(&refused, Some(SubmitError::Unsupported { why }) if why.contains("\"letter.north\", not of \"letter.south\"")),
+            "{refused:?}"
+        );
         Ok(())
     };
     World::new().run(FaultPlan::none(), set_up, drive)?.done()

@@ -1,6 +1,6 @@
 //! Expressions of sagas: any text, with any value as its root.
 
-use procession::testkit::SagaText;
+use procession_saga_language::expression::{Place, Steps, Text, Visit};
 use serde_json::Value;
 
 use super::Checked;
@@ -10,8 +10,8 @@ pub(crate) fn check(bytes: &[u8]) -> Checked {
     let text = String::from_utf8_lossy(bytes);
     let (text, root) = text.split_once('\n').unwrap_or((text.as_ref(), ""));
     let root = serde_json::from_str(root).unwrap_or_else(|_| plain());
-    for read in [SagaText::value(text), SagaText::condition(text)] {
-        match read {
+    for place in [Place::Value, Place::Condition] {
+        match Text::parse(text, place) {
             Ok(read) => evaluated(&read, text, &root)?,
             Err(wrong) => {
                 let message = wrong.to_string();
@@ -24,11 +24,24 @@ pub(crate) fn check(bytes: &[u8]) -> Checked {
     Ok(())
 }
 
+/// The visit of a call that ended with a fault.
+struct Faulted;
+
+impl Visit for Faulted {
+    fn has_fault_of(&self, class: &str) -> bool {
+        class == "x.Boom"
+    }
+
+    fn sequence(&self, entity: &str, rule: &str) -> String {
+        format!("{entity}|{rule}")
+    }
+}
+
 /// What it gives is given again, a condition is tested as it is evaluated, and a failure has its place.
-fn evaluated(read: &SagaText, text: &str, root: &Value) -> Checked {
-    let first = read.evaluate(root, Some("x.Boom"));
-    let again = read.evaluate(root, Some("x.Boom"));
-    let tested = read.test(root, Some("x.Boom"));
+fn evaluated(read: &Text, text: &str, root: &Value) -> Checked {
+    let first = read.evaluate(root, &Faulted, &mut Steps::new());
+    let again = read.evaluate(root, &Faulted, &mut Steps::new());
+    let tested = read.test(root, &Faulted, &mut Steps::new());
     match (first, again) {
         (Ok(first), Ok(again)) => {
             assert_eq!(first, again);

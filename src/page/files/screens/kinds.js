@@ -17,14 +17,8 @@ import { count, duration, several } from '../words.js';
 const Passes = late(() => import('../passes.js').then((script) => script.Passes), 'Reading its stages …');
 const Start = late(() => import('../start.js').then((script) => script.Start));
 
-/** Kinds of the library itself, which are started in their own ways, begin with this. */
-const OWN = 'procession.';
-
 /** Up to this width of the window two buttons stand below each other, in pixels. */
 const TIGHT = 1_360;
-
-/** @param {KindUse} row */
-const isStarted = (row) => row.registered && !row.kind.startsWith(OWN);
 
 /** @param {KindUse} row @param {string[]} states */
 const sum = (row, states) => states.reduce((all, state) => all + (row.states[state] ?? 0), 0);
@@ -44,7 +38,7 @@ export function Kinds({ query }) {
   const loaded = useLoad('kinds', {}, { on: ['gauges', 'change'], pause: 2_000, filter: 'root:0' });
   const may = useRights();
   const isStacked = useWidth(TIGHT) && may('operate') && may('submit');
-  const [open, set] = useState(/** @type {{kind: string, verb: string}|null} */ (null));
+  const [open, set] = useState(/** @type {{kind: string, verb: string, takes?: 'value'|'params'|null}|null} */ (null));
   const items = /** @type {KindUse[]} */ (loaded.data?.items ?? []);
   /** @type {import('../table.js').Column<KindUse>[]} */
   const columns = [
@@ -70,7 +64,7 @@ export function Kinds({ query }) {
   if (may('operate') || may('submit')) {
     columns.push({
       name: 'Actions', width: may('operate') && may('submit') && !isStacked ? '152px' : '92px', align: 'right', pin: true, show: (row) => html`<span class=${isStacked ? 'stacked' : ''}>
-        ${may('submit') && isStarted(row) && html`<button type="button" title="Submits one of this kind" onClick=${() => set({ kind: row.kind, verb: 'submit' })}>Start…</button>`}
+        ${may('submit') && row.starts_with && html`<button type="button" title=${row.starts_with === 'params' ? 'Starts a saga of this machine' : 'Submits one of this kind'} onClick=${() => set({ kind: row.kind, verb: 'submit', takes: row.starts_with })}>Start…</button>`}
         ${may('operate') && !row.paused && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'pause' })}>Pause…</button>`}
         ${may('operate') && row.paused && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'resume' })}>Resume…</button>`}</span>`,
     });
@@ -85,7 +79,7 @@ export function Kinds({ query }) {
           : html`${query.get('stages') && html`<${Passes} key=${query.get('stages')} kind=${query.get('stages')} />`}
           <${Table} label="Kinds" rows=${rows} sorted=${sorted} columns=${columns} rowKey=${(/** @type {KindUse} */ row) => row.kind} height=${isStacked ? 66 : 44} />`}
       <//>
-      ${open?.verb === 'submit' && html`<${Start} kind=${open.kind} onClose=${() => set(null)} />`}
+      ${open?.verb === 'submit' && html`<${Start} kind=${open.kind} takes=${open.takes} onClose=${() => set(null)} />`}
       ${open && open.verb !== 'submit' && html`<${Ask} key=${open.kind + open.verb} verb=${WIDE[open.verb]} path=${`kinds/${encodeURIComponent(open.kind)}/${open.verb}`} target=${{ id: open.kind, kind: open.kind }}
         onClose=${() => { set(null); loaded.reload(); }} />`}
     </div>`;
