@@ -13,14 +13,18 @@ use procession::status::Outcome;
 use procession::testkit::Run;
 use procession::{Handle, Procedure, ProcedureId};
 
+use super::again::Asked;
 use super::draw::Draw;
-use super::support::{Active, Circling, Final, Holding, Jittery, Limited, Once, Patient, Plan, Planned, Tidy};
+use super::support::{Active, Circling, Final, Holding, Jittery, Kept, Limited, Once, Patient, Plan, Planned, Tidy};
 
 /// The number of the kind that bounds how often a stage runs in a row.
 pub(crate) const CIRCLING: u64 = 6;
 
+/// The number of the kind that keeps values behind stages.
+pub(crate) const KEPT: u64 = 24;
+
 /// What somebody is told.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Told {
     /// The id of the submission with this key, or without one.
     Submitted(Option<String>, ProcedureId),
@@ -28,6 +32,10 @@ pub(crate) enum Told {
     Operated(Option<String>, Option<u64>, String),
     /// The roots of a batch.
     Batch(Vec<ProcedureId>),
+    /// What an operator asked for who submits, runs again or acknowledges, and the answer.
+    Asked(Box<Asked>),
+    /// The result of this family is acknowledged.
+    Acknowledged(u64),
     /// How one ended.
     Ended(Outcome),
     /// Something that is only looked at in the log.
@@ -48,6 +56,8 @@ impl Told {
             Self::Batch(ids) => format!("{ids:?}"),
             Self::Ended(outcome) => format!("{:?}", outcome.state),
             Self::Operated(_, _, text) | Self::Said(text) => text.clone(),
+            Self::Asked(asked) => short(format!("{:?}", asked.answer)),
+            Self::Acknowledged(family) => format!("{family} is acknowledged"),
             Self::Stopped(why) => format!("stopped: {why}"),
             Self::Unreadable(why) => format!("unreadable: {why}"),
             Self::Wrong(why) => format!("wrong: {why}"),
@@ -208,7 +218,25 @@ pub(crate) fn submit(run: &Run, plan: Plan, kind: u64, key: Option<String>) -> P
         CIRCLING => submit_as(run, Circling(plan), key),
         7 => submit_as(run, Jittery(plan), key),
         8 => submit_as(run, Tidy(plan), key),
+        KEPT => submit_as(run, Kept(plan), key),
         _ => submit_as(run, Planned(plan), key),
+    }
+}
+
+/// Returns the name of the kind that the number chooses.
+pub(crate) const fn kind_of(number: u64) -> &'static str {
+    match number {
+        0 => Patient::KIND,
+        1 => Final::KIND,
+        2 => Limited::KIND,
+        3 => Once::KIND,
+        4 => Holding::KIND,
+        5 => Active::KIND,
+        CIRCLING => Circling::KIND,
+        7 => Jittery::KIND,
+        8 => Tidy::KIND,
+        KEPT => Kept::KIND,
+        _ => Planned::KIND,
     }
 }
 

@@ -71,7 +71,7 @@ impl Story {
     }
 }
 
-async fn families(run: &Run, space: Space) -> Result<BTreeSet<u64>, Trouble> {
+pub(crate) async fn families(run: &Run, space: Space) -> Result<BTreeSet<u64>, Trouble> {
     let entries = scan(run, space).await?;
     Ok(entries.iter().filter_map(|(key, _)| keys::parse_family(key)).collect())
 }

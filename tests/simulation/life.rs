@@ -9,7 +9,7 @@ use procession::messages::SendSignal;
 use procession::status::ListFilter;
 use procession::testkit::{Run, Trouble};
 
-use super::client::{CIRCLING, Requests, Told, conflict, ended, submit, submit_batch, told, verdicts};
+use super::client::{CIRCLING, KEPT, Requests, Told, conflict, ended, submit, submit_batch, told, verdicts};
 use super::feed::{Subscriber, Watched};
 use super::operate::operator;
 use super::shape::EVENTS;
@@ -174,7 +174,7 @@ impl Story {
         {
             return self.send_keyed(run, requests, &keyed);
         }
-        if self.live_families() >= FAMILIES {
+        if self.has_enough() {
             return;
         }
         match self.draw.below(20) {
@@ -182,7 +182,10 @@ impl Story {
             1 => return self.submit_other(run, requests),
             _ => {}
         }
-        let kind = self.draw.below(24);
+        let kind = match self.draw.below(24) {
+            20.. if self.apart.is_some() => KEPT,
+            kind => kind,
+        };
         let plan = match kind {
             CIRCLING => self.shapes.circle(&mut self.draw),
             _ => self.shapes.root(&mut self.draw),
@@ -225,10 +228,11 @@ impl Story {
         requests.add(what, submit(run, plan, keyed.kind, key));
     }
 
-    fn live_families(&self) -> usize {
+    /// Tells whether as many families live as may at once.
+    pub(crate) fn has_enough(&self) -> bool {
         let mut live: Vec<u64> = self.seen.iter().map(|(id, _)| id.family).collect();
         live.dedup();
-        live.len()
+        live.len() >= FAMILIES
     }
 
     fn signal(&mut self, run: &Run, requests: &mut Requests) {
@@ -283,8 +287,12 @@ impl Story {
             return;
         };
         let executor = run.executor.clone();
+        self.failures.may_go(id.family);
         requests.add(format!("acknowledge {id}"), async move {
-            told(executor.acknowledge(id).await)
+            match executor.acknowledge(id).await {
+                Ok(()) => Told::Acknowledged(id.family),
+                Err(error) => told(Err::<(), _>(error)),
+            }
         });
     }
 

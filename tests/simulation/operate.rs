@@ -1,17 +1,20 @@
 //! What operators ask for: every verb, some of them as a dry run, some on a
-//! revision, some with a key and then once more.
+//! revision, some with a key and then once more. Submissions, runs of what
+//! failed, and acknowledgements are drawn in `again`.
 
 use std::future::Future;
 use std::pin::Pin;
 
 use procession::errors::AskError;
+use procession::messages::Operate;
 use procession::operate::{BypassAs, BypassScope, Operated, OperatorRequest, PauseScope};
 use procession::procedure::Kind;
 use procession::status::{Seq, WaitReason};
 use procession::testkit::Run;
 use procession::{Executor, ProcedureId};
 
-use super::client::{Requests, operated};
+use super::again::{Asked, Submission};
+use super::client::{Requests, Told, operated};
 use super::settings::LIMITS;
 use super::story::Story;
 
@@ -31,6 +34,9 @@ pub(crate) enum Ask {
     RetryUndo(ProcedureId),
     SkipUndo(ProcedureId),
     Discharge(u64),
+    RunAgain(ProcedureId),
+    Acknowledge(ProcedureId),
+    Submit(Box<Submission>),
 }
 
 type Sent = Pin<Box<dyn Future<Output = Result<Operated, AskError>>>>;
@@ -52,6 +58,12 @@ impl Ask {
                 Self::RetryUndo(id) => executor.retry_undo(id, by).await,
                 Self::SkipUndo(id) => executor.skip_undo(id, by).await,
                 Self::Discharge(family) => executor.discharge(family, by).await,
+                Self::RunAgain(id) => executor.run_again(id, by).await,
+                Self::Acknowledge(id) => match executor.supervisor().send(Operate::acknowledge(id, by)).await {
+                    Ok(answer) => answer,
+                    Err(_) => Err(AskError::Stopped),
+                },
+                Self::Submit(submission) => submission.send(&executor, by).await,
             }
         })
     }
@@ -65,7 +77,8 @@ impl Story {
     /// Lets an operator ask for something.
     pub(crate) fn operate(&mut self, run: &Run, requests: &mut Requests) {
         let again = if self.draw.percent(12) {
-            self.draw.pick(&self.asked)
+            let again = self.draw.pick(&self.asked);
+            again.map(|(ask, by)| (self.borrow_key(ask, &by), by))
         } else {
             None
         };
@@ -81,8 +94,16 @@ impl Story {
         }
         let what = format!("{ask:?}{}", if by.dry_run { ", dry" } else { "" });
         self.log.push(format!("ask {what} {:?}", by.key));
-        let sent = ask.send(run.executor.clone(), by.clone());
-        requests.add(what, async move { operated(&by, sent.await) });
+        self.may_take_effect(&ask, &by);
+        let sent = ask.clone().send(run.executor.clone(), by.clone());
+        requests.add(what, async move {
+            let answer = sent.await;
+            if ask.is_followed() {
+                Told::Asked(Box::new(Asked { ask, by, answer }))
+            } else {
+                operated(&by, answer)
+            }
+        });
     }
 
     fn new_ask(&mut self) -> Option<(Ask, OperatorRequest)> {
@@ -119,6 +140,9 @@ impl Story {
     }
 
     pub(crate) fn ask(&mut self) -> Option<Ask> {
+        if let Some(ask) = self.ask_apart() {
+            return Some(ask);
+        }
         let scopes = [
             BypassScope::Alone,
             BypassScope::Descendants,

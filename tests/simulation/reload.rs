@@ -53,6 +53,10 @@ impl Story {
         self.wakes(run).await?;
         let rows = rows(run, &self.aside).await?;
         self.promises(&rows)?;
+        if self.apart.is_some() {
+            self.failures_are_listed(run, &rows).await?;
+            self.operators_submitted(run, &rows).await?;
+        }
         for row in &rows {
             self.cover(&format!("{:?}", row.state));
             if let Some(wait) = &row.wait {

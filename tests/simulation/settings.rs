@@ -6,7 +6,7 @@ use procession::Builder;
 use procession::health::Thresholds;
 
 use super::draw::Draw;
-use super::support::{Active, Circling, Final, Holding, Jittery, Lab, Limited, Once, Patient, Planned, Tidy};
+use super::support::{Active, Circling, Final, Holding, Jittery, Kept, Lab, Limited, Once, Patient, Planned, Tidy};
 
 /// A limit that procedures of all kinds name.
 pub(crate) const ROOM: &str = "room";
@@ -65,6 +65,7 @@ impl Settings {
             .register::<Circling>(lab.clone())
             .register::<Jittery>(lab.clone())
             .register::<Tidy>(lab.clone())
+            .register::<Kept>(lab.clone())
             .retention(self.after_end, self.after_note)
             .keep_failures(self.after_end * 2)
             .merge(self.merge)

@@ -22,12 +22,19 @@ pub(crate) struct Shapes {
     drawn: u64,
     /// Gates and notes are drawn apart, so that all else is as without; and only if there are any.
     apart: Option<Draw>,
+    /// Which children keep the values behind their stages. Roots may run again here, so what stages write goes by the
+    /// id: the name is that of all runs.
+    reruns: Option<Draw>,
 }
 
 impl Shapes {
-    /// Lists have gates, and stages notes, if there are numbers to draw them with.
-    pub(crate) const fn new(apart: Option<Draw>) -> Self {
-        Self { drawn: 0, apart }
+    /// Lists have gates, and stages notes, if there are numbers to draw them with; roots may run again likewise.
+    pub(crate) const fn new(apart: Option<Draw>, reruns: Option<Draw>) -> Self {
+        Self {
+            drawn: 0,
+            apart,
+            reruns,
+        }
     }
 
     /// Draws the plan of a root.
@@ -55,7 +62,7 @@ impl Shapes {
         let mut drawn = plan(name, acts);
         for stage in 1..=stages {
             if draw.percent(25) {
-                drawn = drawn.undo(stage, undo(draw, name));
+                drawn = drawn.undo(stage, self.undo(draw, name));
             }
         }
         if draw.percent(30) {
@@ -143,7 +150,11 @@ impl Shapes {
             act = Act::Note(text, Box::new(act));
         }
         if draw.percent(40) {
-            act = Act::Add(name.to_owned(), i64::from(1 + draw.small(9)), Box::new(act));
+            let amount = i64::from(1 + draw.small(9));
+            act = match self.reruns {
+                Some(_) => Act::AddOwn(amount, Box::new(act)),
+                None => Act::Add(name.to_owned(), amount, Box::new(act)),
+            };
         }
         if draw.percent(60) {
             act = Act::Turns(draw.small(12), Box::new(act));
@@ -162,6 +173,7 @@ impl Shapes {
             child.detached = detached;
             child.without_rollback &= !detached;
             child.compensated &= !detached;
+            child.kept = self.reruns.as_mut().is_some_and(|reruns| reruns.percent(15));
             children.push(child);
         }
         if let Some(apart) = &mut self.apart {
@@ -185,6 +197,21 @@ impl Shapes {
             _ => JoinPolicy::AllSucceeded,
         };
         Act::Spawn(children, join, draw.small(3))
+    }
+
+    fn undo(&self, draw: &mut Draw, name: &str) -> UndoAct {
+        match draw.below(10) {
+            0..2 => UndoAct::Fail(1 + draw.small(2)),
+            2..3 => {
+                let times = 1 + draw.small(2);
+                UndoAct::FailAfter(times, u64::from(times - 1) * 300)
+            }
+            3..4 => UndoAct::Fail(7),
+            4..6 => UndoAct::Panic(1),
+            6..8 => UndoAct::FailUntil(REPAIRED.to_owned()),
+            _ if self.reruns.is_some() => UndoAct::AddOwn(-1),
+            _ => UndoAct::Add(name.to_owned(), -1),
+        }
     }
 }
 
@@ -238,20 +265,6 @@ fn letter(place: u32) -> char {
     char::from_u32('a' as u32 + place % 26).unwrap_or('z')
 }
 
-fn undo(draw: &mut Draw, name: &str) -> UndoAct {
-    match draw.below(10) {
-        0..2 => UndoAct::Fail(1 + draw.small(2)),
-        2..3 => {
-            let times = 1 + draw.small(2);
-            UndoAct::FailAfter(times, u64::from(times - 1) * 300)
-        }
-        3..4 => UndoAct::Fail(7),
-        4..6 => UndoAct::Panic(1),
-        6..8 => UndoAct::FailUntil(REPAIRED.to_owned()),
-        _ => UndoAct::Add(name.to_owned(), -1),
-    }
-}
-
 fn needs(draw: &mut Draw) -> Vec<LockNeed> {
     let mut needs: Vec<LockNeed> = Vec::new();
     for _ in 0..=draw.below(2) {
@@ -272,7 +285,7 @@ impl Act {
     /// Returns what this stage adds to rows of the user, if it is committed.
     pub(crate) fn adds(&self) -> i64 {
         match self {
-            Self::Add(_, amount, then) => amount + then.adds(),
+            Self::Add(_, amount, then) | Self::AddOwn(amount, then) => amount + then.adds(),
             Self::Note(_, then)
             | Self::Retry(_, then)
             | Self::RetryAfter(_, then)
@@ -292,6 +305,7 @@ impl Act {
         match self {
             Self::GiveUp(_) => true,
             Self::Add(_, _, then)
+            | Self::AddOwn(_, then)
             | Self::Note(_, then)
             | Self::Retry(_, then)
             | Self::RetryAfter(_, then)
@@ -310,6 +324,7 @@ impl Act {
         match self {
             Self::Yield(..) => true,
             Self::Add(_, _, then)
+            | Self::AddOwn(_, then)
             | Self::Note(_, then)
             | Self::Retry(_, then)
             | Self::RetryAfter(_, then)

@@ -11,15 +11,17 @@ use procession::status::{Cause, Outcome, ProcedureState, WaitReason};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
 use procession_actors::testkit::labels::index_agrees;
 
+use super::again::Reruns;
 use super::client::{Known, Told};
 use super::draw::Draw;
+use super::failures::Failures;
 use super::operate::Ask;
 use super::settings::Settings;
 use super::shape::Shapes;
 use super::support::{Lab, Plan};
 
 /// A submission that may be repeated.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Keyed {
     pub(crate) key: String,
     pub(crate) plan: Plan,
@@ -37,8 +39,13 @@ pub(crate) struct Story {
     pub(crate) keyed: Vec<Keyed>,
     /// What operators asked for with a key.
     pub(crate) asked: Vec<(Ask, OperatorRequest)>,
-    /// The number that each such request was answered with.
-    pub(crate) numbers: BTreeMap<String, u64>,
+    /// The number that each such request was answered with, and what it was.
+    pub(crate) numbers: BTreeMap<String, (u64, String)>,
+    /// Operators submit, run again and acknowledge failures, if there are numbers to draw that with. Drawn apart, so that
+    /// all else is as without.
+    pub(crate) apart: Option<Draw>,
+    pub(crate) reruns: Reruns,
+    pub(crate) failures: Failures,
     /// Everybody who was on disk when nothing moved last.
     pub(crate) seen: Vec<(ProcedureId, Option<WaitReason>)>,
     /// How those ended that have.
@@ -63,8 +70,8 @@ pub(crate) struct Story {
     /// The log names every call of a body.
     pub(crate) shows_calls: bool,
     pub(crate) shown: usize,
-    /// Why procedures waited, and what else came to pass, in a word: what the histories cover.
-    pub(crate) covered: BTreeSet<String>,
+    /// Why procedures waited, and what else came to pass, in a word, and how often: what the histories cover.
+    pub(crate) covered: BTreeMap<String, u64>,
     pub(crate) log: Vec<String>,
 }
 
@@ -80,6 +87,8 @@ impl Story {
         let is_rash = draw.percent(40);
         let mut damages = Draw::new(!seed);
         let is_damaged = damages.percent(20);
+        // None of the seeds that have found a fault has these.
+        let reruns = |turn: u32| (seed % 3 == 2).then(|| Draw::new(seed.rotate_left(turn)));
         let log = vec![format!("{settings:?}")];
         Self {
             draw,
@@ -87,11 +96,17 @@ impl Story {
             lab: Lab::default(),
             settings,
             // None of the seeds that have found a fault has these.
-            shapes: Shapes::new(matches!(seed % 5, 0 | 2).then(|| Draw::new(seed.rotate_left(32)))),
+            shapes: Shapes::new(
+                matches!(seed % 5, 0 | 2).then(|| Draw::new(seed.rotate_left(32))),
+                reruns(16),
+            ),
             known: Known::default(),
             keyed: Vec::new(),
             asked: Vec::new(),
             numbers: BTreeMap::new(),
+            apart: reruns(48),
+            reruns: Reruns::default(),
+            failures: Failures::default(),
             seen: Vec::new(),
             fates: BTreeMap::new(),
             used: BTreeMap::new(),
@@ -106,7 +121,7 @@ impl Story {
             drained: false,
             shows_calls: false,
             shown: 0,
-            covered: BTreeSet::new(),
+            covered: BTreeMap::new(),
             log,
         }
     }
@@ -197,8 +212,10 @@ impl Story {
 
     /// Takes note of what has come to pass.
     pub(crate) fn cover(&mut self, what: &str) {
-        if !self.covered.contains(what) {
-            self.covered.insert(what.to_owned());
+        if let Some(times) = self.covered.get_mut(what) {
+            *times += 1;
+        } else {
+            self.covered.insert(what.to_owned(), 1);
         }
     }
 
@@ -227,19 +244,32 @@ impl Story {
                 Ok(())
             }
             Told::Ended(outcome) => self.told_end(&outcome),
-            Told::Operated(Some(key), Some(number), _) => match self.numbers.insert(key, number) {
-                Some(before) if before != number => {
-                    Err(format!("{what} was number {before}, and is done again as {number}").into())
-                }
-                Some(_) | None => Ok(()),
-            },
+            Told::Operated(Some(key), Some(number), _) => self.numbered(what, key, number),
             Told::Operated(..) | Told::Said(_) => Ok(()),
+            Told::Asked(asked) => self.answered(what, *asked),
+            Told::Acknowledged(family) => {
+                self.acknowledged(family);
+                Ok(())
+            }
             Told::Stopped(_) => {
                 self.stopped += 1;
                 Ok(())
             }
             Told::Unreadable(_) if self.names_spoilt(what) => Ok(()),
             Told::Unreadable(why) | Told::Wrong(why) => Err(format!("{what}: {why}").into()),
+        }
+    }
+
+    /// A request with a key is done once, and no other is taken for it.
+    pub(crate) fn numbered(&mut self, what: &str, key: String, number: u64) -> Result<(), Trouble> {
+        match self.numbers.insert(key, (number, what.to_owned())) {
+            Some((before, _)) if before != number => {
+                Err(format!("{what} was number {before}, and is done again as {number}").into())
+            }
+            Some((_, before)) if before != what => {
+                Err(format!("{what} is answered as what was done with the same key, {before}").into())
+            }
+            Some(_) | None => Ok(()),
         }
     }
 

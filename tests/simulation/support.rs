@@ -9,7 +9,7 @@ mod lab;
 #[path = "../engine/support/plan.rs"]
 mod plan;
 
-pub(crate) use kinds::{Active, Circling, Final, Holding, Jittery, Limited, Once, Patient, Planned, Tidy};
+pub(crate) use kinds::{Active, Circling, Final, Holding, Jittery, Kept, Limited, Once, Patient, Planned, Tidy};
 pub(crate) use lab::{Call, Lab};
 pub(crate) use plan::{Act, Plan, UndoAct, plan};
 

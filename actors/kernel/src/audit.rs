@@ -143,8 +143,9 @@ pub struct AuditEntry {
     /// The key of the request.
     #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
-    /// The [digest](crate::Blob::digest) of the value in a request with a key. The words do not contain this value.
-    /// `None` if the request had no value, or if the entry was written before digests were recorded.
+    /// The [digest](crate::Blob::digest) of the value in a request with a key; of a submission, a digest of its own key,
+    /// its value and its children. The words do not contain this value. `None` if the request had no value, or if the
+    /// entry was written before digests were recorded.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<u64>,
     /// The act. `None` if a later release added the act. Also `None` if the entry was written before this was recorded
@@ -156,7 +157,7 @@ pub struct AuditEntry {
     /// written before this was recorded.
     #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
     pub abort: Option<AbortAnswer>,
-    /// The procedure that runs its target again.
+    /// The root that the act submitted: a new one, or the one that runs its target again.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub submitted: Option<ProcedureId>,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::audit::OperatorRequest;
 use crate::history::HistoryEntry;
 use crate::id::{
-    Blob, ClaimId, Epoch, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp, TraceParent,
+    Blob, ClaimId, Epoch, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp, TraceParent, fnv,
 };
 use crate::label::Labels;
 use crate::needs::Lacking;
@@ -117,6 +117,22 @@ pub struct Submission {
     pub key: Option<KeyAsked>,
     /// What the store knows about this key.
     pub known: Option<KeyEntry>,
+}
+
+impl Submission {
+    /// Returns a digest that tells it from another submission under the same key of a request. It is on disk, so what it
+    /// is made of must not change.
+    pub(crate) fn digest(&self) -> u64 {
+        let key = self.key.as_ref().map_or("", |asked| asked.key.as_str());
+        let children = self.birth.brood.iter().flat_map(|brood| &brood.children);
+        let births = std::iter::once(&self.birth).chain(children);
+        let values = births.flat_map(|birth| [birth.kind.as_str().as_bytes(), birth.payload.as_slice()]);
+        let parts: Vec<&[u8]> = std::iter::once(key.as_bytes()).chain(values).collect();
+        // Each part is preceded by its length, so that no two lists give the same bytes.
+        let lengths: Vec<[u8; 8]> = parts.iter().map(|part| (part.len() as u64).to_be_bytes()).collect();
+        let preceded = lengths.iter().zip(&parts);
+        fnv(preceded.flat_map(|(length, part)| [length.as_slice(), part]))
+    }
 }
 
 /// The outcome of a stage.

@@ -188,7 +188,7 @@ impl Blob {
     /// change.
     #[must_use]
     pub fn digest(&self) -> u64 {
-        fnv([&self.0])
+        fnv([self.as_slice()])
     }
 
     /// Returns `true` if there are no bytes.

@@ -7,6 +7,7 @@
 //!
 //! A failing seed prints the command that replays it.
 
+mod again;
 mod calm;
 mod check;
 mod claims;
@@ -72,8 +73,9 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Every reason to wait but quarantine, which damage alone brings; and broadcasts that woke in parts.
-const WAITS: [&str; 16] = [
+/// Every reason to wait but quarantine, which damage alone brings; broadcasts that woke in parts, and what operators
+/// submitted.
+const WAITS: [&str; 18] = [
     "Backoff",
     "Children",
     "Decision",
@@ -90,9 +92,15 @@ const WAITS: [&str; 16] = [
     "Timer",
     "Width",
     WAVE,
+    AGAIN,
+    SUBMITTED,
 ];
 /// Said of a history in which a broadcast woke in parts.
 pub(crate) const WAVE: &str = "a broadcast in parts";
+/// Said of a history in which a root ran again that had failed.
+pub(crate) const AGAIN: &str = "a failure that ran again";
+/// Said of a history in which an operator submitted a root.
+pub(crate) const SUBMITTED: &str = "a submission of an operator";
 
 fn run(seed: u64) -> Result<BTreeSet<String>, String> {
     let mut play = Play::new(seed)?;

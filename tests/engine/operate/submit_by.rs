@@ -199,3 +199,41 @@ fn a_value_of_another_kind_of_the_same_type_is_refused() -> Tested {
     };
     World::new().run(FaultPlan::none(), set_up, drive)?.done()
 }
+
+#[test]
+fn another_submission_with_the_key_of_a_request_is_refused_however_it_crashes() -> Tested {
+    let done = each_crash(
+        |_: &World| (),
+        |(), builder| builder.register::<Parcel>(()),
+        async |(), run| {
+            let of = |grams: u32| {
+                run.executor
+                    .submission_of("parcel", &json!({ "to": "kim", "grams": grams }))
+            };
+            let first = run.executor.submit_by(of(1)?, by().key("r")).await?;
+            assert!(first.submitted.is_some());
+            for other in [of(2)?, of(1)?.key("a")] {
+                let answer = run.executor.submit_by(other, by().key("r")).await;
+                assert!(
+                    matches!(
+                        &answer,
+                        Err(AskError::NotNow {
+                            kind: NotNow::KeyUsed,
+                            ..
+                        })
+                    ),
+                    "{answer:?}"
+                );
+            }
+            run.settle().await;
+            let again = run.executor.submit_by(of(1)?, by().key("r")).await?;
+            assert_eq!((again.submitted, again.number), (first.submitted, first.number));
+            let all = run.executor.list(ListFilter::default(), None, 10).await?.items;
+            assert_eq!(all.len(), 1, "{all:?}");
+            Ok(())
+        },
+        |(), _| Ok(()),
+    )?;
+    assert!(done.commits >= 2, "{done:?}");
+    Ok(())
+}

@@ -14,7 +14,7 @@ use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Builder, Children, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Tested, each_crash, end};
+use crate::support::{Act, Lab, Planned, Tested, each_crash, end, plan};
 
 /// Largest value, in bytes, where that is tried.
 const LARGE: usize = 1_024;
@@ -163,6 +163,46 @@ fn a_failed_root_runs_again_with_its_first_value_however_it_crashes() -> Tested 
         },
     )?;
     assert!(done.commits >= 15, "{done:?}");
+    Ok(())
+}
+
+#[test]
+fn a_root_that_was_aborted_in_its_last_stage_runs_again_with_its_first_value_however_it_crashes() -> Tested {
+    let done = each_crash(
+        |_: &World| Lab::default(),
+        |lab, builder| builder.register::<Planned>(lab.clone()),
+        async |lab, run| {
+            let last = plan("a", [Act::Held("go".to_owned(), Box::new(Act::Done(1)))]);
+            let first = run
+                .wait(run.executor.submit(Planned(last)).key("a").into_future())
+                .await??;
+            run.until("the last stage runs", || lab.has("a1")).await?;
+            match run.executor.abort(first.id(), by().key("stop")).await {
+                // What was aborted before a crash may have ended.
+                Ok(_) | Err(AskError::Finished { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            // The stage changes the value, and succeeds too late.
+            lab.open("go");
+            run.settle().await;
+            let again = run.executor.run_again(first.id(), by()).await?;
+            let second = again.submitted.ok_or("it does not run again")?;
+            run.settle().await;
+            let states = [first.id(), second].map(|id| run.executor.status(id));
+            let [aborted, again] = states;
+            assert_eq!(aborted.await?.state, ProcedureState::RolledBack);
+            assert_eq!(again.await?.state, ProcedureState::Success);
+            Ok(())
+        },
+        |lab, _| {
+            let calls = lab.calls();
+            let changed = calls.iter().find(|call| !call.undo && !call.value.is_empty());
+            changed.map_or(Ok(()), |call| {
+                Err(format!("{call:?} does not begin with the first value").into())
+            })
+        },
+    )?;
+    assert!(done.commits >= 5, "{done:?}");
     Ok(())
 }
 

@@ -76,6 +76,12 @@ macro_rules! kind_of_plan {
                         cx.put("rows", row, &(before + amount))?;
                         Ok(())
                     }
+                    Some(UndoAct::AddOwn(amount)) => {
+                        let row = id.to_string();
+                        let before = cx.get::<i64>("rows", &row).await?.unwrap_or(0);
+                        cx.put("rows", &row, &(before + amount))?;
+                        Ok(())
+                    }
                     _ => Ok(()),
                 }
             }
@@ -161,6 +167,12 @@ kind_of_plan! {
 kind_of_plan! {
     /// A plan whose backoffs are lengthened by up to a half.
     Jittery, "jittery", rollback: true, attempts: 5, undo_attempts: 5, jitter: 500
+}
+kind_of_plan! {
+    /// A plan whose history has the values behind its stages, save large ones.
+    Kept, "kept", rollback: true, attempts: 3, undo_attempts: 3, with: {
+        const KEEP_VALUES: usize = 500;
+    }
 }
 kind_of_plan! {
     /// A plan that cleans up after its end, which the log shows as stage 0 of its name with a `~`.
@@ -267,6 +279,12 @@ where
             Act::Yield(times, _) if lab.yields(name, times) => return Ok(Step::Yield),
             Act::Retry(_, then) | Act::FailFirst(_, then) | Act::Panic(_, then) | Act::Yield(_, then) => *then,
             Act::Add(row, amount, then) => {
+                let before = cx.get::<i64>("rows", &row).await?.unwrap_or(0);
+                cx.put("rows", &row, &(before + amount))?;
+                *then
+            }
+            Act::AddOwn(amount, then) => {
+                let row = cx.id().to_string();
                 let before = cx.get::<i64>("rows", &row).await?.unwrap_or(0);
                 cx.put("rows", &row, &(before + amount))?;
                 *then
@@ -442,6 +460,7 @@ where
         | Act::Panic(..)
         | Act::Yield(..)
         | Act::Add(..)
+        | Act::AddOwn(..)
         | Act::Seen(..)
         | Act::See(..)
         | Act::Mistyped(..)
@@ -468,6 +487,8 @@ pub(crate) fn listed(plans: Vec<Plan>) -> Result<Children, StageError> {
             children.and(&Final(plan))?
         } else if plan.holding {
             listed_as(children, plan, Holding)?
+        } else if plan.kept {
+            listed_as(children, plan, Kept)?
         } else {
             listed_as(children, plan, Planned)?
         };

@@ -64,6 +64,8 @@ pub(crate) enum Act {
     Held(String, Box<Act>),
     /// Adds to the row of this name in the user keyspace `rows`; then does the other.
     Add(String, i64, Box<Act>),
+    /// Adds to the row named after its procedure's id in the user keyspace `rows`; then does the other.
+    AddOwn(i64, Box<Act>),
     /// Notes what woke the stage, as `a2 saw 7`, `a2 saw no signal` or `a2 saw nothing`; then does the other.
     Seen(Box<Act>),
     /// Notes how the siblings stand that come before it, and this member; then does the other.
@@ -111,6 +113,8 @@ pub(crate) enum UndoAct {
     FailThenPanicUntil(String),
     /// Takes from the row of this name.
     Add(String, i64),
+    /// Takes from the row named after its procedure's id.
+    AddOwn(i64),
     /// Waits, in its body, until the lab opens this gate.
     Held(String),
     /// Takes from the row of this name, if the stage is the last that the value holds.
@@ -166,6 +170,9 @@ pub(crate) struct Plan {
     /// Added as a child, it is compensated, and of the kind that cleans up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) tidies: bool,
+    /// Spawned as a child without a node, it is of the kind that keeps values behind stages.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) kept: bool,
     /// Listed with a node, it is of the kind that tests give a limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) limited: bool,
@@ -211,6 +218,7 @@ pub(crate) fn plan(name: &str, acts: impl Into<Vec<Act>>) -> Plan {
         one_way: None,
         told: false,
         tidies: false,
+        kept: false,
         limited: false,
         node: None,
         tidies_late: false,

@@ -37,20 +37,27 @@ struct Recorded {
 }
 
 impl Recorded {
-    fn new(verb: &Verb, by: &OperatorRequest) -> Self {
+    fn new(verb: &Verb, by: &OperatorRequest, stored: &StoredTarget) -> Self {
+        let value = || match stored {
+            // The verb of a submission names the kind alone.
+            StoredTarget::New(submission) => Some(submission.digest()),
+            StoredTarget::None | StoredTarget::Row(_) | StoredTarget::Again(_) | StoredTarget::Archive(..) => {
+                verb.value().map(Blob::digest)
+            }
+        };
         Self {
             act: Act::Operate(verb.clone().recorded()),
             words: verb.to_string(),
             target: verb.target(),
             // A value is compared only with the value of a repeat, which has the same key.
-            digest: by.key.as_ref().and_then(|_| verb.value()).map(Blob::digest),
+            digest: by.key.as_ref().and_then(|_| value()),
         }
     }
 }
 
 impl Draft<'_> {
     pub(super) fn requested(&mut self, request: RequestId, verb: Verb, by: &OperatorRequest, stored: StoredTarget) {
-        let recorded = Recorded::new(&verb, by);
+        let recorded = Recorded::new(&verb, by, &stored);
         let is_noted = verb.is_always_noted();
         let planned = by.dry_run.then(|| verb.clone());
         if let Err(refusal) = self.check_by(by) {

@@ -301,9 +301,10 @@ impl Draft<'_> {
             self.consume_wake(row);
         }
         if report.payload.is_some() {
-            // A root that ends now never fails, so it is never run again.
-            let ends = matches!(report.outcome, StageOutcome::Done(_));
-            let is_needed = !ends || !row.rounds.is_empty() || !report.children.is_empty();
+            // A root that succeeds now never fails, so it is never run again. One that is stopped fails whatever its
+            // last stage says.
+            let succeeds = matches!(report.outcome, StageOutcome::Done(_)) && !self.is_stopping(row);
+            let is_needed = !succeeds || !row.rounds.is_empty() || !report.children.is_empty();
             self.submitted_replaced(row, report.replaced.take().filter(|_| is_needed));
         }
         if let Some(value) = report.payload.as_ref().or(report.upgraded.as_ref()) {

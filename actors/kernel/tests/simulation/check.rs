@@ -7,6 +7,7 @@ use procession_kernel::{
     ProcedureState, Record, Row, Rules, Scope, StageCall, WaitReason, check_rows,
 };
 
+use super::again;
 use super::disk::Disk;
 
 /// Looks at a decision before it is applied.
@@ -81,6 +82,7 @@ pub(crate) fn after(kernel: &Kernel, ahead: &Disk, records: &[Record]) -> Result
         if let Record::FamilyEnded(family, _) = record {
             ended(kernel.rules(), ahead, *family)?;
             listed(ahead, *family)?;
+            again::first_value_is_kept(ahead, *family)?;
         }
     }
     Ok(())

@@ -20,8 +20,12 @@ pub(crate) struct Disk {
     pub(crate) signals: BTreeMap<(ProcedureId, u32), SignalEntry>,
     /// Values, each with its length.
     pub(crate) payloads: BTreeMap<ProcedureId, usize>,
-    /// Families whose roots' first values are kept beside the newest.
-    pub(crate) submitted: BTreeSet<u64>,
+    /// First values of roots that are kept beside the newest, by family, each with its length.
+    pub(crate) submitted: BTreeMap<u64, usize>,
+    /// Lengths of the values that roots were submitted with, save roots that were born with children.
+    pub(crate) first: BTreeMap<u64, usize>,
+    /// Roots that ran again, and what runs them.
+    pub(crate) again: BTreeMap<ProcedureId, ProcedureId>,
     /// The locks that each visit's newest attempt was set going under.
     pub(crate) ran_under: BTreeMap<(ProcedureId, u32), Vec<LockNeed>>,
     live: BTreeSet<u64>,
@@ -68,6 +72,10 @@ impl Disk {
                 if row.in_flight.is_some() {
                     self.ran_under.insert((row.id, row.visit), row.locks.clone());
                 }
+                if row.id.is_root() && row.as_submitted && !self.rows.contains_key(&row.id) {
+                    let size = self.payloads.get(&row.id).copied();
+                    self.first.extend(size.map(|size| (row.id.family, size)));
+                }
                 self.rows.insert(row.id, (**row).clone());
                 self.owed.follow(row, is_stopped(&self.rows, row.id))?;
             }
@@ -79,8 +87,8 @@ impl Disk {
             Record::Payload(id, value) => {
                 self.payloads.insert(*id, value.len());
             }
-            Record::Submitted(id, ..) => {
-                if !id.is_root() || !self.submitted.insert(id.family) {
+            Record::Submitted(id, _, value) => {
+                if !id.is_root() || self.submitted.insert(id.family, value.len()).is_some() {
                     return Err(format!("the first value of {id} is kept twice, or it is no root"));
                 }
             }

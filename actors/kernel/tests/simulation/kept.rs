@@ -43,6 +43,8 @@ impl Disk {
         if doomed.submitted {
             self.submitted.remove(&doomed.family);
         }
+        self.first.remove(&doomed.family);
+        self.again.remove(&ProcedureId::root(doomed.family));
         for number in 1..=doomed.history {
             self.history.remove(&(doomed.family, number));
         }
@@ -100,7 +102,7 @@ impl Disk {
     }
 
     /// Returns the root's rows of finished families.
-    fn results(&self) -> Vec<&Row> {
+    pub(crate) fn results(&self) -> Vec<&Row> {
         let families = self.due.iter().filter(|(_, key)| key.is_none());
         let roots = families.filter_map(|((_, family), _)| self.rows.get(&ProcedureId::root(*family)));
         roots.collect()

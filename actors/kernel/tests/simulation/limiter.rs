@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use procession_kernel::{
-    Admission, Birth, Claim, ClaimId, Event, Grant, Hold, Lacking, LimitKey, ProcedureId, Request, Row, StageEnded,
-    StageOutcome, Submission,
+    Admission, Birth, Claim, ClaimId, Event, Grant, Hold, Lacking, LimitKey, OperatorRequest, ProcedureId, Request,
+    Row, StageEnded, StageOutcome, StoredTarget, Submission, Verb,
 };
 
 use super::desk::{Ahead, Word, needs, own_of};
@@ -19,15 +19,37 @@ impl Shell {
         let (mut asked, mut served) = (BTreeSet::new(), Vec::new());
         if !self.kernel.is_draining() {
             for submission in &mut submissions {
-                let key = submission.key.as_ref();
-                let known = key.is_some_and(|asked| self.kernel.key(&asked.key).is_some());
-                if submission.known.is_none() && !known {
-                    self.demand_of_root(&mut submission.birth, &mut asked, &mut served)?;
-                }
+                self.demand_of_new(submission, &mut asked, &mut served)?;
             }
         }
         let event = Event::Submitted(self.request_id(), submissions);
         self.decide_ahead(event, asked, None, served)
+    }
+
+    /// Asks for the root that an operator submits, unless it is only a plan, and decides once the limiter has spoken.
+    pub(crate) fn submit_by(&mut self, verb: Verb, by: OperatorRequest, stored: StoredTarget) -> Result<(), String> {
+        let (mut asked, mut served) = (BTreeSet::new(), Vec::new());
+        let (mut stored, is_new) = (stored, !by.dry_run && !self.kernel.is_draining());
+        if let Some(submission) = stored.submission().filter(|_| is_new) {
+            self.demand_of_new(submission, &mut asked, &mut served)?;
+        }
+        let event = Event::Requested(self.request_id(), Box::new(verb), Box::new(by), stored);
+        self.decide_ahead(event, asked, None, served)
+    }
+
+    /// One whose key is known submits nothing, and asks for nothing.
+    fn demand_of_new(
+        &mut self,
+        submission: &mut Submission,
+        asked: &mut BTreeSet<ClaimId>,
+        served: &mut Vec<Claim>,
+    ) -> Result<(), String> {
+        let key = submission.key.as_ref();
+        let known = key.is_some_and(|asked| self.kernel.key(&asked.key).is_some());
+        if submission.known.is_some() || known {
+            return Ok(());
+        }
+        self.demand_of_root(&mut submission.birth, asked, served)
     }
 
     /// Asks for the next stage and for those that are born, and decides once the limiter has spoken.

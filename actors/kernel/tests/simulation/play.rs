@@ -37,6 +37,8 @@ pub(crate) struct Play {
     pub(crate) custom: bool,
     /// Roots are born with children.
     broods: bool,
+    /// Operators submit, and run again what failed.
+    reruns: bool,
 }
 
 impl Play {
@@ -55,6 +57,8 @@ impl Play {
             // None of the seeds that have found a fault.
             custom: matches!(seed % 11, 1 | 3..=6),
             broods: matches!(seed % 7, 1 | 3 | 5),
+            // None of the seeds that have found a fault.
+            reruns: matches!(seed % 8, 0 | 7),
         })
     }
 
@@ -69,6 +73,9 @@ impl Play {
             } else {
                 self.wake_some()
             };
+        }
+        if self.reruns && self.draw.percent(3) {
+            self.submit_by()?;
         }
         match self.draw.below(100) {
             0..7 if self.shell.kernel.families().len() < 6 => self.submit(),
@@ -140,7 +147,7 @@ impl Play {
         self.shell.submit(submissions)
     }
 
-    fn submission(&mut self, birth: Birth) -> Submission {
+    pub(crate) fn submission(&mut self, birth: Birth) -> Submission {
         if !self.draw.percent(30) {
             return birth.into();
         }

@@ -49,7 +49,7 @@ impl Play {
         let (epoch, now) = (self.shell.kernel.epoch(), self.shell.now);
         let report = StageEnded {
             payload: self.draw.percent(30).then(|| self.draw.value()),
-            replaced: Some(Blob::default()),
+            replaced: self.value_of(id),
             writes: vec![write],
             submitted: self.submissions(id),
             signals: self.signals(),
@@ -62,6 +62,12 @@ impl Play {
             ..StageEnded::new(id, run, epoch, now, outcome)
         };
         self.shell.report(report)
+    }
+
+    /// Returns the value that a report replaces, if it brings another.
+    fn value_of(&self, id: ProcedureId) -> Option<Blob> {
+        let size = self.shell.ahead.payloads.get(&id);
+        size.map(|size| Blob::from(vec![0; *size]))
     }
 
     /// Draws a submission of a stage. Every other one tells the stage's procedure when it has ended, by the time and the
@@ -133,10 +139,12 @@ impl Play {
         outcome: Result<(), String>,
     ) -> Result<(), String> {
         let chosen = outcome.is_err() && self.shell.now.0.is_multiple_of(3);
+        let entry = self.shell.ahead.history.get(&(scope.family, number));
+        let member = entry.map(|entry| ProcedureId::new(scope.family, entry.member));
         let report = UndoEnded {
             retry_after: chosen.then(|| delay_at(self.shell.now)),
             payload: self.draw.percent(20).then(|| self.draw.value()),
-            replaced: Some(Blob::default()),
+            replaced: member.and_then(|member| self.value_of(member)),
             // Undos fail with one text alone here, so none fails for its note.
             note: note_at(self.shell.now, scope).filter(|note| note.len() <= NOTE),
             ..UndoEnded::new(scope, number, self.shell.now, outcome)

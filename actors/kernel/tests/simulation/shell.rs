@@ -12,7 +12,7 @@ use procession_kernel::{
 use super::desk::Desk;
 use super::disk::Disk;
 use super::draw::{limits, rules};
-use super::{check, claims, graph};
+use super::{again, check, claims, graph};
 
 /// A commit on its way to the disk, and what waits for it.
 struct Pending {
@@ -206,6 +206,7 @@ impl Shell {
         let durable = self.kernel.apply(decision, &mut commit);
         self.ahead.commit(commit.seq(), &durable)?;
         check::after(&self.kernel, &self.ahead, &records)?;
+        self.waits.extend(again::submitted(&mut self.ahead, &records)?);
         let rows = self.kernel.families().values().flat_map(|family| &family.members);
         claims::conflicts(rows.map(|row| &**row))?;
         check::may_start(&self.kernel, &started)?;
