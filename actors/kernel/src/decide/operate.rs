@@ -513,7 +513,7 @@ mod tests {
     #[test]
     fn a_repeated_abort_is_answered_as_the_first_was() {
         let by = OperatorRequest::new("ann", "wrong table").key("a");
-        let abort = Recorded::new(&Verb::Abort(ProcedureId::root(4)), &by);
+        let abort = Recorded::new(&Verb::Abort(ProcedureId::root(4)), &by, &StoredTarget::None);
         let answers = [
             AbortAnswer::WillRollBack,
             AbortAnswer::AlreadyRollingBack,
@@ -542,7 +542,7 @@ mod tests {
         let by = OperatorRequest::new("ann", "a signal").key("a");
         let signal = |value: &[u8]| {
             let verb = Verb::Signal(ProcedureId::root(4), "go".into(), Blob::from(value));
-            Recorded::new(&verb, &by)
+            Recorded::new(&verb, &by, &StoredTarget::None)
         };
         let before = entry(&signal(b"one"));
         assert!(matches!(repeated(&before, &signal(b"one")), Answer::Operated(_)));
