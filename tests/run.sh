@@ -5,8 +5,9 @@
 # One command, no input. Root is needed only where a C linker, valgrind, node or chromium is missing.
 # Every step says its name and how long it took; a step that fails ends the run.
 # What is only checked runs beside what is built and tested, in a target directory of its own: clippy, rustdoc and the
-# packages share checked dependencies, and tests, examples and the demo share built ones. The journeys in the browser
-# run beside the tests too, because they wait most of the time.
+# packages share checked dependencies, and tests, examples and the demo share built ones. Once the tests are compiled,
+# the journeys in the browser run beside them, because they wait most of the time, and so do the memory check, the
+# examples and the demo, each of which leaves a processor idle.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -211,7 +212,7 @@ check_memory() {
     host=$(rustc -vV | sed -n 's/^host: //p') || return
     runner="CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$host")_RUNNER"
     env "$runner=valgrind --quiet --error-exitcode=9" \
-        timeout --verbose 10m cargo test --locked --workspace --all-features --lib -- \
+        timeout --verbose 20m cargo test --locked --workspace --all-features --lib -- \
         worker:: memory:: codec an_append a_log_shorter a_missing_table a_torn_tail_is
 }
 
@@ -322,6 +323,15 @@ make_journeys() {
         cargo test --locked --workspace --all-features --test browser
 }
 
+# What needs the built tests and keeps one processor busy at most. It gives way to the browser as the tests do.
+use_built() {
+    renice -n 5 -p "$BASHPID" >/dev/null
+    step "memory check" check_memory
+    step "examples" cargo build --locked --workspace --all-features --examples
+    step "demo: run once" run_demo
+    step "demo: killed three times, then verified" kill_demo
+}
+
 step "cargo, rustfmt and clippy are there" find_cargo
 step "a linker, valgrind, node and a browser are there" find_tools
 work_in_memory
@@ -332,15 +342,12 @@ step "the page's scripts: their packages, their types, their bundle" find_packag
 step "tests: they compile" cargo test --locked --workspace --all-features --no-run
 look_at checks
 begin journeys make_journeys
+begin built use_built
 # A test that hangs is a failure, not a reason to wait: a whole run takes minutes. A browser that is starved fails a
 # journey, so the tests give way to it.
 step "tests: unit, integration, documentation" \
     env PROCESSION_BROWSER=later nice -n 5 timeout --verbose 40m cargo test --locked --workspace --all-features
-look_at checks
-step "memory check" check_memory
-step "examples" cargo build --locked --workspace --all-features --examples
-step "demo: run once" run_demo
-step "demo: killed three times, then verified" kill_demo
-end checks
 end journeys
+end built
+end checks
 say "everything passed in $((SECONDS - whole_begin)) s"

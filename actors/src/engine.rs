@@ -3,7 +3,7 @@
 mod shutdown;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use actix::dev::ToEnvelope;
@@ -107,9 +107,8 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
-            placement: Placement::Threads(processors.div_ceil(2).max(1)),
+            placement: Placement::Threads(processors().div_ceil(2).max(1)),
             clock: Arc::new(SystemClock),
             bounds: Bounds::default(),
             limits: Vec::new(),
@@ -132,6 +131,13 @@ impl Default for Settings {
             interceptor: None,
         }
     }
+}
+
+/// Returns how many processors this process may use. The system answers from the files of a control group, so it is asked
+/// once: simulations make thousands of settings.
+fn processors() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// A running engine: sends messages to the supervisor, and reads committed state.

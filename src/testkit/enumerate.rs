@@ -127,12 +127,12 @@ pub fn enumerate<S>(
     let (expected, commits) = live(&world, &plain, FaultPlan::none())?.done()?;
     let crash = |faults: &[(u64, Fault)]| {
         let state = fresh();
-        let (found, crashes) = live_through(faults, &|world, plan| live(world, &state, plan))?;
+        let (found, recovered) = live_through(faults, &|world, plan| live(world, &state, plan))?;
         if found != expected {
             return Err(format!("the final world differs.\n expected {expected:#?}\n    found {found:#?}").into());
         }
-        check(&plain, &state, crashes)?;
-        Ok(crashes)
+        check(&plain, &state, recovered.crashes)?;
+        Ok(recovered)
     };
     crash_everywhere(&world, commits, &crash)
 }
@@ -140,8 +140,23 @@ pub fn enumerate<S>(
 /// One life: in this world, with these faults.
 type Life<'a> = &'a dyn Fn(&World, FaultPlan) -> Result<Ended<(Final, u64)>, Trouble>;
 
-/// Lives one life for each fault, then one without. Returns what they left, and how many crashed.
-fn live_through(faults: &[(u64, Fault)], life: Life<'_>) -> Result<(Final, usize), Trouble> {
+/// How a run through some faults came to its end.
+struct Recovered {
+    /// How many of the faults came.
+    crashes: usize,
+    /// The newest commit of the last life, of which the start's own is number 0.
+    last_commit: Option<u64>,
+}
+
+impl Recovered {
+    fn new(crashes: usize, world: &World) -> Self {
+        let last_commit = world.disk.last_commit();
+        Self { crashes, last_commit }
+    }
+}
+
+/// Lives one life for each fault, then one without. Returns what they left.
+fn live_through(faults: &[(u64, Fault)], life: Life<'_>) -> Result<(Final, Recovered), Trouble> {
     let (world, mut crashes) = (World::new(), 0);
     for (commit, fault) in faults {
         match life(&world, FaultPlan::at(*commit, *fault))? {
@@ -149,46 +164,51 @@ fn live_through(faults: &[(u64, Fault)], life: Life<'_>) -> Result<(Final, usize
                 crashes += 1;
                 index_agrees(&world.disk.dump(&Space::Procedures), &world.disk.dump(&Space::Live))?;
             }
-            Ended::Done((found, _)) => return Ok((found, crashes)),
+            Ended::Done((found, _)) => return Ok((found, Recovered::new(crashes, &world))),
         }
     }
     for _ in 0..RESTARTS_MAX {
         if let Ended::Done((found, _)) = life(&world, FaultPlan::none())? {
-            return Ok((found, crashes));
+            return Ok((found, Recovered::new(crashes, &world)));
         }
     }
     Err("it does not come to an end".into())
 }
 
-/// A run through these faults, compared with the crash-free one. Returns how many of them came.
-type Crash<'a> = &'a dyn Fn(&[(u64, Fault)]) -> Result<usize, Trouble>;
+/// A run through these faults, compared with the crash-free one.
+type Crash<'a> = &'a dyn Fn(&[(u64, Fault)]) -> Result<Recovered, Trouble>;
 
 /// `world` is that of the crash-free run.
 fn crash_everywhere(world: &World, commits: u64, crash: Crash<'_>) -> Result<Enumeration, Trouble> {
     let (mut runs, mut second) = (0, 0);
     for commit in 1..=commits {
-        let torn = world.disk.torn_points(commit);
-        let torn = torn.into_iter().map(|cut| Fault::Torn { cut });
-        for fault in [Fault::CrashBefore, Fault::CrashAfter].into_iter().chain(torn) {
+        let once = |fault| {
             let name = format!("commit {commit} of {commits}, {fault:?}");
-            crash(&[(commit, fault)]).map_err(|why| format!("{name}: {why}"))?;
+            crash(&[(commit, fault)]).map_err(|why| format!("{name}: {why}"))
+        };
+        for cut in world.disk.torn_points(commit) {
+            once(Fault::Torn { cut })?;
             runs += 1;
         }
         for first in [Fault::CrashBefore, Fault::CrashAfter] {
-            second += crash_again((commit, first), crash)?;
+            let next_life = once(first)?;
+            runs += 1;
+            second += crash_again((commit, first), next_life.last_commit, crash)?;
         }
     }
     Ok(Enumeration { commits, runs, second })
 }
 
-/// A second crash at every commit of the recovery, and of the run after it.
-fn crash_again(first: (u64, Fault), crash: Crash<'_>) -> Result<usize, Trouble> {
+/// A second crash at every commit of the recovery, and of the run after it. `last` is the last commit of these: without
+/// it, one more run through the first crash would have to show where they end.
+fn crash_again(first: (u64, Fault), last: Option<u64>, crash: Crash<'_>) -> Result<usize, Trouble> {
     let mut runs = 0;
-    for commit in 0.. {
+    for commit in (0..).take_while(|commit| Some(*commit) <= last) {
         for second in second_faults(first, commit) {
             let name = format!("{first:?}, then commit {commit} of the next life, {second:?}");
-            let crashes = crash(&[first, (commit, second)]).map_err(|why| format!("{name}: {why}"))?;
-            if crashes < 2 {
+            let recovered = crash(&[first, (commit, second)]).map_err(|why| format!("{name}: {why}"))?;
+            // Work on other threads may take another course: then this life has ended before.
+            if recovered.crashes < 2 {
                 return Ok(runs);
             }
             runs += 1;

@@ -64,9 +64,10 @@ fn rustdoc() -> ExitCode {
 fn compare(accept: bool) -> Result<bool, Box<dyn Error>> {
     let root = fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."))?;
     let lists = root.join("docs/internals/api");
+    let documents = document(&root)?;
     let mut is_same = true;
     for package in PACKAGES {
-        let found = items(&root, package)?;
+        let found = items(&documents.join(format!("{}.json", package.replace('-', "_"))))?;
         let list = lists.join(format!("{package}.txt"));
         if accept {
             fs::create_dir_all(&lists)?;
@@ -90,11 +91,11 @@ fn only(sign: char, these: &str, those: &str) -> Vec<String> {
     lines.map(|line| format!("    {sign} {line}")).collect()
 }
 
-/// Lists the public items of a package, a line each. Of what is derived it lists the implementation, not its methods.
-fn items(root: &Path, package: &str) -> Result<String, Box<dyn Error>> {
-    let json = document(root, package)?;
+/// Lists the public items in a package's JSON, a line each. Of what is derived it lists the implementation, not its
+/// methods.
+fn items(json: &Path) -> Result<String, Box<dyn Error>> {
     let list = |without_derived: bool| {
-        let listed = public_api::Builder::from_rustdoc_json(&json)
+        let listed = public_api::Builder::from_rustdoc_json(json)
             .omit_blanket_impls(true)
             .omit_auto_trait_impls(true)
             .omit_auto_derived_impls(without_derived)
@@ -115,30 +116,32 @@ fn items(root: &Path, package: &str) -> Result<String, Box<dyn Error>> {
     Ok(lines.map(|line| format!("{line}\n")).collect())
 }
 
-/// Has rustdoc write the JSON of a package, and returns where it is.
-fn document(root: &Path, package: &str) -> Result<PathBuf, Box<dyn Error>> {
+/// Has rustdoc write the JSON of every package, and returns the directory.
+///
+/// All packages are documented at once, as `cargo doc --workspace` does in `tests/run.sh`: a package alone would take its
+/// dependencies with fewer features, so they would be checked anew.
+fn document(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let target = target_directory(root)?;
     let documented = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args([
-            "rustdoc",
+            "doc",
             "--quiet",
             "--locked",
-            "--lib",
+            "--workspace",
+            "--no-deps",
             "--all-features",
-            "--package",
-            package,
         ])
         .arg("--target-dir")
         .arg(&target)
-        .args(["--", "-Zunstable-options", "--output-format=json"])
         .env("RUSTDOC", env::current_exe()?)
         .env(RUSTDOC, "1")
+        .env("RUSTDOCFLAGS", "-Zunstable-options --output-format=json")
         .current_dir(root)
         .status()?;
     if !documented.success() {
-        return Err(format!("{package} cannot be documented").into());
+        return Err("the packages cannot be documented".into());
     }
-    Ok(target.join("doc").join(format!("{}.json", package.replace('-', "_"))))
+    Ok(target.join("doc"))
 }
 
 /// Returns where the workspace builds, so that dependencies that were checked before are used again.
