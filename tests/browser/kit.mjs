@@ -276,6 +276,16 @@ export async function act(page, name, button, { reason = 'a journey', typed } = 
   await open.waitFor({ state: 'detached' });
 }
 
+/**
+ * Keeps how a page looks when a journey fails. That none can be taken is no further failure.
+ * @param {import('playwright-core').Page} page
+ * @param {string} name
+ */
+export async function picture(page, name) {
+  mkdirSync(PICTURES, { recursive: true });
+  await page.screenshot({ path: `${PICTURES}${name.replace(/\W+/g, '-')}.png` }).catch(() => {});
+}
+
 let browser;
 
 /**
@@ -314,8 +324,7 @@ export function journey(name, walk, { mount = 'all', expected = /^$/, still = fa
       await walk(page, go);
       if (errors.length > 0) throw new Error(errors.join('\n'));
     } catch (error) {
-      mkdirSync(PICTURES, { recursive: true });
-      await page.screenshot({ path: `${PICTURES}${name.replace(/\W+/g, '-')}.png` }).catch(() => {});
+      await picture(page, name);
       if (errors.length > 0) error.message += `\n${errors.join('\n')}`;
       throw error;
     } finally {

@@ -180,7 +180,7 @@ function Row({ row, columns, look, style, at, height, id, tone, isMarked, onMark
   return useMemo(() => {
     const open = (/** @type {MouseEvent} */ event) => {
       onMark();
-      if (id && event.target instanceof Element && !event.target.closest('a, button, input') && !getSelection()?.toString()) go(pageOf(id));
+      if (id && event.target instanceof Element && !event.target.closest('a, button, input, dialog') && !getSelection()?.toString()) go(pageOf(id));
     };
     return html`
       <div role="row" class=${`row ${look} ${tone} ${id ? 'opens' : ''}`} tabindex=${isMarked ? 0 : -1} data-marked=${isMarked || undefined} aria-rowindex=${at + 2} onClick=${open}

@@ -1,4 +1,4 @@
-// How it looks: dark and light, contrast, and nothing that moves for those who want none of it.
+// How it looks: dark and light, columns that have their place, and nothing that moves for those who want none of it.
 
 import assert from 'node:assert/strict';
 import { after as hook } from 'node:test';
@@ -20,32 +20,6 @@ async function every() {
     ...[...ids, one].map((id) => ({ path: `procedures/${id}?tab=history`, title: /^job v1/ }))];
 }
 
-/** Texts that stand out from what is behind them by less than 4.5 to 1. Runs in the page. */
-function faint() {
-  const parse = (colour) => (/^rgb/.test(colour) ? colour.match(/[\d.]+/g).map(Number) : [0, 0, 0, 0]);
-  const over = ([r, g, b, a = 1], below) => [r, g, b].map((part, at) => part * a + below[at] * (1 - a));
-  const light = (colour) => {
-    const [r, g, b] = colour.map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const behind = (element) => {
-    const all = [];
-    for (let at = element; at; at = at.parentElement) all.unshift(parse(getComputedStyle(at).backgroundColor));
-    return all.reduce((below, colour) => over(colour, below), [255, 255, 255]);
-  };
-  const found = [];
-  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let node = walk.nextNode(); node; node = walk.nextNode()) {
-    const element = node.parentElement;
-    if (!node.textContent.trim() || !element.checkVisibility() || element.closest(':disabled, svg, noscript, .hidden')) continue;
-    const ground = behind(element);
-    const [one, two] = [light(over(parse(getComputedStyle(element).color), ground)), light(ground)];
-    const contrast = (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05);
-    if (contrast < 4.5) found.push(`${contrast.toFixed(2)} “${node.textContent.trim().slice(0, 40)}”`);
-  }
-  return [...new Set(found)];
-}
-
 /** Tables that are wider than their place, and titles and buttons in them that are cut. Runs in the page. */
 function cut() {
   const found = [];
@@ -61,20 +35,6 @@ function cut() {
 
 const ground = (page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
 const isDark = (colour) => colour.match(/\d+/g).slice(0, 3).every((part) => Number(part) < 60);
-
-for (const colorScheme of ['light', 'dark']) {
-  journey(`every text stands out, ${colorScheme}`, async (page, go) => {
-    for (const { path, title } of await every()) {
-      await go(path);
-      await shown(page, title);
-      assert.equal(isDark(await ground(page)), colorScheme === 'dark');
-      assert.deepEqual(await page.evaluate(faint), [], `on ${path || 'attention'}`);
-    }
-    await page.keyboard.press('?');
-    await page.getByRole('dialog').waitFor();
-    assert.deepEqual(await page.evaluate(faint), [], 'on the keys');
-  }, { colorScheme });
-}
 
 journey('dark and light by a switch, which is remembered', async (page, go) => {
   await go();

@@ -165,6 +165,16 @@ journey('the node in hand of a stream is failed, the one behind it is given its 
   assert.deepEqual((await truth()).states, { WaitingTimeout: 1 }, 'it waits for its next node');
 });
 
+journey('a press into a dialog that a row has opened leads nowhere', async (page, go) => {
+  const id = await album();
+  await go(`procedures/${id}?tab=graph`);
+  await page.getByRole('table', { name: 'Graph' }).getByRole('row').filter({ hasText: 'the disk is full' }).getByRole('button', { name: 'Retry now…' }).click();
+  const open = dialog(page, /^Retry now/);
+  await open.getByRole('region', { name: 'Plan' }).getByText('running').click();
+  assert.equal(new URL(page.url()).pathname, `/all/procedures/${id}`);
+  assert.equal(await open.isVisible(), true);
+});
+
 journey('sets come in pages, as they are scrolled to', async (page, go) => {
   const ids = [await album(), await album(), await album()];
   await page.route(/\/api\/v1\/flows\?/, (route) => route.continue({ url: route.request().url().replace('limit=500', 'limit=2') }));

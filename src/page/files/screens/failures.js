@@ -33,7 +33,7 @@ export function Failures() {
     { name: 'Count', width: '58px', align: 'right', sort: (group) => group.count, show: (group) => html`<a class="bad" href=${listOf(filterOf(group))} title="List them">${count(group.count)}</a>` },
     { name: 'Kind', width: 'minmax(96px, 0.5fr)', sort: (group) => group.kind, show: (group) => html`<bdi class="mono" title=${group.kind}>${group.kind}</bdi>` },
     {
-      name: 'What they say', width: 'minmax(220px, 2fr)', two: true, bare: true, sort: (group) => String(group.text), show: (group) => html`
+      name: 'What they say', width: 'minmax(160px, 2fr)', two: true, bare: true, sort: (group) => String(group.text), show: (group) => html`
         <span class="two" title=${String(group.text)}><bdi>${String(group.text) || html`<span class="none">no text</span>`}</bdi>
           <span class="next">the newest is <${Id} id=${group.newest} tab="history" />${group.newest_key && html` <bdi class="mono">${group.newest_key}</bdi>`}${group.origin_kind && ` · it began in ${group.origin_kind}`}</span></span>`,
     },
