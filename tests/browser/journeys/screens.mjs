@@ -187,14 +187,6 @@ const follow = (page, mount, path) => page.evaluate((to) => {
   dispatchEvent(new PopStateEvent('popstate'));
 }, `/${mount}/${path}`);
 
-/** Has the engine drain, which a banner tells. */
-async function drain() {
-  const body = { reason: `for ${LONG}`, deadline_ms: 1_000 };
-  const { body: { revision } } = await api('engine/drain?dry_run=true', { body });
-  const { status } = await api('engine/drain', { body: { ...body, expected: revision } });
-  assert.equal(status, 200);
-}
-
 /** Waits until what depends on the window's width is drawn for this one. */
 const drawn = (/** @type {Page} */ page) => page.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
 
@@ -264,8 +256,6 @@ for (const colorScheme of /** @type {const} */ (['dark', 'light'])) {
     wrong.push(...await page.evaluate(faintOnCanvas, ON_CANVAS));
     await page.goto(page.url().replace(/\/all\/.*/, '/shown/'));
     await all('shown', revealed(ids));
-    await drain();
-    await all('shown', [{ path: 'engine', title: 'Engine', says: /^The engine drains/ }]);
     if (wrong.length > 0) throw new Error(wrong.join('\n'));
   }, { colorScheme });
 }
