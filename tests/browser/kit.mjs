@@ -110,6 +110,16 @@ export async function becomes(ask, wanted) {
   }
 }
 
+/**
+ * Waits until something is seen, while the engine's clock goes on: a stream tells of a row ten times a second at most by
+ * that clock, so the second of two changes is not told while it stands.
+ * @param {import('playwright-core').Locator} locator
+ */
+export const comes = (locator) => until(async () => {
+  await pass(100);
+  return locator.isVisible();
+}, `${locator} is seen`);
+
 /** The screens: where each is, its letter behind `g`, and its title. */
 export const SCREENS = [
   { path: '', letter: 'a', title: 'Attention' },

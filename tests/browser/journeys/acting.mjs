@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after as hook } from 'node:test';
-import { after, becomes, dialog, journey, pass, shown, submit, truth, until } from '../kit.mjs';
+import { after, becomes, comes, dialog, journey, pass, shown, submit, truth, until } from '../kit.mjs';
 
 after(hook);
 
@@ -61,7 +61,7 @@ journey('one is started from the page, and gets the event in the shape that its 
   // A stream tells of rows ten times a second at most, by the engine's clock.
   await pass(1_000);
   await signal.getByRole('button', { name: 'Close' }).last().click();
-  await page.getByText(/^Ended well/).waitFor();
+  await comes(page.getByText(/^Ended well/));
 
   // The same key again leads to the same one.
   await go('kinds');
@@ -90,7 +90,7 @@ journey('one is started on a phone', async (page, go) => {
   await open.getByRole('button', { name: 'Start', exact: true }).click();
   await shown(page, /^job v1/);
   await pass(1_000);
-  await page.getByText(/^Ended well/).waitFor();
+  await comes(page.getByText(/^Ended well/));
 }, { viewport: { width: 390, height: 844 }, colorScheme: 'light' });
 
 journey('a large family is told by who is in progress', async (page, go) => {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after as hook } from 'node:test';
-import { after, becomes, dialog, journey, shown, submit, truth, until } from '../kit.mjs';
+import { after, becomes, comes, dialog, journey, shown, submit, truth, until } from '../kit.mjs';
 
 after(hook);
 
@@ -41,7 +41,7 @@ journey('a question is seen, looked at with its plan, answered, and gone', async
   await answer.getByText('It is done').waitFor();
   await answer.getByRole('button', { name: 'Close' }).last().click();
   await answer.waitFor({ state: 'detached' });
-  await page.getByText(/^Ended well/).waitFor();
+  await comes(page.getByText(/^Ended well/));
   await page.getByRole('button', { name: 'Answer…' }).waitFor({ state: 'detached' });
   assert.deepEqual(await rules(), []);
 

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after as hook } from 'node:test';
-import { after, becomes, dialog, journey, rows, shown, submit, truth, until } from '../kit.mjs';
+import { after, becomes, comes, dialog, journey, rows, shown, submit, truth, until } from '../kit.mjs';
 import { outside } from '../measure.mjs';
 
 after(hook);
@@ -51,7 +51,7 @@ journey('on a phone: the menu, Attention, one procedure, its plan, and the answe
   await answer.getByText('It is done').waitFor();
   await inWindow('what was done');
   await answer.getByRole('button', { name: 'Close' }).last().tap();
-  await page.getByText(/^Ended well/).waitFor();
+  await comes(page.getByText(/^Ended well/));
   // What has ended begins with its history.
   await becomes(() => page.getByRole('tab').evaluateAll((all) => all.slice(0, 2).map((tab) => [tab.textContent.replace(/\d+/, '').trim(), tab.ariaSelected])), [['History', 'true'], ['Waits', 'false']]);
   await becomes(async () => (await truth()).states, { Success: 1 });
