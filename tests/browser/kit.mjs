@@ -34,9 +34,11 @@ export async function tell(order) {
  */
 async function next(how) {
   const wanted = await tell({ do: how });
-  while (life < wanted) {
+  // Between two lives nobody answers. A world that has ended does not come again, so this ends too.
+  await until(async () => {
     await tell({ do: 'truth' }).catch(() => {});
-  }
+    return life >= wanted;
+  }, `the engine's life ${wanted}`);
 }
 
 export const fresh = () => next('fresh');
