@@ -47,29 +47,6 @@ impl Procedure for Round {
     }
 }
 
-/// Its stages are numbers.
-#[derive(Serialize, Deserialize)]
-struct Steps;
-
-impl Procedure for Steps {
-    const KIND: &'static str = "steps";
-    type Stage = u32;
-    type Env = ();
-    type Output = ();
-
-    fn first(&self) -> u32 {
-        10
-    }
-
-    async fn execute(&mut self, stage: u32, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        Ok(match stage {
-            10 => Step::Next(200),
-            200 => Step::Next(70_000),
-            _ => Step::Done(()),
-        })
-    }
-}
-
 fn edges(body: &Value) -> Vec<Value> {
     let edges = body["edges"].as_array().cloned().unwrap_or_default();
     let mut edges: Vec<Value> = edges
@@ -118,23 +95,6 @@ fn each_way_from_a_stage_is_counted() -> Tested {
         );
         let unknown = site.get("kinds/none/stages").await;
         assert_eq!(unknown.status, StatusCode::NOT_FOUND);
-        Ok(())
-    })
-}
-
-#[test]
-fn stages_that_are_numbers_are_told_apart() -> Tested {
-    let engine = |builder: procession::Builder| builder.register::<Steps>(());
-    site_in(&World::new(), engine, everybody, async |site| {
-        let steps = site.run.wait(site.run.executor.submit(Steps).into_future()).await??;
-        site.run.wait(steps.outcome()).await??;
-        site.run.settle().await;
-        let steps = site.body("kinds/steps/stages").await?;
-        assert_eq!(edges(&steps), [json!(["10", "200", 1]), json!(["200", "70000", 1])]);
-        for place in 0..3 {
-            assert_eq!(at(&steps, &format!("/items/{place}/runs")), 1, "{steps}");
-        }
-        assert_eq!(at(&steps, "/items/2/ended/success"), 1);
         Ok(())
     })
 }

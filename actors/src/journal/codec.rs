@@ -1,6 +1,5 @@
 //! Encodes values as a version byte and MessagePack with field names. The only file that names rmp-serde.
 
-use std::borrow::Cow;
 use std::cell::Cell;
 use std::io;
 
@@ -124,26 +123,15 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     T::deserialize(&mut deserializer).map_err(|error| error.to_string())
 }
 
-/// Returns the name under which a stage is counted: that of the variant that its bytes encode, the digits of a number,
-/// `()` for a unit, and `-` for anything else. Only the beginning is read.
+/// Returns the name of the variant that these bytes of a stage encode: `()` for a unit, and `-` for bytes that are no
+/// variant, such as a number. Only the beginning is read.
 #[must_use]
-pub fn stage_name(bytes: &[u8]) -> Cow<'_, str> {
-    let name = match bytes {
-        [0xc0, ..] => Some("()"),
-        [0x81, rest @ ..] => text(rest),
-        // The markers of whole numbers.
-        [0x00..=0x7f | 0xcc..=0xd3 | 0xe0..=0xff, ..] => return number(bytes).map_or(Cow::Borrowed("-"), Cow::Owned),
-        _ => text(bytes),
-    };
-    Cow::Borrowed(name.unwrap_or("-"))
-}
-
-/// Returns the digits of the whole number at the beginning of the bytes.
-fn number(bytes: &[u8]) -> Option<String> {
-    let small = read::<i64>(bytes).map(|number| number.to_string());
-    small
-        .or_else(|_| read::<u64>(bytes).map(|number| number.to_string()))
-        .ok()
+pub fn variant(bytes: &[u8]) -> &str {
+    match bytes {
+        [0xc0, ..] => "()",
+        [0x81, rest @ ..] => text(rest).unwrap_or("-"),
+        _ => text(bytes).unwrap_or("-"),
+    }
 }
 
 /// Returns the text at the beginning of the bytes, if it is a short text.
@@ -165,14 +153,14 @@ pub fn describe(bytes: &[u8]) -> String {
     if let Ok(name) = read::<String>(bytes) {
         return name;
     }
-    if let Some(number) = number(bytes) {
-        return number;
+    if let Ok(number) = read::<i64>(bytes) {
+        return number.to_string();
+    }
+    if let Ok(number) = read::<u64>(bytes) {
+        return number.to_string();
     }
     match read::<std::collections::BTreeMap<String, serde::de::IgnoredAny>>(bytes) {
         Ok(variant) => variant.into_keys().next().unwrap_or_default(),
         Err(_) => format!("{} bytes", bytes.len()),
     }
 }
-
-#[cfg(test)]
-mod tests;

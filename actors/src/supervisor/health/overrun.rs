@@ -69,11 +69,11 @@ impl UsualTimes {
     /// Returns how long this stage usually takes, if it is running on its worker now.
     pub(super) fn of(&self, row: &Row, state: &EngineState<'_>) -> Option<StageTiming> {
         let since = state.actors.get(row.id)?.runs_since()?;
-        let stage = codec::stage_name(row.stage.as_slice());
+        let stage = codec::variant(row.stage.as_slice());
         let mut times = self.0.borrow_mut();
         let p99 = times
-            .entry((row.kind.clone(), stage.to_string()))
-            .or_insert_with(|| state.telemetry.usual(&row.kind, &stage));
+            .entry((row.kind.clone(), stage.to_owned()))
+            .or_insert_with(|| state.telemetry.usual(&row.kind, stage));
         p99.map(|p99| StageTiming { since, p99 })
     }
 }

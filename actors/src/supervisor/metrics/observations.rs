@@ -329,21 +329,20 @@ impl Observation {
         let Some(kind) = telemetry.kind(place) else { return };
         let queued = match self {
             Self::Born(_, id, at, stage) => {
-                kind.born(&codec::stage_name(stage.as_slice()));
+                kind.born(codec::variant(stage.as_slice()));
                 hooks.submitted(place, id, at)
             }
             Self::Ended(_, end) => {
-                let stage = codec::stage_name(end.stage.as_slice());
-                kind.finished(end.finished.state, end.finished.elapsed, &stage);
+                let stage = codec::variant(end.stage.as_slice());
+                kind.finished(end.finished.state, end.finished.elapsed, stage);
                 log.ended(place, &end, now);
                 hooks.finished(place, end.finished)
             }
             Self::AttemptFailed(_, failed) => return log.attempt_failed(&failed, now),
             Self::Moved(_, from, to) => return kind.moved(from, to),
             Self::Ran(_, ran) => {
-                let stage = codec::stage_name(ran.stage.as_slice());
-                let next = ran.next.as_ref().map(|next| codec::stage_name(next.as_slice()));
-                return kind.ran(&stage, ran.ending, ran.took, next.as_deref());
+                let next = ran.next.as_ref().map(|next| codec::variant(next.as_slice()));
+                return kind.ran(codec::variant(ran.stage.as_slice()), ran.ending, ran.took, next);
             }
             Self::Waited(_, reason, took) => return kind.waited(reason, took),
             Self::Retried(_) => return kind.retried(),
