@@ -212,7 +212,7 @@ check_memory() {
     host=$(rustc -vV | sed -n 's/^host: //p') || return
     runner="CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$host")_RUNNER"
     env "$runner=valgrind --quiet --error-exitcode=9" \
-        timeout --verbose 20m cargo test --locked --workspace --all-features --lib -- \
+        timeout --verbose 10m cargo test --locked --workspace --all-features --lib -- \
         worker:: memory:: codec an_append a_log_shorter a_missing_table a_torn_tail_is
 }
 

@@ -259,7 +259,7 @@ impl Registry {
         let revived = (registered.revive)(value, registered.rules.version);
         let mut running = revived.map_err(|why| SubmitError::Unsupported { why })?;
         let birth = running.birth()?;
-        // One type may run many kinds, and its value then says of which it is.
+        // One type may run many kinds, and its value then names the one.
         if birth.kind != *kind {
             return Err(SubmitError::Unsupported {
                 why: format!("it is a value of the kind \"{}\", not of \"{kind}\"", birth.kind),

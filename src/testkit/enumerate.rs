@@ -144,7 +144,7 @@ type Life<'a> = &'a dyn Fn(&World, FaultPlan) -> Result<Ended<(Final, u64)>, Tro
 struct Recovered {
     /// How many of the faults came.
     crashes: usize,
-    /// The newest commit of the last life, of which the start's own is number 0.
+    /// The newest commit of the last life; the start's own commit is number 0.
     last_commit: Option<u64>,
 }
 

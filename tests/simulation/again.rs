@@ -272,7 +272,7 @@ impl Story {
         self.settings.keeps() && !self.spoilt.contains(&family)
     }
 
-    /// Tells whether a key of a submission may stand for another: its own, or that of the request.
+    /// Returns `true` if a key of a submission may stand for another: its own, or that of the request.
     fn may_conflict(&self, submission: &Submission, by: &OperatorRequest) -> bool {
         let mut keyed = self
             .keyed

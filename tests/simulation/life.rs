@@ -228,7 +228,7 @@ impl Story {
         requests.add(what, submit(run, plan, keyed.kind, key));
     }
 
-    /// Tells whether as many families live as may at once.
+    /// Returns `true` if as many families live as may at once.
     pub(crate) fn has_enough(&self) -> bool {
         let mut live: Vec<u64> = self.seen.iter().map(|(id, _)| id.family).collect();
         live.dedup();

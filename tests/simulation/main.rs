@@ -102,7 +102,7 @@ fn run(seed: u64) -> (Vec<String>, Covered) {
     }
 }
 
-/// Lives the histories of these seeds; gives what they cover together.
+/// Lives the histories of these seeds; returns what they cover together.
 fn all(seeds: impl Iterator<Item = u64>) -> Covered {
     let mut covered = Covered::new();
     for (what, times) in seeds.flat_map(|seed| run(seed).1) {

@@ -66,7 +66,7 @@ fn number(told: &Operated) -> Option<String> {
     told.number.map(|number| number.to_string())
 }
 
-/// Shows a value of users'; a plan tells its size alone.
+/// Shows a user's value; a plan shows only its size.
 fn value(bytes: &[u8], is_dry: bool) -> Value {
     if is_dry {
         return json!({ "size": bytes.len(), "value": null, "raw": null });

@@ -77,7 +77,7 @@ function Fresh({ engine }) {
   return html`<p class=${`fresh ${look}`} role="status" title=${help}><span class="dot" aria-hidden="true"></span>${word}</p>`;
 }
 
-/** How an engine stands of which nothing is live, though the stream is open: what a banner says in a sentence. @param {string} engine */
+/** The state of an engine that is not live although the stream is open, in a word; the banner says it in a sentence. @param {string} engine */
 function wordOf(engine) {
   const isWorking = engine === 'recovering' || engine === 'draining';
   const word = engine === 'silent' ? 'no answer' : engine.replace('_', ' ');

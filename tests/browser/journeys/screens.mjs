@@ -33,7 +33,7 @@ const TURNED = 'order-\u202e4711';
 const NOWHERE = 'nothing';
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 
-/** One of each thing that a page may show, with the longest names; gives their ids. */
+/** One of each thing that a page may show, with the longest names; returns their ids. */
 async function world() {
   const long = await submit({ wait: LONG }, { key: `order-${LONG}`, trace: `00-${TRACE}-00f067aa0ba902b7-01`, labels: { customer: LONG, city: 'New York' } });
   await signal(long, `early-${LONG}`);
@@ -229,7 +229,7 @@ async function measure(page, mount, look) {
   return wrong;
 }
 
-/** Asks until nothing is found; else gives what was found last. @param {() => Promise<string[]>} ask */
+/** Asks until nothing is found; otherwise returns what was found last. @param {() => Promise<string[]>} ask */
 async function settled(ask) {
   let found = /** @type {string[]} */ ([]);
   await until(async () => {

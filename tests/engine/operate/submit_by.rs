@@ -37,7 +37,7 @@ impl Procedure for Parcel {
     }
 }
 
-/// Its value says of which kind it is.
+/// Its value names its kind.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Letter {
     post: String,
