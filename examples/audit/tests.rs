@@ -204,22 +204,48 @@ fn f_066_with_hold_only_what_depends_on_a_changed_package_waits() -> Tested {
 #[test]
 fn f_066_killed_again_and_again_it_reports_the_same() -> Tested {
     if let Ok(words) = std::env::var(WORDS) {
-        return audit_as_told(&words);
+        // What it prints is all that is seen of it.
+        return audit_as_told(&words).inspect_err(|error| println!("{error}"));
     }
     let ground = Ground::damaged()?;
     ground.reinstall("locked")?;
-    let closing = ground.process("quiet", None)?.ok_or("it does not end")?;
+    let closing = ground.process("quiet", never)?.ok_or("it does not end")?;
     assert!(closing.contains("lines 12, resumed 0"), "{closing}");
     // In the beginning, in the middle, and with one package left; some of them twice.
     let mut ended = 0;
     for checked in [0, 1, 3, 3, 6, 9, 9, 11] {
         // The last ones may end before they can be killed.
-        ended += usize::from(ground.process("killed", Some(checked))?.is_some());
+        let is_there = |line: &str| {
+            let count = line.strip_prefix("checked ").and_then(|count| count.parse().ok());
+            count.is_some_and(|count: usize| count >= checked)
+        };
+        ended += usize::from(ground.process("killed", is_there)?.is_some());
     }
     assert!(ended < 4, "{ended} ended before they could be killed");
-    let closing = ground.process("killed", None)?.ok_or("it does not end")?;
+    let closing = ground.process("killed", never)?.ok_or("it does not end")?;
     assert!(closing.contains("lines 12"), "{closing}");
     assert_eq!(ground.report("killed")?, ground.report("quiet")?);
+    Ok(())
+}
+
+/// A line that is being written each time the process is killed rests as poison at the fourth start, and is written once
+/// more all the same.
+#[test]
+fn f_066_killed_in_the_same_line_three_times_it_goes_on() -> Tested {
+    let ground = Ground::damaged()?;
+    ground.reinstall("locked")?;
+    let report = ground.data("killed").join("report");
+    fs::create_dir_all(&report)?;
+    // Whoever writes to a pipe that nobody reads waits.
+    let pipe = report.join("editors.txt");
+    assert!(Command::new("mkfifo").arg(&pipe).status()?.success());
+    for _ in 0..3 {
+        let closing = ground.process("killed", |line| line == "writing editors")?;
+        assert_eq!(closing, None);
+    }
+    fs::remove_file(pipe)?;
+    let closing = ground.process("killed", never)?.ok_or("it does not end")?;
+    assert!(closing.contains("pending 0, lines 12"), "{closing}");
     Ok(())
 }
 
@@ -274,9 +300,9 @@ impl Ground {
         )
     }
 
-    /// Runs an audit in a process of its own, and kills it once it has looked at so many packages. Returns its last line if
-    /// it ends by itself.
-    fn process(&self, data: &str, killed_at: Option<usize>) -> Tested<Option<String>> {
+    /// Runs an audit in a process of its own, and kills it at the first line for which it is to be. Returns its last line
+    /// if it ends by itself.
+    fn process(&self, data: &str, is_killed_at: impl Fn(&str) -> bool) -> Tested<Option<String>> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["--exact", KILLED, "--nocapture"])
             .env(WORDS, self.words(data, "--width 1"))
@@ -285,45 +311,56 @@ impl Ground {
             .stderr(Stdio::null())
             .spawn()?;
         let output = BufReader::new(child.stdout.take().ok_or("it has no output")?);
-        let (mut last, mut said) = (None, String::new());
+        let (mut last, mut said, mut is_killed) = (None, String::new(), false);
         for line in output.lines() {
             let line = line?;
-            let checked = line
-                .strip_prefix("checked ")
-                .and_then(|count| count.parse::<usize>().ok());
-            if killed_at.is_some_and(|at| checked.is_some_and(|checked| checked >= at)) {
+            if is_killed_at(&line) {
                 child.kill()?;
+                is_killed = true;
             }
             said.push_str(&line);
             said.push('\n');
             last = line.starts_with("packages ").then_some(line).or(last);
         }
-        if !child.wait()?.success() && killed_at.is_none() {
+        if !child.wait()?.success() && !is_killed {
             return Err(said.into());
         }
         Ok(last)
     }
 }
 
+/// Is for a process that ends by itself.
+fn never(_: &str) -> bool {
+    false
+}
+
 /// Is the process that `Ground::process` starts: says how far it is, and the last line.
 fn audit_as_told(words: &str) -> Tested {
     in_system(async {
         let audit = Audit::begin(Options::parse(words.split(' ').map(str::to_owned))?).await?;
-        let executor = audit.executor.clone();
-        let told = actix_rt::spawn(async move {
-            let mut before = None;
-            while let Ok(checked) = executor.scan::<Checked>(CHECKED, "").await {
-                if before.replace(checked.len()) != Some(checked.len()) {
-                    println!("checked {}", checked.len());
-                }
-                tokio::task::yield_now().await;
-            }
-        });
+        let told = actix_rt::spawn(tell_of(audit.executor.clone()));
         let closing = run(audit).await?;
         told.abort();
         println!("\n{closing}");
         Ok(())
     })
+}
+
+/// Says how many packages were looked at, and when a line of the editors is being written.
+async fn tell_of(executor: Executor) -> Tested {
+    let (mut before, mut is_written) = (None, false);
+    let editors = executor.stream(SCENE, "editors")?;
+    loop {
+        let checked = executor.scan::<Checked>(CHECKED, "").await?;
+        if before.replace(checked.len()) != Some(checked.len()) {
+            println!("checked {}", checked.len());
+        }
+        let line = editors.status().await?.in_hand;
+        if line.is_some_and(|line| line.state == NodeState::Running) && !std::mem::replace(&mut is_written, true) {
+            println!("writing editors");
+        }
+        tokio::task::yield_now().await;
+    }
 }
 
 #[test]

@@ -323,7 +323,8 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`ResolveError::AsksNothing`] if no node asks.
+    /// [`ResolveError::AsksNothing`] if no node asks. One that reads PENDING because the process died each time it ran asks
+    /// nothing: [`Executor::retry_now`] with the id of the node lets it run.
     pub async fn retry(&self, by: OperatorRequest) -> Result<Operated, ResolveError> {
         let asking = self.asking(&by).await?;
         self.decide::<()>(asking, Act::Retry, by).await
