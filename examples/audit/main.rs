@@ -39,10 +39,7 @@ use actix_rt::signal::unix::{SignalKind, signal};
 use actix_web::{App, HttpRequest, HttpServer, web};
 use procession::Executor;
 use procession::dashboard::{Dashboard, Grant};
-use procession::errors::AskError;
-use procession::flow::{
-    NodeState, NodeStatus, ResolveError, SetHandle, SetState, SetStatus, Stream, StreamState, StreamStatus,
-};
+use procession::flow::{NodeState, NodeStatus, ResolveError, SetHandle, SetState, SetStatus, Stream, StreamState};
 use procession::operate::OperatorRequest;
 use procession::provider::{Clock, SystemClock, Timestamp};
 use procession::status::KeyedProcedure;
@@ -259,28 +256,17 @@ impl Audit {
                         let cause = status.in_hand.and_then(|line| line.cause).unwrap_or_default();
                         eprintln!("stream {} waits for you: {cause}", stream.name());
                     } else {
-                        self.try_again(&stream, &status).await?;
+                        match stream.retry(by_itself()).await {
+                            // A person was faster, on the page.
+                            Ok(_) | Err(ResolveError::AsksNothing { .. }) => {}
+                            Err(error) => return Err(error.into()),
+                        }
                     }
                 }
                 SystemClock.sleep_until(SystemClock.now().after(LOOK)).await;
             }
         }
         Ok(())
-    }
-
-    /// Tries the line of a stream once more that is PENDING.
-    async fn try_again(&self, stream: &Stream, status: &StreamStatus) -> Result<(), Box<dyn Error>> {
-        match (stream.retry(by_itself()).await, &status.in_hand) {
-            // It asks nothing: the process was killed so often while this very line was written that it rests as poison.
-            (Err(ResolveError::AsksNothing { .. }), Some(line)) => {
-                match self.executor.retry_now(line.id, by_itself()).await {
-                    // A person was faster, on the page.
-                    Ok(_) | Err(AskError::NotNow { .. }) => Ok(()),
-                    Err(error) => Err(error.into()),
-                }
-            }
-            (retried, _) => Ok(retried.map(drop)?),
-        }
     }
 
     /// Returns the streams of the report, once the snapshot has named them.

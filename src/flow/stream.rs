@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use procession_actors::journal::codec;
 use procession_actors::messages::{Operate, SendSignal, SendSignals, Submit};
 use procession_actors::{AskError, CallContext, Procedure, SubmitError};
-use procession_kernel::{Kind, NotNow, Operated, OperatorRequest, ProcedureId};
+use procession_kernel::{Kind, NotNow, Operated, OperatorRequest, ProcedureId, WaitReason};
 use serde::Serialize;
 
 use self::answer::{Act, Answer};
@@ -319,22 +319,32 @@ impl Stream {
     }
 
     /// Lets the node run that asks, with fresh attempts; one that cannot begin because of the node before it runs all the
-    /// same. What follows goes on behind it.
+    /// same, and so does one that is paused as poison. What follows goes on behind it.
     ///
     /// # Errors
     ///
-    /// [`ResolveError::AsksNothing`] if no node asks. One that reads PENDING because the process died each time it ran asks
-    /// nothing: [`Executor::retry_now`] with the id of the node lets it run.
+    /// [`ResolveError::AsksNothing`] if no node asks.
     pub async fn retry(&self, by: OperatorRequest) -> Result<Operated, ResolveError> {
         let asking = self.asking(&by).await?;
-        self.decide::<()>(asking, Act::Retry, by).await
+        match asking {
+            (id, Some(_)) if self.is_poison(id).await? => match self.executor.retry_now(id, by).await {
+                Err(AskError::NotNow { .. }) => Err(self.asks_nothing()),
+                retried => Ok(retried?),
+            },
+            asking => self.decide::<()>(asking, Act::Retry, by).await,
+        }
+    }
+
+    /// Returns `true` if the process died so often while the node ran that it does not even ask.
+    async fn is_poison(&self, id: ProcedureId) -> Result<bool, AskError> {
+        Ok(self.executor.status(id).await?.wait == Some(WaitReason::Poison))
     }
 
     /// Ends the node that asks as SUCCESS, with this output, without a call. The node behind it sees the output.
     ///
     /// # Errors
     ///
-    /// [`ResolveError::AsksNothing`] if no node asks; [`ResolveError::WrongOutput`] if the node is one of another processor,
+    /// [`ResolveError::AsksNothing`] if no node asks, also if it is paused as poison: [retry](Self::retry) it first; [`ResolveError::WrongOutput`] if the node is one of another processor,
     /// or the output has more than 60,000 bytes or the engine's `max_payload`.
     pub async fn succeed<P: Processor>(
         &self,
@@ -364,7 +374,7 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`ResolveError::AsksNothing`] if no node asks.
+    /// [`ResolveError::AsksNothing`] if no node asks, also if it is paused as poison: [retry](Self::retry) it first.
     pub async fn fail(&self, by: OperatorRequest) -> Result<Operated, ResolveError> {
         let asking = self.asking(&by).await?;
         self.decide::<()>(asking, Act::Fail, by).await

@@ -36,7 +36,7 @@ pub enum StreamState {
     Init,
     /// It runs, or is idle.
     Running,
-    /// Its node in hand asks, or rests because the process died each time it ran: nothing goes on unless a person decides.
+    /// Its node in hand asks, or is paused as poison: nothing goes on unless a person decides.
     Pending,
     /// It has ended.
     Finish,

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use procession::errors::AskError;
-use procession::flow::{Node, NodeContext, Processed, Processor, StreamName, StreamReader, StreamState};
+use procession::flow::{Node, NodeContext, Processed, Processor, ResolveError, StreamName, StreamReader, StreamState};
 use procession::operate::PauseScope;
 use procession::procedure::RetryPolicy;
 use procession::status::{CauseKind, ProcedureState};
-use procession::testkit::{Ended, FaultPlan, Run, World};
+use procession::testkit::{Ended, Fault, FaultPlan, Run, World};
 use procession::{Executor, ProcedureId, StageError};
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +51,39 @@ fn killed(world: &World, lab: &Lab, drive: impl AsyncFnOnce(&Run) -> Tested) -> 
     )?;
     assert!(matches!(ended, Ended::Crashed));
     Ok(())
+}
+
+/// A process that dies for the third time before the node could ask leaves it as poison.
+#[test]
+fn a_node_that_is_poison_is_retried() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    killed(&world, &lab, async |run| {
+        append(&the_stream(run)?, [held("n1"), done("n2")]).await?;
+        Ok(())
+    })?;
+    killed(&world, &lab, async |_| Ok(()))?;
+    // Marked as the one suspect, it would ask with the second commit.
+    let ended = world.run(
+        FaultPlan::at(1, Fault::CrashBefore),
+        |builder| with_once(&lab, builder),
+        async |run: &Run| Ok(run.settle().await),
+    )?;
+    assert!(matches!(ended, Ended::Crashed));
+    lab.open("n1");
+    live_in(&world, &lab, async |run| {
+        let stream = the_stream(run)?;
+        assert_eq!(states(run, &stream).await?, "n1 PENDING, n2 WAIT");
+        let asks = stream.status().await?.in_hand.ok_or("nothing is in hand")?;
+        let reason = asks.reason.as_deref();
+        assert_eq!((reason, asks.cause), (Some("paused as poison"), None));
+        let failed = stream.fail(by()).await;
+        assert!(matches!(failed, Err(ResolveError::AsksNothing { .. })));
+        stream.retry(by()).await?;
+        assert_eq!(states(run, &stream).await?, "n1 SUCCESS, n2 SUCCESS");
+        let retried = stream.retry(by()).await;
+        assert!(matches!(retried, Err(ResolveError::AsksNothing { .. })));
+        Ok(())
+    })
 }
 
 #[test]
