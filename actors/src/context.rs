@@ -13,7 +13,7 @@ use std::time::Duration;
 use actix::Message;
 use procession_kernel::{
     Birth, Blob, Brood, Epoch, HistoryEntry, Key, Kind, ProcedureId, ProcedureState, SentSignal, Seq, StageCall,
-    StageTask, Submission, Timestamp, TraceParent, UserWrite,
+    StageEnded, StageTask, Submission, Timestamp, TraceParent, UserWrite,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -275,6 +275,15 @@ impl<'a> CallContext<'a> {
     /// Takes over the note of a branch, and nothing else of it: a failure leaves its note.
     pub fn merge_note(&mut self, branch: CallContext<'_>) {
         self.note = branch.note.or(self.note.take());
+    }
+
+    /// Moves what a stage has done through the context to its report, except the note, which outlives a failure.
+    pub(crate) fn leave_in(&mut self, report: &mut StageEnded) {
+        report.writes = std::mem::take(&mut self.writes);
+        report.submitted = std::mem::take(&mut self.births);
+        report.signals = std::mem::take(&mut self.signals);
+        report.children = std::mem::take(&mut self.children);
+        report.nothing_to_undo = self.nothing_to_undo;
     }
 
     /// Returns the procedure's id.

@@ -3,8 +3,6 @@
 
 use std::any::Any;
 
-use procession_kernel::Kind;
-
 use crate::context::{Call, Host};
 use crate::stage_error::StageError;
 
@@ -19,11 +17,11 @@ pub(crate) struct Calling {
 
 #[cfg(not(feature = "testkit"))]
 impl Calling {
-    pub(crate) fn new(_: &Host, _: &Call, _: &Kind, _: &impl std::fmt::Debug, _undo: bool) -> Self {
+    pub(crate) fn new(_: &Host, _: &Call, _: &impl std::fmt::Debug, _undo: bool) -> Self {
         Self {}
     }
 
-    /// Returns the body itself: wrapping it in a future would move it twice.
+    /// Returns the body itself.
     pub(crate) fn make<T, F: Future<Output = CallResult<T>>>(self, body: F) -> F {
         body
     }
@@ -31,11 +29,11 @@ impl Calling {
 
 #[cfg(feature = "testkit")]
 impl Calling {
-    pub(crate) fn new(host: &Host, call: &Call, kind: &Kind, stage: &impl std::fmt::Debug, undo: bool) -> Self {
+    pub(crate) fn new(host: &Host, call: &Call, stage: &impl std::fmt::Debug, undo: bool) -> Self {
         let called = |interceptor: &std::sync::Arc<dyn seen::StageInterceptor>| {
             let called = seen::Called {
                 id: call.stage.id,
-                kind: kind.clone(),
+                kind: call.stage.kind.clone(),
                 stage: format!("{stage:?}"),
                 visit: call.stage.visit,
                 attempt: call.stage.attempt,

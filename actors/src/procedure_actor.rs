@@ -186,21 +186,21 @@ impl Code {
             let describe = || codec::describe(stage.stage.as_slice());
             let span = telemetry::undo_span(&marks(&self.call, None), describe);
             let code = running.rollback(&self.call, &self.host);
-            let did = watched(&self.heartbeat, stage.id, code.instrument(span.clone())).await;
-            telemetry::record_outcome(&span, || if did.outcome.is_ok() { "ok" } else { "failed" });
-            let retry_after = did.outcome.as_ref().err().and_then(StageError::delay);
+            let undone = watched(&self.heartbeat, stage.id, code.instrument(span.clone())).await;
+            telemetry::record_outcome(&span, || if undone.outcome.is_ok() { "ok" } else { "failed" });
+            let retry_after = undone.outcome.as_ref().err().and_then(StageError::delay);
             let report = UndoEnded {
                 scope,
                 number,
                 begun: self.begun,
                 ended: self.host.clock.now(),
-                outcome: did.outcome.map_err(StageError::into_text),
+                outcome: undone.outcome.map_err(StageError::into_text),
                 retry_after,
-                payload: did.payload,
-                replaced: did.replaced,
-                upgraded: did.upgraded,
-                writes: did.writes,
-                note: did.note,
+                payload: undone.payload,
+                replaced: undone.replaced,
+                upgraded: undone.upgraded,
+                writes: undone.writes,
+                note: undone.note,
             };
             let failed = failed_span(span, || report.outcome.is_err());
             (

@@ -4,6 +4,7 @@
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use procession_kernel::{
     Birth, Blob, EventName, HistoryDetail, JoinRuling, Kind, KindRules, NextStageNeeds, SentSignal, Seq, StageEnded,
-    StageOutcome, Submission, Timestamp, UserWrite,
+    StageOutcome, Timestamp, UserWrite,
 };
 
 use crate::accepts::{Accepts, SignalRules};
@@ -29,40 +30,27 @@ use crate::thresholds::{KindThresholds, Measures, Thresholds};
 use crate::time_limit::within;
 use crate::upgrade::Old;
 
-/// The result of one call of user code.
-pub(crate) struct Did<T> {
-    pub(crate) outcome: T,
+/// The result of an undo.
+pub(crate) struct Undone {
+    pub(crate) outcome: Result<(), StageError>,
     pub(crate) payload: Option<Blob>,
     /// The value that `payload` replaces, if the call asks for it.
     pub(crate) replaced: Option<Blob>,
     /// The upgraded value, if no commit holds it yet.
     pub(crate) upgraded: Option<Blob>,
     pub(crate) writes: Vec<UserWrite>,
-    pub(crate) submitted: Vec<Submission>,
-    pub(crate) signals: Vec<SentSignal>,
-    pub(crate) children: Vec<Birth>,
-    /// Children keep their places in the width while they ask a person.
-    pub(crate) keep_places: bool,
     pub(crate) note: Option<Blob>,
-    pub(crate) nothing_to_undo: bool,
-    pub(crate) next_needs: NextStageNeeds,
 }
 
-impl<T> Did<T> {
-    fn nothing(outcome: T) -> Self {
+impl Undone {
+    const fn failed(error: StageError, note: Option<Blob>) -> Self {
         Self {
-            outcome,
+            outcome: Err(error),
             payload: None,
             replaced: None,
             upgraded: None,
             writes: Vec::new(),
-            submitted: Vec::new(),
-            signals: Vec::new(),
-            children: Vec::new(),
-            keep_places: false,
-            note: None,
-            nothing_to_undo: false,
-            next_needs: NextStageNeeds::default(),
+            note,
         }
     }
 }
@@ -76,7 +64,7 @@ pub(crate) trait Running {
         going: (Seq, Timestamp),
         host: &'a Host,
     ) -> LocalBoxFuture<'a, Box<StageEnded>>;
-    fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Did<Result<(), StageError>>>;
+    fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Undone>;
     /// Returns what a new submission of the value would be.
     fn birth(&mut self) -> Result<Birth, CodecError>;
     fn join(&mut self, stage: &Blob, outcomes: &[ChildOutcome]) -> JoinRuling;
@@ -379,89 +367,62 @@ impl<P: Procedure> Typed<P> {
         Ok((Some(bytes), is_asked.then_some(replaced)))
     }
 
-    async fn run_stage(&mut self, call: &Call, host: &Host) -> Did<StageOutcome> {
+    /// Runs a stage, and fills in its report in place: a report is large, and each stage would move it.
+    async fn run_stage(&mut self, call: &Call, host: &Host, report: &mut StageEnded) {
         let stage: P::Stage = match codec::decode_user(call.stage.stage.as_slice()) {
             Ok(stage) => stage,
             Err(error) => {
-                return Did::nothing(StageOutcome::Fail(format!("this code has no such stage: {error}")));
+                report.outcome = StageOutcome::Fail(format!("this code has no such stage: {error}"));
+                return;
             }
         };
-        let (env, kind) = (self.env.clone(), self.kind.clone());
+        let env = self.env.clone();
         let mut cx = StageContext::<P>::new(call, host, &env);
         let value = match self.value_mut() {
             Ok(value) => value,
-            Err(error) => return Did::nothing(StageOutcome::Panicked(error.to_string())),
+            Err(error) => {
+                report.outcome = StageOutcome::Panicked(error.to_string());
+                return;
+            }
         };
-        let calling = Calling::new(host, call, &kind, &stage, false);
+        let calling = Calling::new(host, call, &stage, false);
         let body = AssertUnwindSafe(async {
             match value.stage_timeout(&stage) {
                 Some(time) => limited(host, time, "stage", value.execute(stage, &mut cx)).await,
                 None => value.execute(stage, &mut cx).await,
             }
         });
-        let result = calling.make(body.catch_unwind()).await;
-        let (writes, submitted) = (std::mem::take(&mut cx.writes), std::mem::take(&mut cx.births));
-        let (children, signals) = (std::mem::take(&mut cx.children), std::mem::take(&mut cx.signals));
-        let (note, nothing_to_undo) = (cx.note.take(), cx.nothing_to_undo);
+        let result = calling.make(pin!(body.catch_unwind())).await;
+        report.note = cx.note.take();
+        if let Ok(Ok(step)) = &result {
+            report.keep_places = matches!(step, Step::Spawn { children, .. } if children.keep_places);
+            cx.leave_in(report);
+        }
         drop(cx);
-        let mut submitted = submitted;
-        let refused = match &result {
-            Ok(Ok(_)) => allowed(host, &signals, &mut submitted).await.err(),
-            Ok(Err(_)) | Err(_) => None,
-        };
-        let mut next_needs = NextStageNeeds::default();
-        let keep_places = matches!(&result, Ok(Ok(Step::Spawn { children, .. })) if children.keep_places);
-        let result = match refused {
+        let result = match allowed(host, report).await {
+            Ok(()) => result,
             // The receiver's code may be another after the next start, so this counts as a failed attempt.
-            Some(why) => Ok(Err(StageError::Retry(why))),
-            None => result,
+            Err(why) => Ok(Err(StageError::Retry(why))),
         };
-        let outcome = match result {
-            Ok(Ok(step)) => self.step_taken(step, &mut next_needs),
+        report.outcome = match result {
+            Ok(Ok(step)) => self.step_taken(step, &mut report.next_needs),
             Ok(Err(StageError::Retry(text))) => StageOutcome::Retry(text),
             Ok(Err(StageError::RetryAfter(delay, text))) => StageOutcome::RetryAfter(delay, text),
             Ok(Err(StageError::TimedOut(text))) => StageOutcome::TimedOut(text),
             Ok(Err(StageError::Fail(text))) => StageOutcome::Fail(text),
             Err(panic) => StageOutcome::Panicked(panic_cause(&*panic)),
         };
-        let leaves_value = !matches!(
-            outcome,
-            StageOutcome::Yield
-                | StageOutcome::Retry(_)
-                | StageOutcome::RetryAfter(..)
-                | StageOutcome::TimedOut(_)
-                | StageOutcome::Fail(_)
-                | StageOutcome::Panicked(_)
-        );
-        if !leaves_value {
-            self.value = None;
-            // A failure that the stage returned leaves its note; a yield and a panic leave nothing.
-            let noted = !matches!(outcome, StageOutcome::Yield | StageOutcome::Panicked(_));
-            return Did {
-                note: note.filter(|_| noted),
-                ..Did::nothing(outcome)
-            };
-        }
-        match self.changed(call.stage.as_submitted) {
-            Ok((payload, replaced)) => Did {
-                outcome,
-                payload,
-                replaced,
-                upgraded: None,
-                writes,
-                submitted,
-                signals,
-                children,
-                keep_places,
-                note,
-                nothing_to_undo,
-                next_needs,
-            },
-            Err(why) => {
-                self.value = None;
-                Did::nothing(StageOutcome::Panicked(why))
+        if leaves_value(&report.outcome) {
+            match self.changed(call.stage.as_submitted) {
+                Ok((payload, replaced)) => {
+                    (report.payload, report.replaced) = (payload, replaced);
+                    return;
+                }
+                Err(why) => report.outcome = StageOutcome::Panicked(why),
             }
         }
+        self.value = None;
+        leave_nothing(report);
     }
 
     /// Asks user code for everything that the kernel must know about the next stage.
@@ -485,41 +446,40 @@ impl<P: Procedure> Typed<P> {
         }
     }
 
-    async fn run_undo(&mut self, call: &Call, host: &Host) -> Did<Result<(), StageError>> {
+    async fn run_undo(&mut self, call: &Call, host: &Host) -> Undone {
         let stage: P::Stage = match codec::decode_user(call.stage.stage.as_slice()) {
             Ok(stage) => stage,
             Err(error) => {
                 let text = format!("this code has no such stage: {error}");
-                return Did::nothing(Err(StageError::Retry(text)));
+                return Undone::failed(StageError::Retry(text), None);
             }
         };
-        let (env, kind) = (self.env.clone(), self.kind.clone());
+        let env = self.env.clone();
         let mut cx = StageContext::<P>::new(call, host, &env);
         let value = match self.value_mut() {
             Ok(value) => value,
-            Err(error) => return Did::nothing(Err(error.into())),
+            Err(error) => return Undone::failed(error.into(), None),
         };
-        let calling = Calling::new(host, call, &kind, &stage, true);
+        let calling = Calling::new(host, call, &stage, true);
         let body = AssertUnwindSafe(async {
             match value.undo_timeout(&stage) {
                 Some(time) => limited(host, time, "undo", value.rollback(stage, &mut cx)).await,
                 None => value.rollback(stage, &mut cx).await,
             }
         });
-        let result = calling.make(body.catch_unwind()).await;
+        let result = calling.make(pin!(body.catch_unwind())).await;
         let (writes, note) = (std::mem::take(&mut cx.writes), cx.note.take());
         drop(cx);
         let (failed, note) = match result {
             Ok(Ok(())) => match self.changed(call.stage.as_submitted) {
                 Ok((payload, replaced)) => {
-                    return Did {
+                    return Undone {
                         outcome: Ok(()),
                         payload,
                         replaced,
                         upgraded: None,
                         writes,
                         note,
-                        ..Did::nothing(Ok(()))
                     };
                 }
                 Err(why) => (StageError::Retry(why), None),
@@ -528,10 +488,7 @@ impl<P: Procedure> Typed<P> {
             Err(panic) => (StageError::Retry(panic_cause(&*panic)), None),
         };
         self.value = None;
-        Did {
-            note,
-            ..Did::nothing(Err(failed))
-        }
+        Undone::failed(failed, note)
     }
 }
 
@@ -543,37 +500,28 @@ impl<P: Procedure> Running for Typed<P> {
         host: &'a Host,
     ) -> LocalBoxFuture<'a, Box<StageEnded>> {
         Box::pin(async move {
-            let did = self.run_stage(call, host).await;
-            // A yield leaves no commit, so `committed` stays valid.
-            let commits = did.outcome != StageOutcome::Yield;
-            Box::new(StageEnded {
-                id: call.stage.id,
+            let mut report = Box::new(StageEnded::new(
+                call.stage.id,
                 run,
-                epoch: call.fence.epoch,
+                call.fence.epoch,
                 begun,
-                ended: host.clock.now(),
-                outcome: did.outcome,
-                payload: did.payload,
-                replaced: did.replaced,
-                upgraded: if commits { self.unwritten.take() } else { None },
-                writes: did.writes,
-                submitted: did.submitted,
-                signals: did.signals,
-                children: did.children,
-                keep_places: did.keep_places,
-                note: did.note,
-                nothing_to_undo: did.nothing_to_undo,
-                next_needs: did.next_needs,
-                admission: None,
-            })
+                StageOutcome::Yield,
+            ));
+            self.run_stage(call, host, &mut report).await;
+            report.ended = host.clock.now();
+            // A yield leaves no commit, so `committed` stays valid.
+            if report.outcome != StageOutcome::Yield {
+                report.upgraded = self.unwritten.take();
+            }
+            report
         })
     }
 
-    fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Did<Result<(), StageError>>> {
+    fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Undone> {
         Box::pin(async move {
-            let mut did = self.run_undo(call, host).await;
-            did.upgraded = self.unwritten.take();
-            did
+            let mut undone = self.run_undo(call, host).await;
+            undone.upgraded = self.unwritten.take();
+            undone
         })
     }
 
@@ -627,14 +575,38 @@ fn ruling(ruled: Result<Result<JoinVerdict, String>, CodecError>, unmeetable: &s
     }
 }
 
+/// Returns `true` if a stage that ends so leaves its value and its effects.
+const fn leaves_value(outcome: &StageOutcome) -> bool {
+    !matches!(
+        outcome,
+        StageOutcome::Yield
+            | StageOutcome::Retry(_)
+            | StageOutcome::RetryAfter(..)
+            | StageOutcome::TimedOut(_)
+            | StageOutcome::Fail(_)
+            | StageOutcome::Panicked(_)
+    )
+}
+
+/// Takes the effects out of the report of a stage that leaves none. A failure that the stage returned leaves its note; a
+/// yield and a panic leave nothing.
+fn leave_nothing(report: &mut StageEnded) {
+    let noted = !matches!(report.outcome, StageOutcome::Yield | StageOutcome::Panicked(_));
+    let outcome = std::mem::replace(&mut report.outcome, StageOutcome::Yield);
+    *report = StageEnded {
+        note: report.note.take().filter(|_| noted),
+        ..StageEnded::new(report.id, report.run, report.epoch, report.begun, outcome)
+    };
+}
+
 /// Asks the receivers' kinds whether they take the signals of a stage, and looks up the keys of its submissions.
-async fn allowed(host: &Host, signals: &[SentSignal], submitted: &mut [Submission]) -> Result<(), String> {
-    if !signals.is_empty() {
-        let sent: Vec<&SentSignal> = signals.iter().collect();
+async fn allowed(host: &Host, report: &mut StageEnded) -> Result<(), String> {
+    if !report.signals.is_empty() {
+        let sent: Vec<&SentSignal> = report.signals.iter().collect();
         let admitted = host.signal_rules.admit(&host.reader, &sent).await;
         admitted.map_err(|why| why.to_string())?;
     }
-    for submission in submitted {
+    for submission in &mut report.submitted {
         if let Some(asked) = &submission.key {
             let known = host.reader.key_entry(asked.key.as_str().as_bytes()).await;
             // A key that could not be read may stand for a procedure, which must not run twice.

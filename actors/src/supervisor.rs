@@ -45,7 +45,7 @@ use futures::FutureExt;
 use procession_kernel::{
     AuditEntry, Claim, Commit, Decision, Effect, Ended, Event, EventName, EvictedFamily, Grant, HistoryEntry, Kernel,
     Kind, LifecycleEffect, LimitKey, LimitUse, Missing, NotNow, Operated, OperatorRequest, ProcedureId, Receipt,
-    RequestEffect, RequestId, Row, StageEnded, StoredTarget, Timestamp, Verb,
+    Record, RequestEffect, RequestId, Row, StageEnded, StoredTarget, Timestamp, Verb,
 };
 use tokio::sync::oneshot;
 
@@ -262,11 +262,14 @@ impl Supervisor {
         let mut due: Option<Timestamp> = None;
         let mut lists_failures = false;
         for record in decision.records() {
-            lists_failures |= changes_list(record);
             observer.take(record);
             recording.take(record);
             notes.take(record);
-            due = due.into_iter().chain(due_of(record)).min();
+            // Nearly all records say nothing of ends and failures.
+            if !matches!(record, Record::Row(_) | Record::History(_) | Record::Payload(..)) {
+                lists_failures |= changes_list(record);
+                due = due.into_iter().chain(due_of(record)).min();
+            }
         }
         if lists_failures {
             self.health.failures_changed(self.kernel.seq().next());
@@ -1669,12 +1672,12 @@ impl Supervisor {
 
     fn count_failures(&mut self, is_asked: bool, ctx: &mut Context<Self>) {
         let durable = self.pipeline.durable();
-        if let Some(count) = self.health.count_failures(durable, is_asked, &self.reader) {
-            ctx.spawn(
-                count
-                    .into_actor(self)
-                    .map(|found, supervisor, _| supervisor.health.failures_counted(found)),
-            );
+        let now = self.clock.now();
+        if let Some(count) = self.health.count_failures(durable, is_asked, &self.reader, now) {
+            ctx.spawn(count.into_actor(self).map(|found, supervisor, _| {
+                let now = supervisor.clock.now();
+                supervisor.health.failures_counted(found, now);
+            }));
         }
     }
 

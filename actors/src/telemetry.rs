@@ -27,6 +27,7 @@ pub use times::SyncTimes;
 pub(crate) use times::Times;
 pub use uses::{KindUse, StageUse};
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -131,6 +132,8 @@ impl ScheduleTelemetry {
 pub(crate) struct Telemetry {
     places: BTreeMap<Kind, usize>,
     kinds: Vec<KindMetrics>,
+    /// The kind looked up last, and its index. Mostly the next one is the same.
+    at_hand: RefCell<Option<(Kind, usize)>>,
     recovered: [Gauge; 5],
     /// For procedures of an unknown kind.
     late_unknown: Counter,
@@ -169,6 +172,7 @@ impl Telemetry {
         let new = Self {
             places,
             kinds: of,
+            at_hand: RefCell::default(),
             recovered: LIVE.map(|state| gauge(&RECOVERED, &[state])),
             late_unknown: counter(&LATE, &[UNKNOWN]),
             lost_unknown: counter(&LOST_WAKES, &[UNKNOWN]),
@@ -237,7 +241,15 @@ impl Telemetry {
 
     /// Returns the index of a kind's handles; `None` if the kind is not registered.
     pub(crate) fn place(&self, kind: &Kind) -> Option<usize> {
-        self.places.get(kind).copied()
+        let mut at_hand = self.at_hand.borrow_mut();
+        if let Some((known, place)) = &*at_hand
+            && known == kind
+        {
+            return Some(*place);
+        }
+        let place = *self.places.get(kind)?;
+        *at_hand = Some((kind.clone(), place));
+        Some(place)
     }
 
     /// Returns the figures of each kind since the engine started.

@@ -209,7 +209,7 @@ impl Kernel {
     }
 
     /// Removes a family together with its timers and counts, and returns it.
-    pub(crate) fn family_ended(&mut self, number: u64) -> Option<Family> {
+    pub(crate) fn family_ended(&mut self, number: u64) -> Option<Box<Family>> {
         let family = self.families.remove(number)?;
         for row in &family.members {
             for deadline in deadlines(row).into_iter().flatten() {

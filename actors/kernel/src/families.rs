@@ -5,6 +5,7 @@
 //! record changes it. Apart from the memory, callers cannot tell the difference. Walks that must see all families
 //! visit the awake ones, and the summary kept beside each frozen one: [`rest`] defines what a frozen family cannot be.
 
+mod awake;
 mod frozen;
 mod rest;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use std::ops::Deref;
 use crate::family::{Family, deadlines};
 use crate::id::{ProcedureId, Timestamp};
 use crate::row::Row;
+use awake::Awake;
 use frozen::{Names, Pack};
 
 pub use rest::{SAME_STAGE_FROZEN, STAGES_FROZEN};
@@ -32,7 +34,7 @@ struct Frozen {
 /// All live families by number.
 #[derive(Clone, Debug, Default)]
 pub struct Families {
-    awake: BTreeMap<u64, Family>,
+    awake: Awake,
     frozen: BTreeMap<u64, Frozen>,
     names: Names,
     pack: Pack,
@@ -66,7 +68,7 @@ impl Families {
     /// Returns a family.
     #[must_use]
     pub fn get(&self, number: &u64) -> Option<&Family> {
-        match self.awake.get(number) {
+        match self.awake.get(*number) {
             Some(family) => Some(family),
             None => self.thaw(*number, self.frozen.get(number)?),
         }
@@ -83,7 +85,7 @@ impl Families {
     /// Returns `true` if the family is live.
     #[must_use]
     pub fn contains_key(&self, number: &u64) -> bool {
-        self.awake.contains_key(number) || self.frozen.contains_key(number)
+        self.awake.contains(*number) || self.frozen.contains_key(number)
     }
 
     /// Returns the number of live families.
@@ -107,12 +109,12 @@ impl Families {
     /// Returns the awake families, by number. A frozen family has a single live member, which waits for a timer or
     /// an event. It has no stage out, no failed attempt and no lock.
     pub fn awake(&self) -> impl Iterator<Item = &Family> {
-        self.awake.values()
+        self.awake_from(0).map(|(_, family)| family)
     }
 
     /// Returns the awake families from this number on.
     pub fn awake_from(&self, number: u64) -> impl Iterator<Item = (u64, &Family)> {
-        self.awake.range(number..).map(|(number, family)| (*number, family))
+        self.awake.from(number..).map(|(number, family)| (*number, family))
     }
 
     /// Returns all families, by number. A frozen one is thawed only while it is visited.
@@ -123,7 +125,7 @@ impl Families {
     /// Returns all families from this number on.
     pub fn iter_from(&self, number: u64) -> Iter<'_> {
         Iter {
-            awake: self.awake.range(number..).peekable(),
+            awake: self.awake.from(number..).peekable(),
             frozen: self.frozen.range(number..).peekable(),
             names: &self.names,
         }
@@ -136,7 +138,7 @@ impl Families {
 
     /// Returns the numbers of all families, in order.
     pub fn keys(&self) -> impl Iterator<Item = &u64> {
-        let numbers: BTreeSet<&u64> = self.awake.keys().chain(self.frozen.keys()).collect();
+        let numbers: BTreeSet<&u64> = self.awake.numbers().chain(self.frozen.keys()).collect();
         numbers.into_iter()
     }
 
@@ -163,20 +165,19 @@ impl Families {
         if let Some(family) = self.unfreeze(number) {
             self.awake.insert(number, family);
         }
-        self.awake.get_mut(&number)
+        self.awake.get_mut(number)
     }
 
     pub(crate) fn get_or_begin(&mut self, number: u64) -> &mut Family {
         let frozen = self.unfreeze(number);
-        let place = self.awake.entry(number);
-        place.or_insert_with(|| frozen.unwrap_or_default())
+        self.awake.get_or_insert_with(number, || frozen.unwrap_or_default())
     }
 
-    pub(crate) fn remove(&mut self, number: u64) -> Option<Family> {
-        self.unfreeze(number).or_else(|| self.awake.remove(&number))
+    pub(crate) fn remove(&mut self, number: u64) -> Option<Box<Family>> {
+        self.unfreeze(number).or_else(|| self.awake.remove(number))
     }
 
-    fn unfreeze(&mut self, number: u64) -> Option<Family> {
+    fn unfreeze(&mut self, number: u64) -> Option<Box<Family>> {
         if self.frozen.is_empty() {
             return None;
         }
@@ -184,18 +185,18 @@ impl Families {
         let thawed = frozen.thawed.into_inner();
         let family = thawed.unwrap_or_else(|| self.names.thaw(number, &frozen.bytes));
         self.timers -= timers_of(&family);
-        Some(*family)
+        Some(family)
     }
 
     /// Freezes a family, if it is at rest.
     pub(crate) fn freeze(&mut self, number: u64) {
-        let Some(family) = self.awake.get(&number).filter(|family| rest::is_at_rest(family)) else {
+        let Some(family) = self.awake.get(number).filter(|family| rest::is_at_rest(family)) else {
             return;
         };
         self.timers += timers_of(family);
         let bytes = self.names.freeze(family, &mut self.pack);
         debug_assert_eq!(*self.names.thaw(number, &bytes), *family, "frozen and thawed");
-        self.awake.remove(&number);
+        self.awake.remove(number);
         let thawed = OnceCell::new();
         self.frozen.insert(number, Frozen { bytes, thawed });
     }
@@ -223,7 +224,7 @@ fn timers_of(family: &Family) -> usize {
 /// Iterator over all families by number, created by [`Families::iter`].
 #[derive(Debug)]
 pub struct Iter<'a> {
-    awake: Peekable<btree_map::Range<'a, u64, Family>>,
+    awake: Peekable<awake::Range<'a>>,
     frozen: Peekable<btree_map::Range<'a, u64, Frozen>>,
     names: &'a Names,
 }
@@ -254,7 +255,7 @@ impl<'a> IntoIterator for &'a Families {
     fn into_iter(self) -> Self::IntoIter {
         let frozen = self.frozen.iter();
         let thawed = frozen.filter_map(|(number, frozen)| Some((number, self.thaw(*number, frozen)?)));
-        let mut all: Vec<_> = self.awake.iter().chain(thawed).collect();
+        let mut all: Vec<_> = self.awake.from(0..).chain(thawed).collect();
         all.sort_unstable_by_key(|(number, _)| **number);
         all.into_iter()
     }

@@ -188,13 +188,14 @@ impl Health {
         durable: Seq,
         is_asked: bool,
         reader: &Reader,
+        now: Timestamp,
     ) -> Option<impl Future<Output = Option<Counted>> + use<>> {
-        self.failures.begin(durable, is_asked, reader)
+        self.failures.begin(durable, is_asked, reader, now)
     }
 
     /// Records a count of failures.
-    pub(super) fn failures_counted(&mut self, found: Option<Counted>) {
-        self.failures.counted(found);
+    pub(super) fn failures_counted(&mut self, found: Option<Counted>, now: Timestamp) {
+        self.failures.counted(found, now);
     }
 
     /// Explains why a live procedure waits. Returns `None` if it is not live.

@@ -154,7 +154,7 @@ proptest! {
         prop_assert_eq!(&families, &awake);
         prop_assert_eq!(families.get(&NUMBER), Some(&family));
         families.cool();
-        prop_assert_eq!(families.remove(NUMBER), Some(family));
+        prop_assert_eq!(families.remove(NUMBER), Some(Box::new(family)));
         prop_assert!(families.is_empty() && families.timers == 0);
     }
 }

@@ -235,7 +235,7 @@ impl Tables {
     fn write(&self, table: &Table, ends: &dyn Fn() -> bool) -> Result<Written, fjall::Error> {
         // Data in tables must also be in the log. Where batches are not synced, it might not be.
         self.database.persist(PersistMode::SyncData)?;
-        for (part, keyspace) in self.parts.iter().enumerate() {
+        for (part, keyspace) in (0..).zip(&self.parts) {
             let mut entries = table.entries(part).peekable();
             if entries.peek().is_none() {
                 continue;

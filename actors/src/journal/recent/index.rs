@@ -19,6 +19,9 @@ pub(in crate::journal) const PARTS: [Space; 5] = [
     Space::Finished,
 ];
 
+/// How many of these, from the first, have keys that begin with a family's number.
+const FAMILY_PARTS: u8 = 4;
+
 /// Longest key that passes through here. The engine's keys have at most 16 bytes.
 const KEY_MAX: usize = 16;
 
@@ -42,9 +45,6 @@ pub(in crate::journal) struct ShortKey {
     bytes: [u8; KEY_MAX],
     length: u8,
 }
-
-/// What tells apart keys that begin with the same eight bytes: the other eight, as a number, and the key's length.
-pub(super) type Tail = (u64, u8);
 
 impl Ord for ShortKey {
     fn cmp(&self, other: &Self) -> Ordering {
@@ -74,14 +74,15 @@ impl ShortKey {
         (u128::from_be_bytes(self.bytes), self.length)
     }
 
-    /// Returns the first eight bytes as a number, and the tail. In this order they sort as the key does.
-    pub(super) const fn split(self) -> (u64, Tail) {
+    /// Returns the first eight bytes as a number, the other eight as a number, and the length. In this order they sort as
+    /// the key does.
+    pub(super) const fn split(self) -> (u64, (u64, u8)) {
         let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = self.bytes;
         let head = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
         (head, (u64::from_be_bytes([i, j, k, l, m, n, o, p]), self.length))
     }
 
-    pub(super) const fn joined(head: u64, (rest, length): Tail) -> Self {
+    pub(super) const fn joined(head: u64, (rest, length): (u64, u8)) -> Self {
         let [a, b, c, d, e, f, g, h] = head.to_be_bytes();
         let [i, j, k, l, m, n, o, p] = rest.to_be_bytes();
         Self {
@@ -154,7 +155,10 @@ pub(in crate::journal) struct Table<B> {
     /// Keys of the records in the keyspace `recent`.
     numbers: Vec<u64>,
     bytes: usize,
-    parts: [Groups<ValueSpan>; PARTS.len()],
+    /// The keyspaces whose keys begin with a family's number. A commit writes mostly to one family.
+    families: Groups<ValueSpan>,
+    /// The others. A walk over these must not pass all families.
+    others: Groups<ValueSpan>,
 }
 
 impl<B> Default for Table<B> {
@@ -163,7 +167,8 @@ impl<B> Default for Table<B> {
             records: Vec::new(),
             numbers: Vec::new(),
             bytes: 0,
-            parts: Default::default(),
+            families: Groups::default(),
+            others: Groups::default(),
         }
     }
 }
@@ -174,11 +179,15 @@ impl<B: Bytes> Table<B> {
         let index = u32::try_from(self.records.len()).unwrap_or(u32::MAX);
         self.numbers.push(number);
         self.bytes += record.bytes.as_ref().len() + record.writes.len() * INDEX_BYTES;
-        for (part, short, span) in &record.writes {
-            if let Some(part) = self.parts.get_mut(usize::from(*part)) {
-                part.insert(*short, ValueSpan { record: index, ..*span });
-            }
-        }
+        let writes = |of_family: bool| {
+            let writes = record
+                .writes
+                .iter()
+                .filter(move |(part, ..)| (*part < FAMILY_PARTS) == of_family);
+            writes.map(move |(part, short, span)| (*part, *short, ValueSpan { record: index, ..*span }))
+        };
+        self.families.insert_all(writes(true));
+        self.others.insert_all(writes(false));
         self.records.push(record.bytes.clone());
     }
 
@@ -192,9 +201,17 @@ impl<B: Bytes> Table<B> {
     }
 
     /// Returns the newest value of each key of a part, in key order; `None` marks a deleted key.
-    pub(in crate::journal) fn entries(&self, part: usize) -> impl Iterator<Item = (ShortKey, Option<&[u8]>)> {
-        let entries = self.parts.get(part).into_iter().flat_map(Groups::iter);
+    pub(in crate::journal) fn entries(&self, part: u8) -> impl Iterator<Item = (ShortKey, Option<&[u8]>)> {
+        let entries = self.groups(part).iter(part);
         entries.map(|(short, span)| (short, self.value(*span)))
+    }
+
+    const fn groups(&self, part: u8) -> &Groups<ValueSpan> {
+        if part < FAMILY_PARTS {
+            &self.families
+        } else {
+            &self.others
+        }
     }
 
     fn value(&self, span: ValueSpan) -> Option<&[u8]> {
@@ -206,7 +223,7 @@ impl<B: Bytes> Table<B> {
 
     /// Returns `None` if the key is not here, and `Some(None)` if it is deleted.
     fn get(&self, part: u8, short: ShortKey) -> Option<Option<&[u8]>> {
-        let span = self.parts.get(usize::from(part))?.get(short)?;
+        let span = self.groups(part).get(part, short)?;
         Some(self.value(*span))
     }
 
@@ -215,11 +232,8 @@ impl<B: Bytes> Table<B> {
         part: u8,
         bounds: (Bound<ShortKey>, Bound<ShortKey>),
     ) -> impl Iterator<Item = (ShortKey, Option<&[u8]>)> {
-        let entries = self.parts.get(usize::from(part)).map(|part| part.range(bounds));
-        entries
-            .into_iter()
-            .flatten()
-            .map(|(short, span)| (short, self.value(*span)))
+        let entries = self.groups(part).range(part, bounds);
+        entries.map(|(short, span)| (short, self.value(*span)))
     }
 }
 

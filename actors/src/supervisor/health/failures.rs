@@ -2,12 +2,10 @@
 //! changed; so a start reads none of them.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 use procession_kernel::{FailureEntry, Kind, Record, Seq, Timestamp};
 
 use super::rules::verdict;
-use crate::clock::machine_now;
 use crate::journal::Reader;
 use crate::read::failures::failures;
 use crate::view::{Rule, Verdict};
@@ -24,8 +22,8 @@ pub(super) struct FailureCount {
     /// The commits in which the list has changed since the last count began: the first of them, and the last.
     changed: Option<(Seq, Seq)>,
     is_counting: bool,
-    /// When the next count may begin that nobody waits for.
-    next: Option<Instant>,
+    /// When the last count began and ended, by the engine's clock.
+    last: Option<(Timestamp, Timestamp)>,
     found: Counted,
 }
 
@@ -38,7 +36,6 @@ pub(crate) struct Counted {
     oldest: Timestamp,
     newest: Option<FailureEntry>,
     kinds: BTreeMap<Kind, usize>,
-    took: Duration,
 }
 
 /// Returns `true` if the record changes the list.
@@ -52,7 +49,7 @@ impl FailureCount {
         Self {
             changed: Some((Seq::default(), Seq::default())),
             is_counting: false,
-            next: None,
+            last: None,
             found: Counted::default(),
         }
     }
@@ -66,30 +63,35 @@ impl FailureCount {
     }
 
     /// Returns a new count, if the list has changed on disk since the last one, which must be over. If a caller waits
-    /// for verdicts, it begins at once: what the machine did meanwhile must not decide what callers are told.
+    /// for verdicts, it begins at once, and otherwise not so soon that counts take more than their share of the time.
     pub(super) fn begin(
         &mut self,
         durable: Seq,
         is_asked: bool,
         reader: &Reader,
+        now: Timestamp,
     ) -> Option<impl Future<Output = Option<Counted>> + use<>> {
         let (first, last) = self.changed?;
-        let is_early = !is_asked && self.next.is_some_and(|next| machine_now() < next);
+        // A clock that was set back postpones nothing.
+        let rests =
+            |(begun, ended): (Timestamp, Timestamp)| now >= ended && now.since(ended) < ended.since(begun) * SHARE;
+        let is_early = !is_asked && self.last.is_some_and(rests);
         if durable < first || self.is_counting || is_early {
             return None;
         }
         self.changed = (durable < last).then_some((last, last));
         self.is_counting = true;
+        self.last = Some((now, now));
         let reader = reader.clone();
         Some(async move { count(&reader).await })
     }
 
     /// Takes a count. Without one, because the store did not answer, the next is made as if the list had changed.
-    pub(super) fn counted(&mut self, found: Option<Counted>) {
+    pub(super) fn counted(&mut self, found: Option<Counted>, now: Timestamp) {
         self.is_counting = false;
         match found {
             Some(found) => {
-                self.next = machine_now().checked_add(found.took * SHARE);
+                self.last = self.last.map(|(begun, _)| (begun, now));
                 self.found = found;
             }
             None => self.changed = Some((Seq::default(), self.changed.map(|(_, last)| last).unwrap_or_default())),
@@ -150,7 +152,6 @@ impl Counted {
 
 /// Counts the newest failures. Returns `None` if the store did not answer.
 pub(crate) async fn count(reader: &Reader) -> Option<Counted> {
-    let begun = machine_now();
     let page = failures(reader, None, COUNTED_MAX).await.ok()?;
     let mut found = Counted {
         count: page.items.len(),
@@ -162,6 +163,5 @@ pub(crate) async fn count(reader: &Reader) -> Option<Counted> {
         *found.kinds.entry(entry.kind.clone()).or_default() += 1;
     }
     found.newest = page.items.into_iter().next();
-    found.took = begun.elapsed();
     Some(found)
 }
