@@ -120,7 +120,7 @@ fn durable(family: &Family) -> Family {
 }
 
 fn compare(living: &Kernel, loaded: &Kernel) -> Result<(), Trouble> {
-    let numbers = |kernel: &Kernel| kernel.families().keys().copied().collect::<Vec<_>>();
+    let numbers = |kernel: &Kernel| kernel.families().keys().collect::<Vec<_>>();
     if numbers(living) != numbers(loaded) {
         let (memory, disk) = (numbers(living), numbers(loaded));
         return Err(format!("memory has the families {memory:?}, the disk {disk:?}").into());
@@ -132,7 +132,7 @@ fn compare(living: &Kernel, loaded: &Kernel) -> Result<(), Trouble> {
         return Err("memory and disk differ in what operators did".into());
     }
     for (number, family) in living.families() {
-        let disk = loaded.families().get(number).map(durable);
+        let disk = loaded.families().get(&number).map(durable);
         let memory = durable(family);
         if disk.as_ref() != Some(&memory) {
             return Err(format!("family {number} differs.\n memory {memory:#?}\n   disk {disk:#?}").into());

@@ -114,7 +114,7 @@ impl Families {
 
     /// Returns the awake families from this number on.
     pub fn awake_from(&self, number: u64) -> impl Iterator<Item = (u64, &Family)> {
-        self.awake.from(number..).map(|(number, family)| (*number, family))
+        self.awake.from(number..)
     }
 
     /// Returns all families, by number. A frozen one is thawed only while it is visited.
@@ -137,8 +137,9 @@ impl Families {
     }
 
     /// Returns the numbers of all families, in order.
-    pub fn keys(&self) -> impl Iterator<Item = &u64> {
-        let numbers: BTreeSet<&u64> = self.awake.numbers().chain(self.frozen.keys()).collect();
+    pub fn keys(&self) -> impl Iterator<Item = u64> {
+        let awake = self.awake.from(0..).map(|(number, _)| number);
+        let numbers: BTreeSet<u64> = awake.chain(self.frozen.keys().copied()).collect();
         numbers.into_iter()
     }
 
@@ -162,10 +163,10 @@ impl Families {
     }
 
     pub(crate) fn get_mut(&mut self, number: u64) -> Option<&mut Family> {
-        if let Some(family) = self.unfreeze(number) {
-            self.awake.insert(number, family);
+        match self.unfreeze(number) {
+            Some(family) => Some(self.awake.get_or_insert_with(number, || family)),
+            None => self.awake.get_mut(number),
         }
-        self.awake.get_mut(number)
     }
 
     pub(crate) fn get_or_begin(&mut self, number: u64) -> &mut Family {
@@ -234,12 +235,12 @@ impl<'a> Iterator for Iter<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let is_awake = match (self.awake.peek(), self.frozen.peek()) {
-            (Some((awake, _)), Some((frozen, _))) => awake < frozen,
+            (Some((awake, _)), Some((frozen, _))) => awake < *frozen,
             (awake, _) => awake.is_some(),
         };
         if is_awake {
             let (number, family) = self.awake.next()?;
-            return Some((*number, FamilyRef::Awake(family)));
+            return Some((number, FamilyRef::Awake(family)));
         }
         let (number, frozen) = self.frozen.next()?;
         let family = self.names.thaw(*number, &frozen.bytes);
@@ -248,15 +249,15 @@ impl<'a> Iterator for Iter<'a> {
 }
 
 impl<'a> IntoIterator for &'a Families {
-    type Item = (&'a u64, &'a Family);
+    type Item = (u64, &'a Family);
     type IntoIter = std::vec::IntoIter<Self::Item>;
 
     /// Thaws all families, as [`values`](Families::values) does.
     fn into_iter(self) -> Self::IntoIter {
         let frozen = self.frozen.iter();
-        let thawed = frozen.filter_map(|(number, frozen)| Some((number, self.thaw(*number, frozen)?)));
+        let thawed = frozen.filter_map(|(number, frozen)| Some((*number, self.thaw(*number, frozen)?)));
         let mut all: Vec<_> = self.awake.from(0..).chain(thawed).collect();
-        all.sort_unstable_by_key(|(number, _)| **number);
+        all.sort_unstable_by_key(|(number, _)| *number);
         all.into_iter()
     }
 }

@@ -70,7 +70,7 @@ fn restarted(before: &Shell, deaths: u32, at: u64) -> (Shell, Vec<Effect>) {
     for (number, family) in before.kernel.families() {
         let members = family.members.clone();
         assert_eq!(check_rows(&members), Ok(()));
-        assert_eq!(next.kernel.take_in(*number, members, &[]), Ok(()));
+        assert_eq!(next.kernel.take_in(number, members, &[]), Ok(()));
     }
     let effects = next.feed(at, Event::Recovered);
     (next, effects)

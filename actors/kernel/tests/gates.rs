@@ -350,7 +350,7 @@ fn a_family_that_fails_ends_those_at_their_gates_without_a_call() {
 fn restarted(kernel: &Kernel) -> Kernel {
     let mut started = Kernel::new(kernel.rules().clone(), Epoch(2), 1);
     for (number, family) in kernel.families() {
-        started.evolve(&Record::FamilyBegan(*number));
+        started.evolve(&Record::FamilyBegan(number));
         for row in &family.members {
             started.evolve(&Record::Row(row.clone()));
         }

@@ -241,7 +241,7 @@ fn restarted(before: &Shell) -> Shell {
         history: Vec::new(),
     };
     for (number, family) in before.kernel.families() {
-        assert_eq!(next.kernel.take_in(*number, family.members.clone(), &[]), Ok(()));
+        assert_eq!(next.kernel.take_in(number, family.members.clone(), &[]), Ok(()));
     }
     next.feed(0, Event::Recovered);
     next

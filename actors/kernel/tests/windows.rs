@@ -45,7 +45,7 @@ fn started_with(before: &Shell, history: HistoryDetail) -> Shell {
         history: Vec::new(),
     };
     for (number, family) in before.kernel.families() {
-        assert_eq!(later.kernel.take_in(*number, family.members.clone(), &[]), Ok(()));
+        assert_eq!(later.kernel.take_in(number, family.members.clone(), &[]), Ok(()));
     }
     later.feed(5, Event::Recovered);
     later

@@ -354,7 +354,7 @@ impl Disk {
         if self.live.last().is_some_and(|newest| *newest >= self.reserved) {
             return Err("a family has a number that was not reserved".to_owned());
         }
-        let numbers = |kernel: &Kernel| kernel.families().keys().copied().collect::<Vec<_>>();
+        let numbers = |kernel: &Kernel| kernel.families().keys().collect::<Vec<_>>();
         if numbers(&loaded) != numbers(living) {
             return Err(format!(
                 "memory has families {:?}, the disk {:?}",

@@ -116,11 +116,12 @@ impl<V: Copy> Group<V> {
     }
 }
 
-/// Looks at the end first: keys of a family are mostly written in their order.
+/// Looks at both ends first: a commit mostly overwrites the first key of its family, and adds one behind the last.
 fn position<V>(few: &[(Tail, V)], tail: Tail) -> Result<usize, usize> {
-    match few.last() {
-        Some((last, _)) if *last < tail => Err(few.len()),
-        Some(_) | None => few.binary_search_by(|(known, _)| known.cmp(&tail)),
+    match (few.first(), few.last()) {
+        (Some((first, _)), _) if *first == tail => Ok(0),
+        (_, Some((last, _))) if *last < tail => Err(few.len()),
+        _ => few.binary_search_by(|(known, _)| known.cmp(&tail)),
     }
 }
 

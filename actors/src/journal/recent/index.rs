@@ -19,8 +19,17 @@ pub(in crate::journal) const PARTS: [Space; 5] = [
     Space::Finished,
 ];
 
-/// How many of these, from the first, have keys that begin with a family's number.
+/// The order of the parts within the index, which is in memory alone. The rows are first and the histories last, because
+/// each stage overwrites a row and adds to a history. The first four have keys that begin with a family's number.
+const ORDER: [u8; PARTS.len()] = [0, 1, 3, 2, FAMILY_PARTS];
+
+/// How many parts have keys that begin with a family's number.
 const FAMILY_PARTS: u8 = 4;
+
+/// Returns where a part is in [`ORDER`].
+fn rank(part: u8) -> u8 {
+    ORDER.get(usize::from(part)).copied().unwrap_or(part)
+}
 
 /// Longest key that passes through here. The engine's keys have at most 16 bytes.
 const KEY_MAX: usize = 16;
@@ -184,7 +193,7 @@ impl<B: Bytes> Table<B> {
                 .writes
                 .iter()
                 .filter(move |(part, ..)| (*part < FAMILY_PARTS) == of_family);
-            writes.map(move |(part, short, span)| (*part, *short, ValueSpan { record: index, ..*span }))
+            writes.map(move |(part, short, span)| (rank(*part), *short, ValueSpan { record: index, ..*span }))
         };
         self.families.insert_all(writes(true));
         self.others.insert_all(writes(false));
@@ -202,7 +211,7 @@ impl<B: Bytes> Table<B> {
 
     /// Returns the newest value of each key of a part, in key order; `None` marks a deleted key.
     pub(in crate::journal) fn entries(&self, part: u8) -> impl Iterator<Item = (ShortKey, Option<&[u8]>)> {
-        let entries = self.groups(part).iter(part);
+        let entries = self.groups(part).iter(rank(part));
         entries.map(|(short, span)| (short, self.value(*span)))
     }
 
@@ -223,7 +232,7 @@ impl<B: Bytes> Table<B> {
 
     /// Returns `None` if the key is not here, and `Some(None)` if it is deleted.
     fn get(&self, part: u8, short: ShortKey) -> Option<Option<&[u8]>> {
-        let span = self.groups(part).get(part, short)?;
+        let span = self.groups(part).get(rank(part), short)?;
         Some(self.value(*span))
     }
 
@@ -232,7 +241,7 @@ impl<B: Bytes> Table<B> {
         part: u8,
         bounds: (Bound<ShortKey>, Bound<ShortKey>),
     ) -> impl Iterator<Item = (ShortKey, Option<&[u8]>)> {
-        let entries = self.groups(part).range(part, bounds);
+        let entries = self.groups(part).range(rank(part), bounds);
         entries.map(|(short, span)| (short, self.value(*span)))
     }
 }
