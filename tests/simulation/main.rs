@@ -39,8 +39,9 @@ use story::Story;
 const FIXED: u64 = 60;
 /// Seeds that have found a fault: deadlocks through a compensated child, and through an undo's place in a queue; a
 /// life whose end waited for ever for a receipt that was withheld; a stage that was set going, and cut off before its
-/// body began; a deadlock whose victim no abort could reach, because it was rolled back already.
-const FOUND: [u64; 7] = [68_679, 76_000, 5_356, 1_795_280_869_069, 900_166, 20_848, 2_971];
+/// body began; a deadlock whose victim no abort could reach, because it was rolled back already; a request to the limiter
+/// that overtook the withdrawal of the one before it, so that an undo ran without its lock.
+const FOUND: [u64; 8] = [68_679, 76_000, 5_356, 1_795_280_869_069, 900_166, 20_848, 2_971, 3_498];
 /// How long fresh seeds are drawn.
 const FRESH: Duration = Duration::from_secs(6);
 /// Things that happened in a failing history that are shown.

@@ -182,6 +182,13 @@ impl Commit {
         }
     }
 
+    /// Adds the effects of another commit behind those of this one. They are released in this order.
+    pub fn append(&mut self, later: Self) {
+        self.seq = self.seq.max(later.seq);
+        self.decisions += later.decisions;
+        self.effects.extend(later.effects);
+    }
+
     /// Returns the newest commit that the effects depend on.
     #[must_use]
     pub const fn seq(&self) -> Seq {

@@ -117,14 +117,19 @@ impl Commits {
     }
 
     /// Holds effects that left no record until everything decided is on disk. If it already is, returns them.
+    ///
+    /// Effects are released in the order of the decisions: a request to the limiter that is decided later must not
+    /// overtake one that is withdrawn here.
     pub(super) fn hold(&mut self, commit: Commit) -> Option<Commit> {
-        match self.last() {
-            Some(waiting) => {
-                waiting.commits.push(commit);
-                None
-            }
-            None => Some(commit),
+        let open = Some(&mut self.open).filter(|open| !open.is_empty());
+        if let Some(ready) = open.or(self.full.back_mut()) {
+            ready.commit.append(commit);
+        } else if let Some(waiting) = self.in_flight.back_mut() {
+            waiting.commits.push(commit);
+        } else {
+            return Some(commit);
         }
+        None
     }
 
     /// Registers a read that must see everything decided; `None` if everything is on disk and the read may go at once.

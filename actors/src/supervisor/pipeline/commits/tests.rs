@@ -1,7 +1,8 @@
 //! When a batch may go to the journal behind another batch (docs/decisions/0029).
 
 use procession_kernel::{
-    Birth, Blob, Epoch, Event, Kernel, Kind, KindRules, Receipt, RequestId, Rules, Seq, Submission, Timestamp,
+    Birth, Blob, Commit, Effect, Epoch, Event, Kernel, Kind, KindRules, Receipt, RequestEffect, RequestId, Rules, Seq,
+    Submission, Timestamp,
 };
 
 use super::Commits;
@@ -73,4 +74,45 @@ fn what_is_small_waits_for_the_receipt_and_a_full_batch_for_its_place_alone() {
     submit(&mut kernel, &mut commits, 3);
     let full = commits.next_batch().expect("it takes no more");
     assert!(full.len() < first.len());
+}
+
+/// Decides on a request that is refused, which leaves no record, and holds its effects.
+fn refuse(kernel: &mut Kernel, commits: &mut Commits, request: u64) {
+    let birth = Birth::new(Kind::from("unknown"), 1, Blob::default(), Blob::default());
+    let event = Event::Submitted(RequestId(request), vec![Submission::from(birth)]);
+    let decision = kernel.decide(Timestamp(1), event);
+    let mut commit = Commit::new();
+    kernel.fold(decision, &mut commit);
+    assert!(commits.hold(commit).is_none(), "it waits for what was decided before");
+}
+
+/// Takes the receipt of the oldest batch, and returns the requests that it answers, in order.
+fn answered(commits: &mut Commits, durable: Seq) -> Vec<u64> {
+    let waiting = commits.proved(durable).expect("one is under way");
+    let receipt = Receipt::new(Epoch(1), durable);
+    let released = waiting.commits.into_iter().flat_map(|commit| commit.release(&receipt));
+    let replies = released.flatten().filter_map(|effect| match effect {
+        Effect::Requests(RequestEffect::Reply(RequestId(request), _)) => Some(request),
+        _ => None,
+    });
+    replies.collect()
+}
+
+#[test]
+fn effects_without_records_keep_their_place_among_those_of_commits() {
+    let (mut kernel, mut commits) = (kernel(), Commits::new(Epoch(1), 2, 2));
+    submit(&mut kernel, &mut commits, 1);
+    refuse(&mut kernel, &mut commits, 2);
+    submit(&mut kernel, &mut commits, 1);
+    // That batch is full now, and the next is not opened before there is something for it.
+    refuse(&mut kernel, &mut commits, 3);
+    submit(&mut kernel, &mut commits, 1);
+    refuse(&mut kernel, &mut commits, 4);
+    let first = commits.next_batch().expect("nothing is under way").seq();
+    let rest = kernel.seq();
+    assert_eq!(answered(&mut commits, first), [1, 2, 1, 3]);
+    commits.next_batch().expect("the other is open");
+    // Nothing is open: it waits behind what is under way.
+    refuse(&mut kernel, &mut commits, 5);
+    assert_eq!(answered(&mut commits, rest), [1, 4, 5]);
 }
