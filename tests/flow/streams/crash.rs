@@ -66,7 +66,10 @@ fn a_node_that_is_poison_is_retried() -> Tested {
     let ended = world.run(
         FaultPlan::at(1, Fault::CrashBefore),
         |builder| with_once(&lab, builder),
-        async |run: &Run| Ok(run.settle().await),
+        async |run: &Run| {
+            run.settle().await;
+            Ok(())
+        },
     )?;
     assert!(matches!(ended, Ended::Crashed));
     lab.open("n1");

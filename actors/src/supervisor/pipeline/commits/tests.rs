@@ -91,11 +91,13 @@ fn answered(commits: &mut Commits, durable: Seq) -> Vec<u64> {
     let waiting = commits.proved(durable).expect("one is under way");
     let receipt = Receipt::new(Epoch(1), durable);
     let released = waiting.commits.into_iter().flat_map(|commit| commit.release(&receipt));
-    let replies = released.flatten().filter_map(|effect| match effect {
-        Effect::Requests(RequestEffect::Reply(RequestId(request), _)) => Some(request),
-        _ => None,
-    });
-    replies.collect()
+    let mut answered = Vec::new();
+    for effect in released.flatten() {
+        if let Effect::Requests(RequestEffect::Reply(RequestId(request), _)) = effect {
+            answered.push(request);
+        }
+    }
+    answered
 }
 
 #[test]
