@@ -412,7 +412,7 @@ impl<P: Procedure> Typed<P> {
             Ok(Err(StageError::Fail(text))) => StageOutcome::Fail(text),
             Err(panic) => StageOutcome::Panicked(panic_cause(&*panic)),
         };
-        if leaves_value(&report.outcome) {
+        if report.outcome.leaves_effects() {
             match self.changed(call.stage.as_submitted) {
                 Ok((payload, replaced)) => {
                     (report.payload, report.replaced) = (payload, replaced);
@@ -573,19 +573,6 @@ fn ruling(ruled: Result<Result<JoinVerdict, String>, CodecError>, unmeetable: &s
         Ok(Err(panic)) => JoinRuling::Unmeetable(panic),
         Err(error) => JoinRuling::Unmeetable(error.to_string()),
     }
-}
-
-/// Returns `true` if a stage that ends so leaves its value and its effects.
-const fn leaves_value(outcome: &StageOutcome) -> bool {
-    !matches!(
-        outcome,
-        StageOutcome::Yield
-            | StageOutcome::Retry(_)
-            | StageOutcome::RetryAfter(..)
-            | StageOutcome::TimedOut(_)
-            | StageOutcome::Fail(_)
-            | StageOutcome::Panicked(_)
-    )
 }
 
 /// Takes the effects out of the report of a stage that leaves none. A failure that the stage returned leaves its note; a

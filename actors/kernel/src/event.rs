@@ -178,6 +178,29 @@ pub enum StageOutcome {
     Refused(String),
 }
 
+impl StageOutcome {
+    /// Returns `true` if value, writes, submissions and signals of the stage are part of its commit.
+    #[must_use]
+    pub const fn leaves_effects(&self) -> bool {
+        match self {
+            Self::Next(_)
+            | Self::Done(_)
+            | Self::Spawn { .. }
+            | Self::Sleep(..)
+            | Self::Wait(..)
+            | Self::Ask(..)
+            | Self::GiveUp(_) => true,
+            Self::Yield
+            | Self::Retry(_)
+            | Self::RetryAfter(..)
+            | Self::TimedOut(_)
+            | Self::Fail(_)
+            | Self::Panicked(_)
+            | Self::Refused(_) => false,
+        }
+    }
+}
+
 /// The report of one stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageEnded {

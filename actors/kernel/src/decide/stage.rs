@@ -39,11 +39,11 @@ impl Draft<'_> {
             return;
         }
         let id = report.id;
-        let left_effects = leaves_effects(&report.outcome);
+        let left_effects = report.outcome.leaves_effects();
         let mut report = self.within_bounds(self.without_failure_past_return(report));
         // The actor goes on with the value that it has reported. If that is refused, the store has the last one.
         let is_refused = matches!(report.outcome, StageOutcome::Refused(_));
-        if !is_refused && left_effects == leaves_effects(&report.outcome) {
+        if !is_refused && left_effects == report.outcome.leaves_effects() {
             self.value_is_with_actor(id);
         }
         let Some(mut row) = self.take(id) else { return };
@@ -80,19 +80,19 @@ impl Draft<'_> {
             report.upgraded = None;
             report.note = report.note.filter(|note| note.len() <= self.kernel.rules.bounds.note);
         }
-        if leaves_effects(&report.outcome)
+        if report.outcome.leaves_effects()
             && let Err(text) = self.admit_all(&mut report.signals)
         {
             // The receiver may take it later, so this counts as a failed attempt.
             report.outcome = StageOutcome::Retry(text);
         }
-        if leaves_effects(&report.outcome)
+        if report.outcome.leaves_effects()
             && let Err(text) = self.check_keys(&report.submitted)
         {
             // A key is free again once the result of its procedure has gone.
             report.outcome = StageOutcome::Retry(text);
         }
-        if !leaves_effects(&report.outcome) {
+        if !report.outcome.leaves_effects() {
             report.payload = None;
             report.writes.clear();
             report.submitted.clear();
@@ -150,7 +150,7 @@ impl Draft<'_> {
                 bounds.name
             ));
         }
-        if leaves_effects(&report.outcome) {
+        if report.outcome.leaves_effects() {
             self.check_writes(&report.writes).map_err(|excess| excess.to_string())?;
         }
         match &report.outcome {
@@ -292,7 +292,7 @@ impl Draft<'_> {
         row.ready = None;
         row.in_flight = None;
         row.repeated = 0;
-        if leaves_effects(&report.outcome) {
+        if report.outcome.leaves_effects() {
             row.next_is_no_return.clone_from(&report.next_needs.next_is_no_return);
             row.expected = report.next_needs.expected;
         }
@@ -382,7 +382,7 @@ impl Draft<'_> {
     }
 
     fn stage_obeyed(&mut self, mut row: Box<Row>, report: Box<StageEnded>) {
-        if leaves_effects(&report.outcome) {
+        if report.outcome.leaves_effects() {
             row.visit += 1;
             row.attempt = 0;
             self.attempts_settled(&mut row);
@@ -414,7 +414,7 @@ impl Draft<'_> {
             .as_ref()
             .is_some_and(|admission| admission.lacking.is_some() || !next_needs.limits.is_empty());
         let lacking = admission.and_then(|admission| admission.lacking);
-        if asked && !leaves_effects(&outcome) {
+        if asked && !outcome.leaves_effects() {
             // A refusal has overruled the step for which the limiter was asked. The limiter may have granted the
             // request by now, and the grant is stale once the procedure asks again: it must not keep what it got.
             self.effect(AdmissionEffect::Keep(id, row.held()));
@@ -546,7 +546,7 @@ impl Draft<'_> {
     fn stage_settled(&mut self, mut row: Box<Row>, report: Box<StageEnded>) {
         let id = row.id;
         row.since = self.now;
-        if leaves_effects(&report.outcome) {
+        if report.outcome.leaves_effects() {
             row.visit += 1;
             row.attempt = 0;
         }
@@ -707,7 +707,7 @@ fn locks_go_on(row: &Row, report: &StageEnded) -> bool {
 
 /// Returns `true` if the outcome asks for a further stage.
 const fn is_followed(report: &StageEnded) -> bool {
-    leaves_effects(&report.outcome) && !matches!(report.outcome, StageOutcome::Done(_) | StageOutcome::GiveUp(_))
+    report.outcome.leaves_effects() && !matches!(report.outcome, StageOutcome::Done(_) | StageOutcome::GiveUp(_))
 }
 
 const fn is_retry(outcome: &StageOutcome) -> bool {
@@ -721,26 +721,6 @@ const fn is_retry(outcome: &StageOutcome) -> bool {
 /// kept only the newest entries then: nothing of such a procedure stood.
 pub(super) fn attempt_stands(row: &mut Row) {
     row.standing = row.standing.max(1);
-}
-
-/// Returns `true` if value, writes, submissions and signals of the stage are part of its commit.
-const fn leaves_effects(outcome: &StageOutcome) -> bool {
-    match outcome {
-        StageOutcome::Next(_)
-        | StageOutcome::Done(_)
-        | StageOutcome::Spawn { .. }
-        | StageOutcome::Sleep(..)
-        | StageOutcome::Wait(..)
-        | StageOutcome::Ask(..)
-        | StageOutcome::GiveUp(_) => true,
-        StageOutcome::Yield
-        | StageOutcome::Retry(_)
-        | StageOutcome::RetryAfter(..)
-        | StageOutcome::TimedOut(_)
-        | StageOutcome::Fail(_)
-        | StageOutcome::Panicked(_)
-        | StageOutcome::Refused(_) => false,
-    }
 }
 
 fn ending_of(outcome: &StageOutcome) -> (Ending, Option<&str>) {

@@ -2,7 +2,7 @@
 //!
 //! Those eight bytes are a family's number in most of the engine's keys. Each commit writes several keys of one family in
 //! several parts, most of them again and again. One search finds the group for all of them, and a group is mostly a
-//! handful of entries, so a write costs a tenth of what it costs in one map of whole keys.
+//! handful of entries.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, btree_map};

@@ -19,12 +19,12 @@ pub(in crate::journal) const PARTS: [Space; 5] = [
     Space::Finished,
 ];
 
-/// The order of the parts within the index, which is in memory alone. The rows are first and the histories last, because
-/// each stage overwrites a row and adds to a history. The first four have keys that begin with a family's number.
-const ORDER: [u8; PARTS.len()] = [0, 1, 3, 2, FAMILY_PARTS];
-
-/// How many parts have keys that begin with a family's number.
+/// How many of these, from the first, have keys that begin with a family's number.
 const FAMILY_PARTS: u8 = 4;
+
+/// The order of the parts within the index, which is in memory alone. The rows are first and the histories last of a family,
+/// because each stage overwrites a row and adds to a history, and both ends are found at once.
+const ORDER: [u8; PARTS.len()] = [0, 1, 3, 2, 4];
 
 /// Returns where a part is in [`ORDER`].
 fn rank(part: u8) -> u8 {

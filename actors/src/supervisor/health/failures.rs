@@ -2,6 +2,7 @@
 //! changed; so a start reads none of them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use procession_kernel::{FailureEntry, Kind, Record, Seq, Timestamp};
 
@@ -16,6 +17,16 @@ const COUNTED_MAX: usize = 1_000;
 const KINDS_NAMED: usize = 3;
 /// Counts that nobody waits for take at most one part in this many of the time.
 const SHARE: u32 = 20;
+
+/// The longest rest after a count that nobody waits for. A clock that is set forward during a count does not make it a long
+/// one.
+const REST_MAX: Duration = Duration::from_secs(10);
+
+/// Returns `true` as long as the next count would be too early. A clock that was set back postpones nothing.
+fn rests(begun: Timestamp, ended: Timestamp, now: Timestamp) -> bool {
+    let rest = ended.since(begun).saturating_mul(SHARE).min(REST_MAX);
+    now >= ended && now.since(ended) < rest
+}
 
 /// The newest count, and whether it still holds.
 pub(super) struct FailureCount {
@@ -72,10 +83,7 @@ impl FailureCount {
         now: Timestamp,
     ) -> Option<impl Future<Output = Option<Counted>> + use<>> {
         let (first, last) = self.changed?;
-        // A clock that was set back postpones nothing.
-        let rests =
-            |(begun, ended): (Timestamp, Timestamp)| now >= ended && now.since(ended) < ended.since(begun) * SHARE;
-        let is_early = !is_asked && self.last.is_some_and(rests);
+        let is_early = !is_asked && self.last.is_some_and(|(begun, ended)| rests(begun, ended, now));
         if durable < first || self.is_counting || is_early {
             return None;
         }
@@ -164,4 +172,25 @@ pub(crate) async fn count(reader: &Reader) -> Option<Counted> {
     }
     found.newest = page.items.into_iter().next();
     Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_rests_for_its_share_of_the_time_whatever_the_clock_does() {
+        let (begun, ended) = (Timestamp(1_000_000), Timestamp(1_002_000));
+        let after = |micros| Timestamp(ended.0 + micros);
+        assert!(rests(begun, ended, ended));
+        assert!(rests(begun, ended, after(39_999)), "it took 2 ms");
+        assert!(!rests(begun, ended, after(40_000)));
+        assert!(!rests(begun, ended, Timestamp(0)), "the clock was set back");
+        assert!(!rests(ended, begun, begun), "the clock was set back during the count");
+        // Set forward by an hour during the count.
+        let ended = begun.after(Duration::from_hours(1));
+        assert!(rests(begun, ended, ended));
+        assert!(!rests(begun, ended, ended.after(REST_MAX)));
+        assert!(!rests(Timestamp(0), Timestamp(u64::MAX), Timestamp(0)));
+    }
 }
