@@ -3,8 +3,8 @@
 pub use crate::history::{DecodeStage, left_value, note};
 pub use procession_actors::view::{
     ArchivedFamily, BatchUse, Change, ChangeFeed, DrainReport, FailureCursor, FailurePage, FamilyScope, HistoryPage,
-    KeyedProcedure, KindUse, LatestFeed, LatestRows, ListFilter, Mailbox, Mailboxes, MemberPage, Outcome, Page,
-    Recovered, ShutdownReport, Sizes, Snapshot, StagePass, StageUse, Status, ValueBehind, Values, WorkerStatus,
+    KeyedProcedure, KindRate, KindUse, LatestFeed, LatestRows, ListFilter, Mailbox, Mailboxes, MemberPage, Outcome,
+    Page, Recovered, ShutdownReport, Sizes, Snapshot, StagePass, StageUse, Status, ValueBehind, Values, WorkerStatus,
 };
 pub use procession_kernel::{
     Cause, CauseKind, Ending, Epoch, FailureEntry, HistoryEntry, Key, LEFT_VALUE_MAX, LeftValue, Mark, NotUndone,

@@ -85,6 +85,11 @@ impl Charts {
     pub(crate) fn chart(&self, kind: Option<&Kind>, span: ChartSpan, now: Timestamp) -> Option<Chart> {
         self.0.book().chart(kind, span, minute_of(now))
     }
+
+    /// Returns how many procedures of all kinds ended as failures in the last day, to a quarter of an hour.
+    pub(crate) fn failed_in_a_day(&self, now: Timestamp) -> u64 {
+        self.0.book().failed_in_a_day(minute_of(now))
+    }
 }
 
 impl Shared {

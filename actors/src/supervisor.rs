@@ -956,7 +956,10 @@ impl Supervisor {
             paused: self.kernel.pauses().iter().cloned().collect(),
             last_batch: figures.last_batch,
             longest_turn: figures.longest_turn,
-            kinds: self.metrics.telemetry().uses(&self.kernel.rules().kinds),
+            kinds: self
+                .metrics
+                .telemetry()
+                .uses(&self.kernel.rules().kinds, self.clock.now()),
         }
     }
 }

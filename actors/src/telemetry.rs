@@ -11,6 +11,7 @@ mod labels;
 mod limits;
 mod names;
 mod passes;
+mod rates;
 mod refused;
 mod signals;
 mod spans;
@@ -21,6 +22,7 @@ pub use calls::CallTelemetry;
 pub(crate) use labels::{live_place, wait_place};
 pub(crate) use limits::LimiterMetrics;
 pub use passes::StagePass;
+pub use rates::KindRate;
 pub(crate) use signals::SignalsWaiting;
 pub(crate) use spans::{ERRORS, FailedSpan, Marks, record_outcome, stage_span, undo_span};
 pub use times::SyncTimes;
@@ -252,11 +254,11 @@ impl Telemetry {
         Some(place)
     }
 
-    /// Returns the figures of each kind since the engine started.
-    pub(crate) fn uses(&self, rules: &BTreeMap<Kind, KindRules>) -> Vec<KindUse> {
+    /// Returns the figures of each kind since the engine started, and those of the last minute.
+    pub(crate) fn uses(&self, rules: &BTreeMap<Kind, KindRules>, now: Timestamp) -> Vec<KindUse> {
         let uses = self.places.iter().filter_map(|(kind, place)| {
             let (rules, metrics) = (rules.get(kind)?, self.kinds.get(*place)?);
-            Some(metrics.uses(kind, rules))
+            Some(metrics.uses(kind, rules, now))
         });
         uses.collect()
     }

@@ -29,7 +29,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::CodecError;
 use crate::journal::{DiskRoom, codec};
-pub use crate::telemetry::{KindUse, StagePass, StageUse, SyncTimes};
+pub use crate::telemetry::{KindRate, KindUse, StagePass, StageUse, SyncTimes};
 
 /// A procedure's status, as it is on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -590,8 +590,8 @@ pub struct LatestRows {
     pub epoch: Epoch,
     /// The commit that the rows show.
     pub seq: Seq,
-    /// Further procedures that have ended and are not among the rows. If more than 10,000 have ended since the follower
-    /// asked, these are the oldest.
+    /// Further procedures that have ended and are not among the rows: of the roots that have ended since the follower
+    /// asked, all but the first 1,000, and of all procedures, all but the newest 10,000.
     pub untold: Vec<ProcedureId>,
     /// Families of which nothing is left.
     pub gone: Vec<u64>,

@@ -7,7 +7,6 @@
 mod filling;
 mod flows;
 mod pulse;
-mod rates;
 mod ring;
 mod tally;
 #[cfg(test)]
@@ -17,7 +16,6 @@ mod update;
 pub(super) use filling::Filling;
 pub(super) use flows::{LiveFlow, LiveSet, Unread};
 pub(super) use pulse::Pulse;
-pub(super) use rates::{Rate, Rates};
 pub(super) use ring::{Missed, Ring};
 pub(super) use tally::{Tally, Tiles};
 pub(super) use update::Update;
@@ -69,11 +67,8 @@ pub(super) struct Rows {
     ended: BTreeMap<ProcedureId, Arc<Status>>,
     /// Those that have ended, the oldest first.
     finished: BTreeSet<(Timestamp, ProcedureId)>,
-    /// Those of them that did not end well.
-    failed: BTreeSet<(Timestamp, ProcedureId)>,
     counts: Counts,
     tally: Tally,
-    rates: Rates,
     flows: Flows,
     /// Families that are set aside: their rows say nothing of it, and what is counted of them does.
     aside: BTreeSet<u64>,
@@ -94,7 +89,6 @@ impl Rows {
         if known.as_ref().is_some_and(|known| known.revision > row.revision) {
             return;
         }
-        self.rates.take(&row, known.as_deref());
         self.flows.put(&row);
         if known.is_some() {
             self.remove(row.id);
@@ -103,9 +97,6 @@ impl Rows {
         self.tally.add(&counted(&self.aside, &row));
         if let Some(ended) = row.ended {
             self.finished.insert((ended, row.id));
-            if row.state != ProcedureState::Success {
-                self.failed.insert((ended, row.id));
-            }
             self.ended.insert(row.id, row);
         } else {
             self.live.insert(row.id, row);
@@ -129,7 +120,6 @@ impl Rows {
         self.tally.remove(&counted(&self.aside, &row));
         if let Some(ended) = row.ended {
             self.finished.remove(&(ended, id));
-            self.failed.remove(&(ended, id));
         }
         let key = (row.state, row.kind.clone());
         if let Some(count) = self.counts.get_mut(&key) {
@@ -202,7 +192,6 @@ impl Model {
         self.ring.begin(filled.moment.seq);
         let mut old = std::mem::replace(&mut self.rows, filled.rows);
         self.rows.flows.filled();
-        self.rows.rates.keep(std::mem::take(&mut old.rates));
         self.rows.set_aside(std::mem::take(&mut old.aside));
         old
     }
@@ -253,18 +242,8 @@ impl Model {
         &self.pulse
     }
 
-    /// Returns how many of a kind began and ended in the last minute.
-    pub(super) fn rate(&self, kind: &Kind, now: Timestamp) -> Rate {
-        self.rows.rates.of(kind, now)
-    }
-
     pub(super) fn tally(&self) -> &Tally {
         &self.rows.tally
-    }
-
-    /// Returns how many of the known ones have ended since an instant, and not well.
-    pub(super) fn failed_since(&self, since: Timestamp) -> usize {
-        self.rows.failed.range((since, ProcedureId::root(0))..).count()
     }
 
     pub(super) fn set_aside(&mut self, families: &[(u64, String)]) {

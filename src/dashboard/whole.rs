@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use actix_web::{HttpRequest, web};
-use procession_actors::view::{BlockedStage, KindUse, Mailboxes, Rule, Snapshot, Verdict, WorkerStatus};
+use procession_actors::view::{BlockedStage, KindRate, KindUse, Mailboxes, Rule, Snapshot, Verdict, WorkerStatus};
 use procession_kernel::{Kind, LimitUse, PauseScope, ProcedureId, Timestamp};
 use serde_json::{Value, json};
 
-use super::model::{Counts, Pulse, Rate, Rates, Tiles};
+use super::model::{Counts, Pulse, Tiles};
 use super::params::Params;
 use super::problem::Answer;
 use super::show::Show;
@@ -19,8 +19,6 @@ use crate::views::{LimitView, LockUseView, fine_millis, millis, time};
 const LOCKS_MAX: usize = 5_000;
 /// Kinds of the library itself begin with this.
 const OWN: &str = "procession.";
-/// A day, in microseconds.
-const DAY: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// Rules by harm, the worst first: what loses work, what keeps all from moving, what keeps some.
 const BY_HARM: [Rule; 19] = [
@@ -83,7 +81,7 @@ fn figures(state: &State) -> Value {
             "rolling_back": tiles.rolling_back,
             "rollback_failed": tiles.rollback_failed,
             "paused": tiles.paused,
-            "failed_day": model.failed_since(Timestamp(now.0.saturating_sub(DAY))),
+            "failed_day": state.engine().failed_in_a_day(),
         },
         "oldest_runnable": model.tally().oldest_ready().map(waiter),
         "pulse": { "step_ms": Pulse::STEP_MS, "commits": model.pulse().line(now) },
@@ -130,7 +128,7 @@ pub(super) async fn kinds(request: HttpRequest, state: web::Data<State>) -> Answ
             "versions": state.shared.read().tally().versions(kind),
             "machine_versions": machine_versions(&state, kind),
             "since_start": known.map(since_start),
-            "last_minute": last_minute(state.shared.read().rate(kind, state.now())),
+            "last_minute": last_minute(known.map(|known| known.last_minute).unwrap_or_default()),
             "paused": snapshot.paused.contains(&PauseScope::Kind((*kind).clone())),
         })
     });
@@ -177,8 +175,8 @@ const fn machine_versions(_: &State, _: &Kind) -> Value {
     Value::Null
 }
 
-fn last_minute(rate: Rate) -> Value {
-    json!({ "window_ms": Rates::WINDOW_MS, "started": rate.started, "ended": rate.ended, "failed": rate.failed })
+fn last_minute(rate: KindRate) -> Value {
+    json!({ "window_ms": KindRate::WINDOW_MS, "started": rate.started, "ended": rate.ended, "failed": rate.failed })
 }
 
 fn since_start(kind: &KindUse) -> Value {

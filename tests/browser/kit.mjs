@@ -345,6 +345,33 @@ export function journey(name, walk, { mount = 'all', expected = /^$/, still = fa
   });
 }
 
+/**
+ * Lets a journey speak in the place of a page's stream of events, whose server goes on to write pings. Call it before the
+ * page is loaded; what it returns tells how the engine stands.
+ * @param {import('playwright-core').Page} page
+ */
+export async function speaker(page) {
+  await page.addInitScript(() => {
+    /** @type {EventSource[]} */
+    const streams = [];
+    window.EventSource = class extends EventSource {
+      /** @param {ConstructorParameters<typeof EventSource>} how */
+      constructor(...how) {
+        super(...how);
+        streams.push(this);
+      }
+    };
+    window.addEventListener('as-the-stream', (event) => {
+      const engine = /** @type {CustomEvent<string>} */ (event).detail;
+      streams.at(-1)?.dispatchEvent(new MessageEvent('engine', { data: JSON.stringify({ engine }) }));
+    });
+  });
+  return (/** @type {string} */ engine) => stands(page, engine);
+}
+
+/** Tells a page of a [`speaker`] how the engine stands. @param {import('playwright-core').Page} page @param {string} engine */
+export const stands = (page, engine) => page.evaluate((word) => window.dispatchEvent(new CustomEvent('as-the-stream', { detail: word })), engine);
+
 /** Closes the browser; each file of journeys calls it once. */
 export function after(hook) {
   hook(async () => browser?.close());

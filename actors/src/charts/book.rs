@@ -140,6 +140,12 @@ impl Book {
         Some(Chart { of, buckets })
     }
 
+    /// Returns how many procedures of all kinds ended as failures in the quarters of the last day and in the open one.
+    pub(super) fn failed_in_a_day(&mut self, minute: u64) -> u64 {
+        let each = self.series.iter_mut().skip(OTHERS);
+        each.map(|series| series.failed_in_a_day(minute)).sum()
+    }
+
     /// Finds the figures of a kind; there may be none yet of a kind that is registered.
     fn find(&self, kind: &Kind) -> Option<(ChartOf, Option<usize>)> {
         let named = self.named.iter().position(|named| named == kind).map(|at| at + FIRST);

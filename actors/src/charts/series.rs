@@ -147,6 +147,18 @@ impl Series {
         }
     }
 
+    /// Returns how many failed in the quarters of the last day and in the open one.
+    pub(super) fn failed_in_a_day(&mut self, minute: u64) -> u64 {
+        self.turn(minute);
+        let first = (minute / QUARTER).saturating_sub(ChartSpan::Day.buckets());
+        let closed = self.quarters.range(first..).map(|(_, figures)| figures.failed);
+        let open = [&self.quarter, &self.minute]
+            .into_iter()
+            .flatten()
+            .map(|open| open.failed);
+        closed.chain(open).sum()
+    }
+
     /// Adds what was counted before a restart. What both have closed stands as it is here.
     pub(super) fn merge(&mut self, mut saved: Self, minute: u64) {
         saved.turn(minute);

@@ -458,3 +458,26 @@ fn a_file_of_this_format_is_read_for_ever() {
         }
     }
 }
+
+#[test]
+fn failures_of_a_day_are_those_of_all_kinds() {
+    let charts = Charts::new(&kinds(2), at(NOON));
+    let failed = |place, is_root| Sample::Ended {
+        place,
+        is_root,
+        has_failed: true,
+        took: Duration::from_millis(5),
+    };
+    // A child counts as well, and a success does not.
+    count(&charts, NOON, &[failed(0, true), failed(1, false), ended(0, 7)]);
+    count(&charts, NOON + 20, &[failed(1, true)]);
+    assert_eq!(charts.failed_in_a_day(at(NOON + 20)), 3);
+    let day = 24 * 60;
+    assert_eq!(charts.failed_in_a_day(at(NOON + day)), 3);
+    assert_eq!(
+        charts.failed_in_a_day(at(NOON + day + 15)),
+        1,
+        "the first quarter is too old"
+    );
+    assert_eq!(charts.failed_in_a_day(at(NOON + day + 45)), 0);
+}

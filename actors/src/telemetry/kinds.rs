@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram};
-use procession_kernel::{Ending, Kind, KindRules, ProcedureState};
+use procession_kernel::{Ending, Kind, KindRules, ProcedureState, Timestamp};
 
 use super::labels::{LIVE, OTHER, OUTCOMES, WAITS, outcome_place};
 use super::names::{
@@ -11,6 +11,7 @@ use super::names::{
     SIGNALS_WAITING, STAGE_SECONDS, SUBMITTED, UNDO_SECONDS, WAIT_SECONDS, counter, gauge, histogram,
 };
 use super::passes::StagePasses;
+use super::rates::Rates;
 use super::times::Times;
 use super::uses::{KindUse, StageUse};
 
@@ -40,6 +41,7 @@ pub(crate) struct KindMetrics {
     /// Index of the stage that ran last.
     last: usize,
     passes: StagePasses,
+    rates: Rates,
     tally: Tally,
 }
 
@@ -74,12 +76,13 @@ impl KindMetrics {
             stages: Vec::new(),
             last: 0,
             passes: StagePasses::default(),
+            rates: Rates::default(),
             tally: Tally::default(),
         }
     }
 
-    /// Returns the figures since the engine started.
-    pub(super) fn uses(&self, kind: &Kind, rules: &KindRules) -> KindUse {
+    /// Returns the figures since the engine started, and those of the last minute.
+    pub(super) fn uses(&self, kind: &Kind, rules: &KindRules, now: Timestamp) -> KindUse {
         let stages = self.stages.iter().map(|(stage, metrics)| StageUse {
             stage: stage.clone(),
             ..metrics.taken.clone()
@@ -92,13 +95,15 @@ impl KindMetrics {
             finished: self.tally.finished,
             retries: self.tally.retries,
             panics: self.tally.panics,
+            last_minute: self.rates.of(now),
             stages: stages.collect(),
             passes: self.passes.all(),
         }
     }
 
     /// Records a procedure whose first stage this is.
-    pub(crate) fn born(&mut self, stage: &str) {
+    pub(crate) fn born(&mut self, stage: &str, now: Timestamp) {
+        self.rates.started(now);
         self.passes.begun(stage);
         self.tally.submitted += 1;
         self.submitted.increment(1);
@@ -118,7 +123,8 @@ impl KindMetrics {
     }
 
     /// Records an end, and the stage that the procedure had reached.
-    pub(crate) fn finished(&mut self, state: ProcedureState, elapsed: Duration, stage: &str) {
+    pub(crate) fn finished(&mut self, state: ProcedureState, elapsed: Duration, stage: &str, now: Timestamp) {
+        self.rates.ended(state, now);
         self.passes.ended(stage, state);
         if let Some(count) = outcome_place(state).and_then(|place| self.tally.finished.get_mut(place)) {
             *count += 1;

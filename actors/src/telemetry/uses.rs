@@ -5,6 +5,7 @@ use std::time::Duration;
 use procession_kernel::Kind;
 
 use super::passes::StagePass;
+use super::rates::KindRate;
 
 /// One kind: its versions, and the figures of its procedures since the engine started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct KindUse {
     pub retries: u64,
     /// Stages that panicked.
     pub panics: u64,
+    /// Procedures born and ended in the last minute. It begins at zero when the engine starts.
+    pub last_minute: KindRate,
     /// User code of its stages and undos, by stage; at most 64 stages, further ones share an entry.
     pub stages: Vec<StageUse>,
     /// How its procedures went from stage to stage, bounded in the same way.

@@ -242,6 +242,10 @@ impl Follow {
         let mut rows: BTreeMap<ProcedureId, &Status> = BTreeMap::new();
         let mut untold: BTreeSet<ProcedureId> = BTreeSet::new();
         for update in updates {
+            // No two of its rows are of one procedure.
+            if self.families.is_none() && update.len() > ROWS_MAX {
+                return self.resync(now);
+            }
             let named = update.rows.iter().filter(|row| self.is_named(row.id.family));
             rows.extend(named.map(|row| (row.id, &**row)));
             untold.extend(update.untold.iter().filter(|id| self.is_named(id.family)));

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after as hook } from 'node:test';
-import { after, becomes, journey, many, pass, restart, rows, shown, signal, SITE, submit, truth, until } from '../kit.mjs';
+import { after, becomes, journey, many, pass, restart, rows, shown, signal, SITE, speaker, submit, truth, until } from '../kit.mjs';
 
 after(hook);
 
@@ -153,20 +153,7 @@ journey('an engine that stands still is told by the stream', async (page, go) =>
 });
 
 journey('an engine that stands still while its stream is open: the menu says what the banner says', async (page, go) => {
-  // The server goes on to write pings, which the engine has no part in.
-  await page.addInitScript(() => {
-    const streams = [];
-    window.EventSource = class extends EventSource {
-      constructor(...how) {
-        super(...how);
-        streams.push(this);
-      }
-    };
-    window.addEventListener('as-the-stream', ({ detail: engine }) => {
-      streams.at(-1).dispatchEvent(new MessageEvent('engine', { data: JSON.stringify({ engine }) }));
-    });
-  });
-  const says = (engine) => page.evaluate((word) => window.dispatchEvent(new CustomEvent('as-the-stream', { detail: word })), engine);
+  const says = await speaker(page);
   await go('procedures');
   await shown(page, 'Procedures');
   await fresh(page, 'live');

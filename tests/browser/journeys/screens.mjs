@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after as hook } from 'node:test';
-import { after, album, api, dialog, journey, pass, picture, saga, schedule, SCREENS, shown, signal, stream, submit, until } from '../kit.mjs';
+import { after, album, api, dialog, journey, pass, picture, saga, schedule, SCREENS, shown, signal, speaker, stands, stream, submit, until } from '../kit.mjs';
 import { faint, faintOnCanvas, ON_CANVAS, outside } from '../measure.mjs';
 
 after(hook);
@@ -18,6 +18,7 @@ after(hook);
  * @property {[Parameters<Page['getByRole']>[0], string | RegExp]} [has] by role and name, what shows that its content is there
  * @property {string | RegExp} [says] a text that shows it
  * @property {(page: Page) => Promise<unknown>} [open] what is opened on it: a dialog, a menu, a form
+ * @property {(page: Page) => Promise<unknown>} [close] closes it, where Escape and another screen do not
  * @property {number[]} [widths] other widths than all
  */
 
@@ -91,6 +92,24 @@ const plan = (verb, { isHidden = false, fill, says } = {}) => async (/** @type {
   await until(async () => (await open.getByRole('region', { name: 'Plan' }).getAttribute('aria-busy')) === 'false', `${verb} has its plan`);
 };
 
+/** The notice that the engine suffers, over the screen. @param {string} engine @param {string | RegExp} says */
+const notice = (engine, says) => ({
+  open: async (/** @type {Page} */ page) => {
+    await stands(page, engine);
+    await page.getByRole('alert').filter({ hasText: says }).waitFor();
+  },
+  close: async (/** @type {Page} */ page) => {
+    await stands(page, 'live');
+    await page.getByRole('alert').filter({ hasText: says }).waitFor({ state: 'detached' });
+  },
+});
+
+/** What the page says for a moment, after a key. @type {Look['open']} */
+const copied = async (page) => {
+  await page.keyboard.press('y');
+  await page.getByRole('main').locator('xpath=..').getByText(/is copied|be copied/).waitFor();
+};
+
 /** What an engine that has nothing says on each screen. @returns {Look[]} */
 const empty = () => [...SCREENS, { path: 'kinds/charts', title: 'Charts' }, { path: 'kinds?stages=job', title: 'Kinds' }];
 
@@ -137,6 +156,9 @@ const screens = (ids) => [
   { path: 'engine', title: 'Engine', has: ['region', 'Throughput'] },
   { path: 'engine', title: 'Engine', open: plan('Drain', { says: /What runs has until/ }) },
   { path: 'audit', title: 'Audit', has: ['table', /./] },
+  { path: '', title: 'Attention', says: /rollback failed/i, ...notice('journal_failed', 'The journal has failed') },
+  { path: 'procedures?filter=state:live,ended', title: 'Procedures', has: ['table', 'Procedures'], ...notice('recovering', 'still reading what its journal holds') },
+  ...[1920, 390].map((width) => one(ids.long, 'waits', { open: copied, widths: [width] })),
   { path: NOWHERE, says: 'There is no screen of this name.' },
   ...Object.keys(TABS).map((tab) => one(ids.long, /** @type {keyof TABS} */ (tab))),
   ...[ids.retries, ids.stuck, ids.asks, ids.parent, ids.failed, ids.ended].map((id) => one(id, 'history', { has: ['table', 'History'] })),
@@ -144,8 +166,11 @@ const screens = (ids) => [
   one(ids.gates, 'graph', { has: ['region', 'Who runs after whom'] }),
   one(ids.set, 'graph', { has: ['region', 'Who runs after whom'] }),
   one(ids.set, 'graph', { has: ['region', 'Who runs after whom'], open: plan('Retry now') }),
+  ...(/** @type {const} */ (['waits', 'history', 'data', 'audit'])).map((tab) => one(ids.set, tab)),
+  one(`${ids.set.split('.')[0]}.1`, 'history'),
   one(ids.folded, 'graph', { has: ['region', 'Who runs after whom'], says: /folded by layer and state/ }),
   one(ids.queue, 'queue', { has: ['table', 'Queue'] }),
+  ...(/** @type {const} */ (['waits', 'history', 'data', 'signals'])).map((tab) => one(ids.queue, tab)),
   one(ids.nightly, 'waits', { says: /Next run at/ }),
   one(ids.order, 'machine', { has: ['region', 'The machine'] }),
   one(ids.tour, 'machine', { has: ['region', 'The machine'], says: 'Book: Rooms' }),
@@ -221,6 +246,7 @@ async function measure(page, mount, look) {
     await picture(page, `screens ${name}`);
     wrong.push(`${name}: ${error instanceof Error ? error.message : error}`);
   }
+  await look.close?.(page);
   if (look.open) {
     await page.keyboard.press('Escape');
     // A menu closes with its screen.
@@ -248,6 +274,7 @@ for (const colorScheme of /** @type {const} */ (['dark', 'light'])) {
     const all = async (/** @type {string} */ mount, /** @type {Look[]} */ looks) => {
       for (const look of looks) if (wrong.length < MOST) wrong.push(...await measure(page, mount, look));
     };
+    await speaker(page);
     await go();
     assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme), colorScheme);
     await all('all', empty());

@@ -329,12 +329,12 @@ impl Observation {
         let Some(kind) = telemetry.kind(place) else { return };
         let queued = match self {
             Self::Born(_, id, at, stage) => {
-                kind.born(codec::variant(stage.as_slice()));
+                kind.born(codec::variant(stage.as_slice()), now);
                 hooks.submitted(place, id, at)
             }
             Self::Ended(_, end) => {
                 let stage = codec::variant(end.stage.as_slice());
-                kind.finished(end.finished.state, end.finished.elapsed, stage);
+                kind.finished(end.finished.state, end.finished.elapsed, stage, now);
                 log.ended(place, &end, now);
                 hooks.finished(place, end.finished)
             }

@@ -13,7 +13,11 @@ use rustc_hash::FxHashSet;
 
 use crate::view::{LatestFeed, LatestRows};
 
-/// The maximum number of ended procedures' rows kept for a follower that has not asked. The newest are kept.
+/// The maximum number of ended roots' rows kept for a follower that has not asked. The first are kept. A busy engine ends
+/// ten thousand roots a second, and copying the row of each costs it more than everything else that followers ask for.
+const ROOTS_KEPT: usize = 1_000;
+/// The maximum number of ended procedures' rows kept for a follower that has not asked, children included. The newest are
+/// kept.
 const ENDED_KEPT: usize = 10_000;
 /// The maximum number of ids noted for a follower that has not asked. If there are more, it must read everything again.
 const NOTED_MAX: usize = 1_000_000;
@@ -40,6 +44,8 @@ struct Follower {
 struct Noted {
     live: FxHashSet<ProcedureId>,
     ended: VecDeque<Row>,
+    /// How many of them are roots.
+    roots: usize,
     untold: Vec<ProcedureId>,
     gone: Vec<u64>,
     is_lost: bool,
@@ -144,9 +150,19 @@ impl Noted {
         }
         // The row is kept here, because the family may have left the kernel by the time the follower asks.
         self.live.remove(&row.id);
+        if row.id.is_root() {
+            if self.roots == ROOTS_KEPT {
+                self.untold.push(row.id);
+                return;
+            }
+            self.roots += 1;
+        }
         self.ended.push_back(row.clone());
-        if self.ended.len() > ENDED_KEPT {
-            self.untold.extend(self.ended.pop_front().map(|oldest| oldest.id));
+        if self.ended.len() > ENDED_KEPT
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.roots -= usize::from(oldest.id.is_root());
+            self.untold.push(oldest.id);
         }
     }
 
@@ -172,3 +188,6 @@ impl Noted {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
