@@ -1,8 +1,6 @@
 //! One atomic batch of writes to any keyspaces. The writes are encoded one behind the other in one buffer, so that a
 //! batch of thousands costs a few allocations.
 
-use std::ops::Range;
-
 use procession_kernel::{Epoch, Seq};
 
 use super::keys::Space;
@@ -18,11 +16,15 @@ pub struct Write<'a> {
     pub value: Option<&'a [u8]>,
 }
 
+/// Where a write is in the buffer: its key from `begin` on, its value behind the key.
 #[derive(Debug, Clone)]
 struct Slot {
     space: Space,
-    key: Range<usize>,
-    value: Option<Range<usize>>,
+    begin: usize,
+    /// Where the key ends and the value begins.
+    middle: usize,
+    end: usize,
+    is_delete: bool,
 }
 
 /// Writes that take effect together, with the epoch of their owner and their number.
@@ -111,7 +113,7 @@ impl Batch {
         key: &[u8],
         encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let start = self.bytes.len();
+        let begin = self.bytes.len();
         self.bytes.extend_from_slice(key);
         let middle = self.bytes.len();
         match encode(&mut self.bytes) {
@@ -119,13 +121,15 @@ impl Batch {
                 let end = self.bytes.len();
                 self.slots.push(Slot {
                     space,
-                    key: start..middle,
-                    value: Some(middle..end),
+                    begin,
+                    middle,
+                    end,
+                    is_delete: false,
                 });
                 Ok(())
             }
             Err(error) => {
-                self.bytes.truncate(start);
+                self.bytes.truncate(begin);
                 Err(error)
             }
         }
@@ -133,27 +137,31 @@ impl Batch {
 
     /// Adds a put of these bytes.
     pub fn put(&mut self, space: Space, key: &[u8], value: &[u8]) {
-        let start = self.bytes.len();
+        let begin = self.bytes.len();
         self.bytes.extend_from_slice(key);
         let middle = self.bytes.len();
         self.bytes.extend_from_slice(value);
         let end = self.bytes.len();
         self.slots.push(Slot {
             space,
-            key: start..middle,
-            value: Some(middle..end),
+            begin,
+            middle,
+            end,
+            is_delete: false,
         });
     }
 
     /// Adds a delete.
     pub fn delete(&mut self, space: Space, key: &[u8]) {
-        let start = self.bytes.len();
+        let begin = self.bytes.len();
         self.bytes.extend_from_slice(key);
         let end = self.bytes.len();
         self.slots.push(Slot {
             space,
-            key: start..end,
-            value: None,
+            begin,
+            middle: end,
+            end,
+            is_delete: true,
         });
     }
 
@@ -163,11 +171,11 @@ impl Batch {
     }
 
     fn write_of<'a>(&'a self, slot: &'a Slot) -> Write<'a> {
-        let bytes = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
+        let bytes = |from: usize, to: usize| self.bytes.get(from..to).unwrap_or_default();
         Write {
             space: &slot.space,
-            key: bytes(&slot.key),
-            value: slot.value.as_ref().map(bytes),
+            key: bytes(slot.begin, slot.middle),
+            value: (!slot.is_delete).then(|| bytes(slot.middle, slot.end)),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! The stages do nothing, so that all the time there is belongs to the engine.
 
 mod beside;
+mod other;
 mod searched;
 mod watched;
 
@@ -13,8 +14,8 @@ use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use beside::Bystander;
-use searched::{Searchers, Searches};
-use watched::Site;
+use other::Other;
+use searched::Searches;
 
 use super::common::{Common, builder, payload};
 use super::meter::{Load, Meter, Times};
@@ -136,14 +137,12 @@ pub(super) async fn run(args: ChainArgs) -> Result<(), BenchError> {
 /// All that was found.
 struct Measured {
     summary: Summary<Times>,
-    /// Rate with many live ones beside, against the rate without, in the median of
-    /// the pairs of rounds; none if none were asked for.
-    live_ratio: Option<f64>,
-    /// The same with viewers.
-    viewers_ratio: Option<f64>,
-    /// The same with searchers.
-    searchers_ratio: Option<f64>,
-    /// What they were told, in all rounds.
+    /// The rate of the other engine against that of the plain one, in the median of the pairs of rounds; none if there
+    /// is no other.
+    ratio: Option<f64>,
+    /// The same of the processor time that a stage takes; none as well where the system does not tell it.
+    processor_ratio: Option<f64>,
+    /// What searchers were told, in all rounds.
     searches: Searches,
 }
 
@@ -178,69 +177,32 @@ impl Runner {
 async fn measure(args: &ChainArgs, shape: &Shape, directory: &Path) -> Result<Measured, BenchError> {
     let plain = Runner::start(&directory.join("engine"), shape).await?;
     plain.round(&shape.warm_up()).await?;
-    let crowded = match args.live {
-        0 => None,
-        live => Some(crowded(&directory.join("crowded"), shape, live).await?),
-    };
-    let watched = match args.viewers + args.searchers {
-        0 => None,
-        _ => Some(watched(&directory.join("watched"), shape).await?),
-    };
+    let mut other = Other::start(args, shape, directory).await?;
     let mut rounds = Rounds::new(directory).side_by_side(shape.concurrency);
-    let (mut ratios, mut viewers_ratios, mut searchers_ratios) = (Vec::new(), Vec::new(), Vec::new());
-    let mut searches = Searches::default();
-    for _ in 0..args.common.rounds {
+    let (mut ratios, mut processor_ratios) = (Vec::new(), Vec::new());
+    for number in 0..args.common.rounds {
+        // Each goes first in every second pair, because the disk still works on what the round before has left.
+        let is_first = number % 2 == 1;
+        let before = if is_first { other.round(shape).await? } else { None };
         let (taken, times) = plain.round(shape).await?;
-        let against = |other: Taken| other.rate() / taken.rate().max(f64::EPSILON);
-        if let Some(crowded) = &crowded {
-            ratios.push(against(crowded.round(shape).await?.0));
-        }
-        if let Some((runner, site)) = watched.as_ref().filter(|_| args.viewers > 0) {
-            let viewers = site.viewers(args.viewers);
-            let round = runner.round(shape).await;
-            viewers.end()?;
-            viewers_ratios.push(against(round?.0));
-        }
-        if let Some((runner, site)) = watched.as_ref().filter(|_| args.searchers > 0) {
-            let searchers = Searchers::begin(site.address(), args.searchers);
-            let round = runner.round(shape).await;
-            searches += searchers.end()?;
-            searchers_ratios.push(against(round?.0));
+        let after = if is_first { None } else { other.round(shape).await? };
+        if let Some(compared) = before.or(after) {
+            ratios.push(compared.rate() / taken.rate().max(f64::EPSILON));
+            let processor = [&compared, &taken].map(Taken::processor_us_per_unit);
+            if let [Some(compared), Some(plain)] = processor {
+                processor_ratios.push(compared / plain.max(f64::EPSILON));
+            }
         }
         rounds.add(taken, times).await?;
     }
     let summary = rounds.summarize().await?;
     plain.executor.drain(STOP_TIME).await?;
-    if let Some(crowded) = crowded {
-        crowded.executor.drain(STOP_TIME).await?;
-    }
-    if let Some((runner, site)) = watched {
-        site.close().await;
-        runner.executor.drain(STOP_TIME).await?;
-    }
     Ok(Measured {
         summary,
-        live_ratio: median(ratios),
-        viewers_ratio: median(viewers_ratios),
-        searchers_ratio: median(searchers_ratios),
-        searches,
+        ratio: median(ratios),
+        processor_ratio: median(processor_ratios),
+        searches: other.close().await?,
     })
-}
-
-/// An engine with a dashboard.
-async fn watched(directory: &Path, shape: &Shape) -> Result<(Runner, Site), BenchError> {
-    let runner = Runner::start(directory, shape).await?;
-    let site = Site::open(&runner.executor).await?;
-    runner.round(&shape.warm_up()).await?;
-    Ok((runner, site))
-}
-
-/// An engine on which so many wait.
-async fn crowded(directory: &Path, shape: &Shape, live: u32) -> Result<Runner, BenchError> {
-    let runner = Runner::start(directory, shape).await?;
-    beside::park(&runner.executor, live, &shape.payload).await?;
-    runner.round(&shape.warm_up()).await?;
-    Ok(runner)
 }
 
 async fn run_one(executor: &Executor, chain: Chain) -> Result<Duration, BenchError> {
@@ -275,6 +237,9 @@ struct Closing {
     searchers: u32,
     /// None where none search.
     searchers_ratio: Option<f64>,
+    /// Processor time of a stage there, against one of the plain engine; what viewers and searchers cost themselves is in
+    /// it. None where there is no other engine, or the system does not tell processor time.
+    processor_ratio: Option<f64>,
     /// Searches that were answered, and that were refused for a while.
     searches: u64,
     searches_refused: u64,
@@ -286,6 +251,7 @@ fn tell(measured: &Measured, shape: &Shape, args: &ChainArgs) -> Result<(), Benc
     let (summary, common) = (&measured.summary, &args.common);
     let ground = Ground::of(summary, common);
     let (taken, times) = (&summary.taken, &summary.more);
+    let ratio_of = |beside: u32| measured.ratio.filter(|_| beside > 0).map(thousandths);
     let closing = Closing {
         workload: "chain",
         concurrency: shape.concurrency,
@@ -301,11 +267,12 @@ fn tell(measured: &Measured, shape: &Shape, args: &ChainArgs) -> Result<(), Benc
         bytes_per_stage: tenths(taken.per_unit(taken.bytes)),
         cpu_us_per_stage: taken.processor_us_per_unit().map(thousandths),
         live: args.live,
-        live_ratio: measured.live_ratio.map(thousandths),
+        live_ratio: ratio_of(args.live),
         viewers: args.viewers,
-        viewers_ratio: measured.viewers_ratio.map(thousandths),
+        viewers_ratio: ratio_of(args.viewers),
         searchers: args.searchers,
-        searchers_ratio: measured.searchers_ratio.map(thousandths),
+        searchers_ratio: ratio_of(args.searchers),
+        processor_ratio: measured.processor_ratio.map(thousandths),
         searches: measured.searches.answered,
         searches_refused: measured.searches.refused,
         ground,
@@ -354,6 +321,10 @@ fn tell(measured: &Measured, shape: &Shape, args: &ChainArgs) -> Result<(), Benc
                 args.searchers
             ),
         );
+    }
+    if let Some(ratio) = closing.processor_ratio {
+        let plain = "of that without them, their own included";
+        row("processor time with them", &format!("{ratio}"), plain);
     }
     Ok(())
 }
