@@ -5,9 +5,10 @@
 # One command, no input. Root is needed only where a C linker, valgrind, node or chromium is missing.
 # Every step says its name and how long it took; a step that fails ends the run.
 # What is only checked runs beside what is built and tested, in a target directory of its own: clippy, rustdoc and the
-# packages share checked dependencies, and tests, examples and the demo share built ones. Once the tests are compiled,
-# the journeys in the browser run beside them, because they wait most of the time, and so do the memory check, the
-# examples and the demo, each of which leaves a processor idle.
+# packages share checked dependencies, and tests and the demo share built ones. Examples are built with the tests, each
+# with its own tests or as it is, and checked by clippy. Once the tests are compiled,
+# the journeys in the browser run beside them, because they wait most of the time, and so do the memory check and the
+# demo, each of which leaves a processor idle.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -327,7 +328,6 @@ make_journeys() {
 use_built() {
     renice -n 5 -p "$BASHPID" >/dev/null
     step "memory check" check_memory
-    step "examples" cargo build --locked --workspace --all-features --examples
     step "demo: run once" run_demo
     step "demo: killed three times, then verified" kill_demo
 }

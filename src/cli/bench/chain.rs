@@ -21,7 +21,7 @@ use super::common::{Common, builder, payload};
 use super::meter::{Load, Meter, Times};
 use super::report::{self, Ground, micros, row};
 use super::rounds::{Rounds, Summary};
-use super::taken::{Taken, median, now, quantile_us, tenths, thousandths};
+use super::taken::{Taken, median, now, quantile_us, significant, tenths, thousandths};
 use super::{BenchError, STOP_TIME};
 
 /// Options of `chain`.
@@ -257,7 +257,7 @@ fn tell(measured: &Measured, shape: &Shape, args: &ChainArgs) -> Result<(), Benc
         concurrency: shape.concurrency,
         stages_per_second: tenths(taken.rate()),
         raw_stages_per_second: tenths(summary.raw_rate()),
-        ratio: thousandths(summary.ratio()),
+        ratio: significant(summary.ratio()),
         stage_us_p50: quantile_us(&times.stages, 0.5),
         stage_us_p99: quantile_us(&times.stages, 0.99),
         raw_commit_us_p50: tenths(summary.single.commit_us_p50),

@@ -7,7 +7,7 @@ use super::BenchError;
 use super::common::Common;
 use super::machine;
 use super::rounds::Summary;
-use super::taken::{count, millis, tenths, thousandths};
+use super::taken::{count, millis, significant, tenths, thousandths};
 
 /// Where and how it was measured; part of every closing line.
 #[derive(Debug, Serialize)]
@@ -98,7 +98,7 @@ pub(super) fn tell<T, F: Serialize>(
             workload: telling.workload,
             figures,
             raw_per_second: tenths(summary.raw_rate()),
-            ratio: thousandths(summary.ratio()),
+            ratio: significant(summary.ratio()),
             raw_commit_us_p50: tenths(summary.single.commit_us_p50),
             commits: taken.commits,
             batches: taken.batches,

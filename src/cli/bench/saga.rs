@@ -25,7 +25,7 @@ use super::BenchError;
 use super::common::{Common, SUBMITTERS, payload};
 use super::figure::{self, Figure};
 use super::report::{self, Ground, micros, row, thousands};
-use super::taken::{count, quantile_us, tenths, thousandths};
+use super::taken::{count, quantile_us, significant, tenths, thousandths};
 
 /// States of a definition at most.
 const STATES_MAX: u32 = 2_000;
@@ -300,7 +300,7 @@ impl Closing {
             tasks: sizes.tasks,
             states_per_second: tenths(taken.rate()),
             raw_states_per_second: tenths(summary.raw_rate()),
-            ratio: thousandths(summary.ratio()),
+            ratio: significant(summary.ratio()),
             chain_ratio: thousandths(measured.chain_ratio),
             without_choices_ratio: measured.without_choices_ratio.map(thousandths),
             seata_ratio: measured.seata_ratio.map(thousandths),

@@ -169,6 +169,16 @@ pub(super) fn thousandths(number: f64) -> f64 {
     (number * 1e3).round() / 1e3
 }
 
+/// Rounds a ratio to three digits behind the point, and one below a tenth to three digits that count: on a busy machine
+/// a few commits may have a thousandth of the store's rate, and that is not none.
+pub(super) fn significant(number: f64) -> f64 {
+    if number <= 0.0 || number >= 0.1 {
+        return thousandths(number);
+    }
+    let scale = 10f64.powf(2.0 - number.log10().floor());
+    (number * scale).round() / scale
+}
+
 /// Rounds to a microsecond, of seconds.
 pub(super) fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e6
@@ -180,4 +190,15 @@ pub(super) fn seconds(time: Duration) -> f64 {
 )]
 pub(super) fn now() -> Instant {
     Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::significant;
+
+    #[test]
+    fn a_small_ratio_keeps_digits_that_count() {
+        let shown = [1.23456, 0.123_456, 0.099_96, 0.000_329_9, 0.0].map(significant);
+        assert_eq!(shown, [1.235, 0.123, 0.1, 0.000_33, 0.0]);
+    }
 }
