@@ -39,6 +39,7 @@ impl Kernel {
     /// Decides what follows from an event at this time.
     pub fn decide(&self, now: Timestamp, event: Event) -> Decision {
         let mut draft = Draft::new(self, now);
+        draft.take_room();
         match event {
             Event::Submitted(request, submissions) => draft.submitted(request, submissions),
             Event::StageEnded(report) => draft.stage_ended(report),

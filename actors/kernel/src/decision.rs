@@ -172,13 +172,13 @@ impl Commit {
     }
 
     /// Adds the effects of an applied decision. `seq` is the newest commit that they depend on.
-    pub(crate) fn hold(&mut self, seq: Seq, is_commit: bool, effects: Vec<Effect>) {
+    pub(crate) fn hold(&mut self, seq: Seq, is_commit: bool, effects: &mut Vec<Effect>) {
         self.seq = self.seq.max(seq);
         self.decisions += usize::from(is_commit);
         if self.effects.is_empty() && self.effects.capacity() < effects.len() {
-            self.effects = effects;
+            std::mem::swap(&mut self.effects, effects);
         } else {
-            self.effects.extend(effects);
+            self.effects.append(effects);
         }
     }
 

@@ -13,6 +13,7 @@ use crate::rates::Rates;
 use crate::record::{KeyEntry, Record};
 use crate::retry::RetryPolicy;
 use crate::row::Row;
+use crate::spare::Spare;
 use crate::wait::{PauseScope, WaitReason};
 use crate::waiters::Waiters;
 
@@ -238,6 +239,7 @@ pub struct Kernel {
     pub(crate) requests: BTreeMap<Key, AuditEntry>,
     pub(crate) suspects: BTreeSet<ProcedureId>,
     pub(crate) alone: Option<ProcedureId>,
+    pub(crate) spare: Spare,
 }
 
 impl Kernel {
@@ -262,12 +264,12 @@ impl Kernel {
     /// that commit.
     pub fn fold(&mut self, decision: Decision, commit: &mut Commit) {
         let is_commit = decision.is_commit();
-        let (records, effects) = decision.into_parts();
+        let (mut records, mut effects) = decision.into_parts();
         if is_commit {
             self.seq = self.seq.next();
         }
         let mut parked = Vec::new();
-        for record in records {
+        for record in records.drain(..) {
             if let Record::Row(row) = record {
                 if row.wait.as_ref().is_some_and(WaitReason::is_rest) {
                     parked.push(row.id.family);
@@ -282,7 +284,8 @@ impl Kernel {
         for family in parked {
             self.families.freeze(family);
         }
-        commit.hold(self.seq, is_commit, effects);
+        commit.hold(self.seq, is_commit, &mut effects);
+        self.spare.keep(records, effects);
     }
 
     /// Freezes a family that only waits for a timer or an event. For a start, after it has read a family; live, each

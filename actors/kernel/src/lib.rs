@@ -46,6 +46,7 @@ mod rates;
 mod record;
 mod retry;
 mod row;
+mod spare;
 mod verb;
 mod wait;
 mod waiters;

@@ -99,6 +99,11 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Takes the room that the lists of the decision before had. In place, because moving a draft costs each stage.
+    pub(super) fn take_room(&mut self) {
+        (self.records, self.effects) = self.kernel.spare.take();
+    }
+
     /// Returns the decision. The draft is empty afterwards; it is borrowed because moving it costs each stage.
     pub(super) fn finish(&mut self) -> Decision {
         if self.next_family > self.kernel.reserved {
