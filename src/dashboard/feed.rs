@@ -15,7 +15,7 @@ use super::flows::is_damage;
 use super::model::{Filling, Model, Moment, Unread, Update};
 
 /// How long after a change the next is asked for, for each of its rows: a thousand rows a second. A row costs the engine
-/// and the model some 5 us, and as much again by what it drives out of the processor's cache.
+/// and the model some 5 us, and about twice as much again by what it drives out of the processor's cache.
 const A_ROW: Duration = Duration::from_millis(1);
 /// Shorter pauses are none.
 const PAUSE_MIN: Duration = Duration::from_millis(2);

@@ -72,6 +72,8 @@ pub(super) async fn attention(request: HttpRequest, state: web::Data<State>) -> 
 /// What is counted of all, and how many commits there were lately.
 fn figures(state: &State) -> Value {
     let now = state.now();
+    // Not while the model is held: it has a lock of its own.
+    let failed_day = state.engine().failed_in_a_day();
     let model = state.shared.read();
     let tiles: Tiles = model.tally().tiles;
     json!({
@@ -81,7 +83,7 @@ fn figures(state: &State) -> Value {
             "rolling_back": tiles.rolling_back,
             "rollback_failed": tiles.rollback_failed,
             "paused": tiles.paused,
-            "failed_day": state.engine().failed_in_a_day(),
+            "failed_day": failed_day,
         },
         "oldest_runnable": model.tally().oldest_ready().map(waiter),
         "pulse": { "step_ms": Pulse::STEP_MS, "commits": model.pulse().line(now) },

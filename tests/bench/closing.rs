@@ -58,6 +58,36 @@ fn chain_compares_its_rate_with_that_beside_many_live_ones() -> Outcome {
     let closing = closing("chain --concurrency 4 --procedures 20 --stages 3 --live 50")?;
     must_have(&closing, "chain", &["stages_per_second", "live_ratio"]);
     assert_eq!(closing["live"], 50);
+    assert_eq!(closing["viewers_ratio"], Value::Null, "{closing}");
+    Ok(())
+}
+
+#[test]
+fn chain_compares_its_rate_with_that_beside_viewers_and_searchers() -> Outcome {
+    // In the second of two pairs the other engine goes first.
+    let of_two = |arguments: &str| {
+        let output = bench(&format!(
+            "chain --concurrency 4 --procedures 200 --stages 3 {arguments} --rounds 2 --json"
+        ))?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        Outcome::Ok(serde_json::from_slice::<Value>(&output.stdout)?)
+    };
+    let above_zero = |closing: &Value, name: &str| {
+        let number = closing[name].as_f64();
+        assert!(number.is_some_and(|number| number > 0.0), "{name} in {closing}");
+    };
+    let viewed = of_two("--viewers 3")?;
+    above_zero(&viewed, "viewers_ratio");
+    above_zero(&viewed, "processor_ratio");
+    assert_eq!(
+        (&viewed["searchers_ratio"], &viewed["searches"]),
+        (&Value::Null, &Value::from(0))
+    );
+    let searched = of_two("--searchers 3")?;
+    above_zero(&searched, "searchers_ratio");
+    above_zero(&searched, "searches");
+    assert_eq!(searched["viewers_ratio"], Value::Null);
     Ok(())
 }
 

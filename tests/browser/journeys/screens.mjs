@@ -107,7 +107,7 @@ const notice = (engine, says) => ({
 /** What the page says for a moment, after a key. @type {Look['open']} */
 const copied = async (page) => {
   await page.keyboard.press('y');
-  await page.getByRole('main').locator('xpath=..').getByText(/is copied|be copied/).waitFor();
+  await page.getByRole('status').filter({ hasText: /is copied|be copied/ }).waitFor();
 };
 
 /** What an engine that has nothing says on each screen. @returns {Look[]} */

@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 use crate::view::{LatestFeed, LatestRows};
 
 /// The maximum number of ended roots' rows kept for a follower that has not asked. The first are kept. A busy engine ends
-/// ten thousand roots a second, and copying the row of each costs it more than everything else that followers ask for.
+/// ten thousand roots a second, and copies of all their rows drive its own rows out of the processor's cache.
 const ROOTS_KEPT: usize = 1_000;
 /// The maximum number of ended procedures' rows kept for a follower that has not asked, children included. The newest are
 /// kept.

@@ -12,7 +12,7 @@ fn ends(family: u64, members: impl Iterator<Item = u32>) -> impl Iterator<Item =
         let mut row = Row::new(id, Kind::from("k"), 1, Blob::default(), Timestamp(family));
         row.state = ProcedureState::Success;
         row.ended = Some(Timestamp(family + u64::from(member)));
-        Record::FinishedRow(Box::new(row))
+        Record::Row(Box::new(row))
     })
 }
 
