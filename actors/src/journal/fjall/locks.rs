@@ -19,7 +19,7 @@ use std::time::Duration;
 use super::directory::{OWNER, STORE, refused};
 use crate::error::StoreError;
 
-/// How often an engine looks whether readers are done. For an ordinary journal, the copy made by `ls` or `doctor`
+/// How often an engine looks whether readers are done, or the engine before it, which was killed. For an ordinary journal, the copy made by `ls` or `doctor`
 /// takes less than a second. If a reader takes longer, the error names it, and the program that supervises the engine
 /// tries again.
 const LOOKS: u32 = 100;
@@ -152,34 +152,41 @@ fn lock_file(place: &Path, path: &Path, mode: Mode) -> Result<Option<Locked>, St
     }
 }
 
+/// Waits briefly for readers, and for an engine that was killed: the system releases the locks of a process last, behind
+/// a sync that is under way. An engine that runs is not waited for.
 fn lock_as(file: &File, mode: Mode) -> Result<(), Refusal> {
-    let locked = match mode {
-        Mode::Reader => file.try_lock_shared(),
-        Mode::Engine => return lock_alone(file),
-    };
-    locked.map_err(|error| match error {
-        TryLockError::Error(error) => Refusal::Io(error),
-        TryLockError::WouldBlock => Refusal::Held,
-    })
-}
-
-/// Waits briefly for readers, but not for engines.
-fn lock_alone(file: &File) -> Result<(), Refusal> {
+    let mut last = Refusal::Held;
     for _ in 0..LOOKS {
-        match file.try_lock() {
+        last = match try_lock_as(file, mode) {
             Ok(()) => return Ok(()),
-            Err(TryLockError::Error(error)) => return Err(Refusal::Io(error)),
-            Err(TryLockError::WouldBlock) => {}
-        }
-        // A shared lock succeeds only beside readers.
-        match file.try_lock_shared() {
-            Ok(()) => file.unlock().map_err(Refusal::Io)?,
-            Err(TryLockError::Error(error)) => return Err(Refusal::Io(error)),
-            Err(TryLockError::WouldBlock) => return Err(Refusal::Held),
-        }
+            Err(Refusal::Held) if !is_held_by_the_living(file) => Refusal::Held,
+            Err(Refusal::Read) => Refusal::Read,
+            Err(refusal @ (Refusal::Held | Refusal::Io(_))) => return Err(refusal),
+        };
         sleep(LOOK);
     }
-    Err(Refusal::Read)
+    Err(last)
+}
+
+fn try_lock_as(file: &File, mode: Mode) -> Result<(), Refusal> {
+    let locked = match mode {
+        Mode::Reader => file.try_lock_shared(),
+        Mode::Engine => file.try_lock(),
+    };
+    match locked {
+        Ok(()) => return Ok(()),
+        Err(TryLockError::Error(error)) => return Err(Refusal::Io(error)),
+        Err(TryLockError::WouldBlock) if mode == Mode::Reader => return Err(Refusal::Held),
+        Err(TryLockError::WouldBlock) => {}
+    }
+    // A shared lock succeeds only beside readers.
+    match file.try_lock_shared() {
+        Ok(()) => file
+            .unlock()
+            .map_or_else(|error| Err(Refusal::Io(error)), |()| Err(Refusal::Read)),
+        Err(TryLockError::Error(error)) => Err(Refusal::Io(error)),
+        Err(TryLockError::WouldBlock) => Err(Refusal::Held),
+    }
 }
 
 /// Returns `true` if a locked file is still the file of that name. Without a locked file, the name must not exist.
@@ -258,11 +265,21 @@ fn holder_by_text(place: &Path) -> Option<String> {
 
 /// Finds the holder in Linux's list of all locks, which has the device and number of each file.
 fn holder_by_system(file: &File) -> Option<String> {
-    let (device, number) = identity(file.metadata())?;
-    let list = std::fs::read_to_string("/proc/locks").ok()?;
-    let process = list.lines().find_map(|line| holder_in(line, device, number))?;
+    // A process that is gone is not named, though the system may still list its lock.
+    let process = process_by_system(file).filter(|process| Path::new(&format!("/proc/{process}")).exists())?;
     let program = program_of(process).map_or_else(String::new, |name| format!(" {name}"));
     Some(format!(" (process {process}{program})"))
+}
+
+fn process_by_system(file: &File) -> Option<u32> {
+    let (device, number) = identity(file.metadata())?;
+    let list = std::fs::read_to_string("/proc/locks").ok()?;
+    list.lines().find_map(|line| holder_in(line, device, number))
+}
+
+/// Returns `false` as well where the system does not tell. A process that is ending has no program any more.
+fn is_held_by_the_living(file: &File) -> bool {
+    process_by_system(file).and_then(program_of).is_some()
 }
 
 /// A line is `1: FLOCK  ADVISORY  WRITE 4711 fe:00:10346594 0 EOF`; a waiting process has `->` behind its number.

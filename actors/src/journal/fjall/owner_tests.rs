@@ -322,6 +322,42 @@ fn readers_share_and_an_engine_waits_for_them_a_moment() -> Outcome {
     })
 }
 
+/// As after `kill -9`: the process that took the lock is gone from the system's list, and the lock is not released yet.
+/// Here another process has inherited the file, and keeps it until its input ends.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_engine_waits_a_moment_for_one_that_was_killed() -> Outcome {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+
+    let place = TempDir::new()?;
+    write(&FjallStore::open(place.path(), SyncMode::Data)?, 0..5)?;
+    let mut keeper = Command::new("sh")
+        .args(["-c", "exec 9<.; flock 9; echo locked; exec cat"])
+        .current_dir(place.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    BufReader::new(keeper.stdout.take().ok_or("it prints nothing")?).read_line(&mut line)?;
+    assert_eq!(line, "locked\n");
+    let refused = refused_by_an_engine(FjallStore::open(place.path(), SyncMode::Data));
+    assert_eq!(refused.find("(process"), None, "nobody alive is named: {refused}");
+    let begun = mpsc::channel();
+    thread::scope(|scope| {
+        let opening = scope.spawn(|| {
+            begun.0.send(()).ok();
+            FjallStore::open(place.path(), SyncMode::Data).and_then(|store| count(&store))
+        });
+        begun.1.recv().ok();
+        drop(keeper.stdin.take());
+        let opened = opening.join().map_err(|_| "it panicked")?;
+        assert_eq!(opened?, 5);
+        keeper.wait()?;
+        Ok(())
+    })
+}
+
 #[test]
 fn a_dead_process_is_never_named() -> Outcome {
     let place = TempDir::new()?;
