@@ -152,9 +152,9 @@ export async function shown(page, title) {
  * @returns {Promise<Record<string, string>[]>}
  */
 export async function rows(page, name) {
-  const table = page.getByRole('table', { name, exact: true });
-  if (await table.count() === 0) return [];
-  return table.evaluate((element) => {
+  // One step: a table that is left by its last row between two steps would be waited for.
+  return page.getByRole('table', { name, exact: true }).evaluateAll(([element]) => {
+    if (!element) return [];
     const texts = (row, role) => [...row.querySelectorAll(`[role=${role}]`)].map((cell) => cell.innerText.replace(/\s+/g, ' ').trim());
     const titles = texts(element, 'columnheader');
     const all = [...element.querySelectorAll('[role=row]')].filter((row) => row.querySelector('[role=cell]'));
@@ -354,15 +354,21 @@ export async function speaker(page) {
   await page.addInitScript(() => {
     /** @type {EventSource[]} */
     const streams = [];
+    let isTold = false;
     window.EventSource = class extends EventSource {
       /** @param {ConstructorParameters<typeof EventSource>} how */
       constructor(...how) {
         super(...how);
         streams.push(this);
+        // What the server says of the engine is not heard any more, as it would contradict.
+        this.addEventListener('engine', (event) => {
+          if (isTold && event.isTrusted) event.stopImmediatePropagation();
+        });
       }
     };
     window.addEventListener('as-the-stream', (event) => {
       const engine = /** @type {CustomEvent<string>} */ (event).detail;
+      isTold = true;
       streams.at(-1)?.dispatchEvent(new MessageEvent('engine', { data: JSON.stringify({ engine }) }));
     });
   });

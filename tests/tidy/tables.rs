@@ -15,7 +15,7 @@ pub(crate) const KERNEL: &[&[&str]] = &[
     &["latch", "retry", "admission", "waits"],
     &["family"],
     &["families"],
-    &["spare", "kernel"],
+    &["spare", "kernel", "kind_index"],
     &["decide", "evolve", "outstanding"],
     &["view", "explain", "verdict", "invariant"],
     &["damage"],

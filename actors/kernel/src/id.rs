@@ -9,6 +9,7 @@ pub(crate) use digest::fnv;
 pub use trace::{ParseTraceParentError, TraceParent};
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::num::ParseIntError;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -95,7 +96,7 @@ impl FromStr for ProcedureId {
 macro_rules! shared_text {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Eq, PartialOrd, Ord)]
         pub struct $name(Arc<str>);
 
         impl $name {
@@ -109,6 +110,20 @@ macro_rules! shared_text {
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
+            }
+        }
+
+        // The engine hands one text around, so most comparisons end here. `Arc<str>` compares the bytes always.
+        impl PartialEq for $name {
+            #[inline]
+            fn eq(&self, other: &Self) -> bool {
+                Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+            }
+        }
+
+        impl Hash for $name {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                self.0.hash(state);
             }
         }
 

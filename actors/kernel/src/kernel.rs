@@ -8,6 +8,7 @@ use crate::audit::AuditEntry;
 use crate::decision::{Commit, Decision};
 use crate::families::Families;
 use crate::id::{Epoch, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
+use crate::kind_index::KindIndex;
 use crate::limit::Limit;
 use crate::rates::Rates;
 use crate::record::{KeyEntry, Record};
@@ -210,6 +211,8 @@ pub struct Rules {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
     pub(crate) rules: Rules,
+    /// The kinds of the rules.
+    pub(crate) kinds: KindIndex,
     pub(crate) epoch: Epoch,
     pub(crate) deaths: u32,
     pub(crate) seq: Seq,
@@ -248,6 +251,7 @@ impl Kernel {
     #[must_use]
     pub fn new(rules: Rules, epoch: Epoch, deaths: u32) -> Self {
         Self {
+            kinds: KindIndex::new(&rules),
             rules,
             epoch,
             deaths,
@@ -447,7 +451,7 @@ impl Kernel {
     }
 
     pub(crate) fn kind(&self, kind: &Kind) -> Option<&KindRules> {
-        self.rules.kinds.get(kind)
+        self.kinds.get(kind).map(|(_, rules)| rules)
     }
 
     pub(crate) fn can_undo(&self, row: &Row) -> bool {

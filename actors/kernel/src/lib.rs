@@ -33,6 +33,7 @@ mod id;
 mod intake;
 mod invariant;
 mod kernel;
+mod kind_index;
 mod label;
 mod latch;
 mod lifecycle;

@@ -50,7 +50,19 @@ impl StoreBounds {
 
     /// Returns why the store would refuse this write, or `None` if the store takes it.
     #[must_use]
+    #[inline]
     pub fn refusal(&self, write: &Write<'_>) -> Option<String> {
+        let is_misnamed = matches!(write.space, Space::User(name) if !self.admits_space(name.as_str()));
+        let is_admitted = !is_misnamed && self.admits_key(write.key) && Self::size(write) <= self.value;
+        if is_admitted { None } else { self.why_refused(write) }
+    }
+
+    fn size(write: &Write<'_>) -> usize {
+        write.value.map_or(0, <[u8]>::len)
+    }
+
+    #[cold]
+    fn why_refused(&self, write: &Write<'_>) -> Option<String> {
         if let Space::User(name) = write.space
             && !self.admits_space(name.as_str())
         {
@@ -68,7 +80,7 @@ impl StoreBounds {
                 self.key
             ));
         }
-        let size = write.value.map_or(0, <[u8]>::len);
+        let size = Self::size(write);
         (size > self.value).then(|| {
             format!(
                 "a value in \"{}\" has {size} bytes; the limit is {}",

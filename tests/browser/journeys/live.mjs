@@ -164,9 +164,13 @@ journey('an engine that stands still while its stream is open: the menu says wha
     ['recovering', 'recovering', 'still reading what its journal holds'],
   ];
   for (const [engine, word, sentence] of told) {
-    await says(engine);
-    await page.getByRole('alert').filter({ hasText: sentence }).waitFor();
-    await fresh(page, word);
+    const banner = page.getByRole('alert').filter({ hasText: sentence });
+    const menu = page.getByRole('navigation').getByRole('status').filter({ hasText: word });
+    // Told again, as a page that heard nothing for a second reads anew how the engine truly stands.
+    await until(async () => {
+      await says(engine);
+      return await banner.isVisible() && await menu.isVisible();
+    }, `banner and menu say ${word}`);
     assert.match(await page.getByRole('navigation').getByRole('status').getAttribute('title') ?? '', new RegExp(sentence));
   }
   await says('live');

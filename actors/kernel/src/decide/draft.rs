@@ -36,8 +36,6 @@ pub(crate) struct Draft<'a> {
     pub(super) seq: Seq,
     /// The family looked up last. Nearly all lookups of a decision are for the same one.
     at_hand: Cell<Option<(u64, &'a Family)>>,
-    /// The kind looked up last. Nearly all lookups of a decision are for the same one.
-    kind_at_hand: Cell<Option<(&'a Kind, &'a KindRules)>>,
     rows: SmallMap<ProcedureId, Box<Row>>,
     /// The lists of children that this decision counts, by the id of their first child.
     tallies: SmallMap<ProcedureId, Tally>,
@@ -77,7 +75,6 @@ impl<'a> Draft<'a> {
             now,
             seq: kernel.seq.next(),
             at_hand: Cell::new(None),
-            kind_at_hand: Cell::new(None),
             rows: SmallMap::new(),
             tallies: SmallMap::new(),
             held: SmallMap::new(),
@@ -161,20 +158,7 @@ impl<'a> Draft<'a> {
 
     /// Returns the rules of a kind, if it is registered.
     pub(super) fn rules_of(&self, kind: &Kind) -> Option<&'a KindRules> {
-        self.registered(kind).map(|(_, rules)| rules)
-    }
-
-    /// Returns a registered kind, as the rules hold it, and its rules.
-    #[inline]
-    fn registered(&self, kind: &Kind) -> Option<(&'a Kind, &'a KindRules)> {
-        if let Some(known) = self.kind_at_hand.get()
-            && known.0 == kind
-        {
-            return Some(known);
-        }
-        let found = self.kernel.rules.kinds.get_key_value(kind)?;
-        self.kind_at_hand.set(Some(found));
-        Some(found)
+        self.kernel.kind(kind)
     }
 
     /// Returns the row as it was before this decision.
@@ -642,7 +626,7 @@ impl<'a> Draft<'a> {
             self.bindings.push(Binding::Claim(claim, id));
         }
         // One text for all rows of a kind: less memory, and they are compared by address.
-        let kind = self.registered(&birth.kind).map_or(&birth.kind, |(kind, _)| kind);
+        let kind = self.kernel.kinds.get(&birth.kind).map_or(&birth.kind, |(kind, _)| kind);
         let mut row = Box::new(Row {
             revision: self.seq,
             on_failure: birth.on_failure,
