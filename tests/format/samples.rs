@@ -49,7 +49,7 @@ fn full() -> Row {
         }),
         history: 9,
         standing: 4,
-        attempts_kept: vec![7, 8],
+        attempts_kept: vec![7, 8].into(),
         wake: Some(Wake::Children(6, 3)),
         rounds: (1..)
             .zip(joins)
@@ -61,12 +61,12 @@ fn full() -> Row {
                 keep_places: false,
             })
             .collect(),
-        limits: vec![LimitKey::from("create_table"), LimitKey::from("server-1")],
+        limits: vec![LimitKey::from("create_table"), LimitKey::from("server-1")].into(),
         holds: true,
         priority: -3,
         cause: Some(Cause::new(CauseKind::Failed, "no space", ID)),
         undo_attempts: 1,
-        not_undone: vec![NotUndone::new(2, blob("s"))],
+        not_undone: vec![NotUndone::new(2, blob("s"))].into(),
         signals: 12,
         key: Some(Key::from("req-42")),
         deadline: Some(Timestamp(60_000_000)),

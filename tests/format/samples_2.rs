@@ -18,8 +18,8 @@ fn locks() -> Vec<LockNeed> {
 fn full() -> Row {
     Row {
         hold: Hold::WhileActive,
-        locks: locks(),
-        locked: locks(),
+        locks: locks().into(),
+        locked: locks().into(),
         locks_for_life: true,
         ready: Some(Timestamp(950_000)),
         next_is_no_return: Some("Enable".to_owned()),
@@ -76,8 +76,8 @@ pub(crate) fn held() -> Vec<Sample> {
         row(
             name.to_owned(),
             Row {
-                locked,
-                locked_at,
+                locked: locked.into(),
+                locked_at: locked_at.into(),
                 ..plain()
             },
         )

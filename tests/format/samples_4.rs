@@ -161,11 +161,11 @@ pub(crate) fn left_values() -> Vec<Sample> {
 pub(crate) fn stage_limits() -> Vec<Sample> {
     let waits = Row {
         wait: Some(WaitReason::Permit(LimitKey::from("cards"))),
-        stage_limits: vec![LimitKey::from("cards"), LimitKey::from("mails")],
+        stage_limits: vec![LimitKey::from("cards"), LimitKey::from("mails")].into(),
         ..plain()
     };
     let called = Row {
-        stage_limits: vec![LimitKey::from("cards")],
+        stage_limits: vec![LimitKey::from("cards")].into(),
         stage_permits: true,
         ..plain()
     };
@@ -252,7 +252,8 @@ pub(crate) fn questions() -> Vec<Sample> {
             join: JoinPolicy::AllSucceeded,
             width: 1,
             keep_places: true,
-        }],
+        }]
+        .into(),
         ..plain()
     };
     let rows = [
@@ -294,7 +295,7 @@ pub(crate) fn asked() -> Vec<Sample> {
 pub(crate) fn closed() -> Vec<Sample> {
     let closed = Row {
         signals: 4,
-        closed: vec![EventName::from("go")],
+        closed: vec![EventName::from("go")].into(),
         ..plain()
     };
     vec![row("closed".to_owned(), closed)]

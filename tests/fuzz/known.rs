@@ -93,15 +93,15 @@ fn rows_that_no_engine_writes_are_put_aside() -> Tested {
         ),
         (
             "children that do not exist",
-            with_row(|row| row.rounds = vec![round(1, u32::MAX)])?,
+            with_row(|row| row.rounds = vec![round(1, u32::MAX)].into())?,
         ),
         (
             "children that do not exist",
-            with_row(|row| row.rounds = vec![round(u32::MAX, 1)])?,
+            with_row(|row| row.rounds = vec![round(u32::MAX, 1)].into())?,
         ),
         (
             "children that do not exist",
-            with_row(|row| row.rounds = vec![round(1, 1), round(1, 1)])?,
+            with_row(|row| row.rounds = vec![round(1, 1), round(1, 1)].into())?,
         ),
         (
             "its stage is out",

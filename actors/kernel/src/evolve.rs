@@ -303,10 +303,7 @@ impl Family {
 
     /// Keeps exactly the latches of the lists that the parent's row names.
     fn latches_follow(&mut self, row: &Row) {
-        let old = self
-            .row(row.id.member)
-            .map(|old| old.rounds.as_slice())
-            .unwrap_or_default();
+        let old = self.row(row.id.member).map(|old| &*old.rounds).unwrap_or_default();
         let gone: Vec<u32> = old
             .iter()
             .filter(|round| !row.rounds.contains(round))

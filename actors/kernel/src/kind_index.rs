@@ -68,11 +68,7 @@ mod tests {
         let index = KindIndex::new(&rules);
         for name in ["a", "c", "c", "x", "d", "", "a", "b"] {
             let found = index.get(&Kind::from(name));
-            assert_eq!(
-                found.map(|(kind, rules)| (kind, rules)),
-                rules.kinds.get_key_value(&Kind::from(name)),
-                "{name}"
-            );
+            assert_eq!(found, rules.kinds.get_key_value(&Kind::from(name)), "{name}");
         }
         assert_eq!(KindIndex::new(&Rules::default()).get(&Kind::from("a")), None);
     }

@@ -38,6 +38,7 @@ mod label;
 mod latch;
 mod lifecycle;
 mod limit;
+mod list;
 mod lock;
 mod needs;
 mod outstanding;
@@ -84,6 +85,7 @@ pub use label::{LABEL_BIT, LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX, Label, L
 pub use latch::{Join, Latch, LatchState};
 pub use lifecycle::ProcedureState;
 pub use limit::{Limit, Rate, SHORTEST_PERIOD};
+pub use list::List;
 pub use lock::{LockMode, LockNeed, LockPath};
 pub use needs::{Lacking, Needs};
 pub use plan::{Executed, Freed, PLAN_NAMED, Plan, PlannedStage};

@@ -20,6 +20,7 @@ use crate::cause::{Cause, NotUndone};
 use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp, TraceParent};
 use crate::label::Labels;
 use crate::lifecycle::ProcedureState;
+use crate::list::List;
 use crate::lock::LockNeed;
 use crate::needs::Needs;
 use crate::wait::{EndSignal, WaitReason, Wake};
@@ -284,8 +285,8 @@ pub struct Row {
     #[serde(rename = "x", default)]
     pub standing: u32,
     /// History numbers of the kept failed attempts of this visit.
-    #[serde(rename = "y", default, skip_serializing_if = "Vec::is_empty")]
-    pub attempts_kept: Vec<u32>,
+    #[serde(rename = "y", default, skip_serializing_if = "no_items")]
+    pub attempts_kept: List<u32>,
     /// For a root: its value is still the one that it was submitted with. It may have been upgraded.
     #[serde(rename = "P", default, skip_serializing_if = "std::ops::Not::not")]
     pub as_submitted: bool,
@@ -293,11 +294,11 @@ pub struct Row {
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub wake: Option<Wake>,
     /// The lists of children that may still be live; the newest is last.
-    #[serde(rename = "r", default, skip_serializing_if = "Vec::is_empty")]
-    pub rounds: Vec<Round>,
+    #[serde(rename = "r", default, skip_serializing_if = "no_items")]
+    pub rounds: List<Round>,
     /// It holds, or waits for, a permit of each of these limits.
-    #[serde(rename = "l", default, skip_serializing_if = "Vec::is_empty")]
-    pub limits: Vec<LimitKey>,
+    #[serde(rename = "l", default, skip_serializing_if = "no_items")]
+    pub limits: List<LimitKey>,
     /// It holds a permit of each of its limits.
     #[serde(rename = "m", default, skip_serializing_if = "std::ops::Not::not")]
     pub holds: bool,
@@ -305,21 +306,21 @@ pub struct Row {
     #[serde(rename = "1", default, skip_serializing_if = "Hold::is_for_life")]
     pub hold: Hold,
     /// The next stage, or the next undo, needs a permit of each of these limits while it runs.
-    #[serde(rename = "X", default, skip_serializing_if = "Vec::is_empty")]
-    pub stage_limits: Vec<LimitKey>,
+    #[serde(rename = "X", default, skip_serializing_if = "no_items")]
+    pub stage_limits: List<LimitKey>,
     /// It holds a permit of each of these.
     #[serde(rename = "Y", default, skip_serializing_if = "std::ops::Not::not")]
     pub stage_permits: bool,
     /// Locks needed by the next stage, or by the next undo.
-    #[serde(rename = "2", default, skip_serializing_if = "Vec::is_empty")]
-    pub locks: Vec<LockNeed>,
+    #[serde(rename = "2", default, skip_serializing_if = "no_items")]
+    pub locks: List<LockNeed>,
     /// Locks that it holds.
-    #[serde(rename = "3", default, skip_serializing_if = "Vec::is_empty")]
-    pub locked: Vec<LockNeed>,
+    #[serde(rename = "3", default, skip_serializing_if = "no_items")]
+    pub locked: List<LockNeed>,
     /// Since when it holds each of them, in the same order. Shorter, or `None`, for locks that were taken before times
     /// were recorded.
-    #[serde(rename = "J", default, skip_serializing_if = "Vec::is_empty")]
-    pub locked_at: Vec<Option<Timestamp>>,
+    #[serde(rename = "J", default, skip_serializing_if = "no_items")]
+    pub locked_at: List<Option<Timestamp>>,
     /// It holds its locks from the first grant to its end, not just for one stage.
     #[serde(rename = "4", default, skip_serializing_if = "std::ops::Not::not")]
     pub locks_for_life: bool,
@@ -366,14 +367,14 @@ pub struct Row {
     #[serde(rename = "u", default, skip_serializing_if = "is_zero")]
     pub undo_attempts: u32,
     /// Executed stages of its subtree that were not undone.
-    #[serde(rename = "z", default, skip_serializing_if = "Vec::is_empty")]
-    pub not_undone: Vec<NotUndone>,
+    #[serde(rename = "z", default, skip_serializing_if = "no_items")]
+    pub not_undone: List<NotUndone>,
     /// Number of the newest signal delivered to it.
     #[serde(rename = "j", default, skip_serializing_if = "is_zero")]
     pub signals: u32,
     /// Event names that are closed: further signals of them are refused.
-    #[serde(rename = "Q", default, skip_serializing_if = "Vec::is_empty")]
-    pub closed: Vec<EventName>,
+    #[serde(rename = "Q", default, skip_serializing_if = "no_items")]
+    pub closed: List<EventName>,
     /// The trace in which it was submitted.
     #[serde(rename = "I", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<TraceParent>>,
@@ -478,7 +479,7 @@ impl Row {
     pub fn held(&self) -> Needs {
         Needs {
             limits: self.held_limits(),
-            locks: self.locked.clone(),
+            locks: self.locked.to_vec(),
         }
     }
 
@@ -505,6 +506,10 @@ impl Row {
     pub const fn is_failing(&self) -> bool {
         matches!(self.state, ProcedureState::Failed) && self.ended.is_none()
     }
+}
+
+fn no_items<T>(list: &List<T>) -> bool {
+    list.is_empty()
 }
 
 fn unnamed() -> ProcedureId {

@@ -116,5 +116,5 @@ fn its_entry_names_no_locks_as_it_is_undone_under_those_of_its_row() {
     let report = busy(&shell, gives_up());
     shell.feed(5, Event::StageEnded(Box::new(report)));
     assert_eq!(shell.history.last().and_then(|entry| entry.locks.clone()), None);
-    assert_eq!((&row(&shell).locks, &row(&shell).locked), (&locks, &locks));
+    assert_eq!((&*row(&shell).locks, &*row(&shell).locked), (&*locks, &*locks));
 }

@@ -147,7 +147,7 @@ fn an_undo_goes_on_under_the_locks_of_its_stage() {
     let mut shell = Shell::new(born);
     let effects = end(&mut shell, ROOT, fail());
     assert_eq!((undone(&effects), loads(&effects)), (Some((ROOT, 1)), false));
-    assert_eq!(row(&shell, ROOT).locked, [LockNeed::exclusive("t")]);
+    assert_eq!(*row(&shell, ROOT).locked, [LockNeed::exclusive("t")]);
 }
 
 #[test]

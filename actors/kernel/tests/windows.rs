@@ -104,7 +104,7 @@ fn f_018_failed_attempts_are_entries_of_the_window_too() {
         assert_eq!(end(&mut shell, ROOT, retry), expected, "attempt {number}");
     }
     assert_eq!(next(&mut shell), [6]);
-    assert_eq!(row(&shell).attempts_kept, []);
+    assert_eq!(*row(&shell).attempts_kept, []);
 }
 
 #[test]

@@ -254,11 +254,11 @@ impl<A> Admission<A> {
             }
             (Vec::new(), more)
         } else {
-            (row.locked.clone(), report.next_needs.locks.clone())
+            (row.locked.to_vec(), report.next_needs.locks.clone())
         };
         // Permits that are held while active are given up and requested together with the locks, all or nothing.
         let limits = if row.holds && row.hold == Hold::WhileActive {
-            row.limits.clone()
+            row.limits.to_vec()
         } else {
             Vec::new()
         };
@@ -266,11 +266,7 @@ impl<A> Admission<A> {
         let (id, priority) = (row.id, row.priority);
         // The permits of the stage that has ended go back, even if the next stage needs one of the same limit: others
         // have their turn between two stages.
-        let given = if row.stage_permits {
-            row.stage_limits.as_slice()
-        } else {
-            &[]
-        };
+        let given = if row.stage_permits { &*row.stage_limits } else { &[] };
         let given = joined(limits.clone(), given);
         let asked = joined(limits.clone(), &report.next_needs.limits);
         let exchange = Exchange {

@@ -71,7 +71,7 @@ fn rewrite(world: &World, root: ProcedureId, places: &[u32]) -> Tested {
     let rows = world.disk.dump(&Space::Procedures);
     let (_, stored) = rows.iter().find(|(place, _)| *place == key).ok_or("it has a row")?;
     let mut row = format::row(root, stored)?;
-    for round in &mut row.rounds {
+    for round in row.rounds.iter_mut() {
         round.join = JoinPolicy::Named(places.to_vec());
     }
     let mut copied = Ok(());

@@ -239,18 +239,18 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
         }
         15 => row.history = feed.count(),
         16 => row.standing = feed.count(),
-        17 => row.attempts_kept = feed.few(Feed::count),
+        17 => row.attempts_kept = feed.few(Feed::count).into(),
         18 => row.wake = feed.maybe(wake),
-        19 | 20 => row.rounds = feed.few(round),
-        21 => row.limits = feed.few(|feed| feed.name().into()),
+        19 | 20 => row.rounds = feed.few(round).into(),
+        21 => row.limits = feed.few(|feed| feed.name().into()).into(),
         22 => {
             row.holds = !row.holds;
-            row.stage_limits = feed.few(|feed| feed.name().into());
+            row.stage_limits = feed.few(|feed| feed.name().into()).into();
             row.stage_permits = feed.byte().is_multiple_of(2);
         }
         23 => row.hold = Hold::WhileActive,
-        24 => row.locks = feed.few(lock),
-        25 => row.locked = feed.few(lock),
+        24 => row.locks = feed.few(lock).into(),
+        25 => row.locked = feed.few(lock).into(),
         26 => row.locks_for_life = !row.locks_for_life,
         27 => row.next_is_no_return = Some("a".to_owned()),
         28 => row.past_no_return = feed.maybe(|_| "a".to_owned()),

@@ -62,7 +62,7 @@ impl Draft<'_> {
             kind: row.kind.clone(),
             state: row.state,
             cause: row.cause.clone(),
-            not_undone: row.not_undone.clone(),
+            not_undone: row.not_undone.to_vec(),
             output,
             mark: row.mark,
             submitted: row.submitted,

@@ -14,7 +14,7 @@ impl Draft<'_> {
         let mut needs = Needs::default();
         if row.hold == Hold::WhileActive && row.holds && !keeps_permits {
             row.holds = false;
-            needs.limits.clone_from(&row.limits);
+            needs.limits = row.limits.to_vec();
         }
         needs.limits.extend(row.drop_stage_permits());
         if !row.locks_for_life {
@@ -114,7 +114,7 @@ impl Draft<'_> {
     /// Releases the permits that the row does not hold, in case the limiter has granted them.
     fn give_back_unheld(&mut self, id: ProcedureId) {
         let row = self.row(id).filter(|row| !row.holds && !row.limits.is_empty());
-        if let Some(limits) = row.map(|row| row.limits.clone()) {
+        if let Some(limits) = row.map(|row| row.limits.to_vec()) {
             let locks = Vec::new();
             self.effect(AdmissionEffect::GiveBack(id, Needs { limits, locks }));
         }

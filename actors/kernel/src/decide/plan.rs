@@ -132,7 +132,7 @@ impl Draft<'_> {
                 plan.freed.push(Freed {
                     id: row.id,
                     limits,
-                    locks: row.locked.clone(),
+                    locks: row.locked.to_vec(),
                     later: true,
                 });
             }

@@ -86,7 +86,7 @@ impl Draft<'_> {
             begun: row.since,
             ended: self.now,
             locks: None,
-            limits: row.stage_limits.clone(),
+            limits: row.stage_limits.to_vec(),
             note: None,
             value: self.value_left(row, None),
         })));
@@ -369,7 +369,7 @@ impl Draft<'_> {
         row.wait = None;
         row.wake = None;
         if id == scope {
-            row.not_undone = not_undone.to_vec();
+            row.not_undone = not_undone.to_vec().into();
         }
         if ended_before {
             row.ended = Some(self.now);

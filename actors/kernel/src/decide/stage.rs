@@ -255,8 +255,10 @@ impl Draft<'_> {
         let (ending, error) = ending_of(&report.outcome);
         let window = self.window(row);
         let stands = window.is_none() && !report.nothing_to_undo;
-        let locks =
-            locks_go_on(row, report).then(|| std::mem::replace(&mut row.locks, report.next_needs.locks.clone()));
+        let locks = locks_go_on(row, report).then(|| {
+            let next = report.next_needs.locks.clone();
+            Vec::from(std::mem::replace(&mut row.locks, next.into()))
+        });
         // The undo of an older stage needs to know these locks, so the entry must stay.
         report.nothing_to_undo &= locks.is_none();
         self.record(Record::History(Box::new(HistoryEntry {
@@ -274,7 +276,7 @@ impl Draft<'_> {
             begun: report.begun,
             ended: report.ended,
             locks: locks.filter(|_| !row.locks_for_life),
-            limits: if stands { row.stage_limits.clone() } else { Vec::new() },
+            limits: if stands { row.stage_limits.to_vec() } else { Vec::new() },
             note: report.note.take(),
             value: self.value_left(row, report.payload.as_ref()),
         })));
@@ -649,8 +651,9 @@ impl Draft<'_> {
         } else {
             self.kernel.rules.bounds.attempts_kept
         };
-        if row.attempts_kept.len() > kept {
-            let oldest = row.attempts_kept.remove(0);
+        if row.attempts_kept.len() > kept
+            && let Some(oldest) = row.attempts_kept.take_first()
+        {
             self.record(Record::HistoryDropped(row.id.family, oldest));
         }
     }

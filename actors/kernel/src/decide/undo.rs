@@ -66,11 +66,11 @@ impl Draft<'_> {
         }
         let Some(mut row) = self.take(id) else { return };
         if let Some(locks) = &entry.locks {
-            row.locks.clone_from(locks);
+            row.locks = locks.clone().into();
             row.unlock_others(|row, held| row.locks.contains(held));
         }
         row.stage_permits = false;
-        row.stage_limits.clone_from(&entry.limits);
+        row.stage_limits = entry.limits.clone().into();
         self.effect(AdmissionEffect::Keep(id, row.held()));
         self.put(row);
     }
@@ -302,8 +302,9 @@ impl Draft<'_> {
         }
         if !self.keeps_only_stack(&row) {
             row.attempts_kept.push(row.history);
-            if row.attempts_kept.len() > self.kernel.rules.bounds.attempts_kept {
-                let oldest = row.attempts_kept.remove(0);
+            if row.attempts_kept.len() > self.kernel.rules.bounds.attempts_kept
+                && let Some(oldest) = row.attempts_kept.take_first()
+            {
                 self.record(Record::HistoryDropped(id.family, oldest));
             }
         }

@@ -13,6 +13,7 @@ use super::rest::state_at_rest;
 use crate::family::Family;
 use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
 use crate::label::{Label, Labels};
+use crate::list::List;
 use crate::row::{GraphNode, Hold, OnFailure, OnTimeout, Row};
 use crate::wait::{Question, WaitReason};
 
@@ -313,8 +314,16 @@ impl<'a> Unpack<'a> {
             } else {
                 None
             },
-            limits: if has(LIMITS) { self.limits()? } else { Vec::new() },
-            stage_limits: if has(STAGE_LIMITS) { self.limits()? } else { Vec::new() },
+            limits: if has(LIMITS) {
+                self.limits()?.into()
+            } else {
+                List::new()
+            },
+            stage_limits: if has(STAGE_LIMITS) {
+                self.limits()?.into()
+            } else {
+                List::new()
+            },
             as_submitted: has(AS_SUBMITTED),
             holds: has(HOLDS),
             hold: if has(WHILE_ACTIVE) {

@@ -43,15 +43,15 @@ impl Row {
     /// Gives up all locks and returns them.
     pub(crate) fn unlock_all(&mut self) -> Vec<LockNeed> {
         self.locked_at.clear();
-        std::mem::take(&mut self.locked)
+        std::mem::take(&mut self.locked).into()
     }
 
     /// Gives up all locks except the kept ones, and returns the locks given up.
     pub(crate) fn unlock_others(&mut self, is_kept: impl Fn(&Self, &LockNeed) -> bool) -> Vec<LockNeed> {
-        let (mut locked, mut at) = (std::mem::take(&mut self.locked), std::mem::take(&mut self.locked_at));
+        let (locked, mut at) = (std::mem::take(&mut self.locked), std::mem::take(&mut self.locked_at));
         at.resize(locked.len(), None);
         let mut given = Vec::new();
-        for (need, since) in locked.drain(..).zip(at) {
+        for (need, since) in locked.into_iter().zip(at) {
             if is_kept(self, &need) {
                 self.lock(&need, since);
             } else {
@@ -97,7 +97,7 @@ mod tests {
         let mut row = row();
         row.lock_all([&a, &b], AT[1]);
         row.exchange_locks(&[c.clone(), a.clone()], AT[2]);
-        assert_eq!(row.locked, [c.clone(), a.clone()]);
+        assert_eq!(*row.locked, [c.clone(), a.clone()]);
         let since = [&a, &b, &c].map(|need| row.locked_since(need));
         assert_eq!(since, [Some(AT[1]), None, Some(AT[2])]);
     }
@@ -106,7 +106,7 @@ mod tests {
     fn of_locks_from_before_nothing_is_said() {
         let [a, b] = ["a", "b"].map(LockNeed::exclusive);
         let mut row = row();
-        row.locked = vec![a.clone()];
+        row.locked.push(a.clone());
         row.lock_all([&a, &b], AT[1]);
         assert_eq!((row.locked_since(&a), row.locked_since(&b)), (None, Some(AT[1])));
     }

@@ -4,6 +4,7 @@ use super::{Hold, OnFailure, OnTimeout, Row};
 use crate::id::{Blob, Kind, ProcedureId, Seq, Timestamp};
 use crate::label::Labels;
 use crate::lifecycle::ProcedureState;
+use crate::list::List;
 
 impl Row {
     /// Creates the row of a procedure that is born at this instant, needs no admission, and has default settings.
@@ -25,18 +26,18 @@ impl Row {
             in_flight: None,
             history: 0,
             standing: 0,
-            attempts_kept: Vec::new(),
+            attempts_kept: List::new(),
             as_submitted: false,
             wake: None,
-            rounds: Vec::new(),
-            limits: Vec::new(),
+            rounds: List::new(),
+            limits: List::new(),
             holds: false,
             hold: Hold::default(),
-            stage_limits: Vec::new(),
+            stage_limits: List::new(),
             stage_permits: false,
-            locks: Vec::new(),
-            locked: Vec::new(),
-            locked_at: Vec::new(),
+            locks: List::new(),
+            locked: List::new(),
+            locked_at: List::new(),
             locks_for_life: false,
             ready: None,
             next_is_no_return: None,
@@ -52,9 +53,9 @@ impl Row {
             priority: 0,
             cause: None,
             undo_attempts: 0,
-            not_undone: Vec::new(),
+            not_undone: List::new(),
             signals: 0,
-            closed: Vec::new(),
+            closed: List::new(),
             trace: None,
             graph: None,
             payload_size: None,

@@ -47,7 +47,7 @@ impl Row {
     /// needs the same.
     pub(crate) fn drop_stage_permits(&mut self) -> Vec<LimitKey> {
         if std::mem::take(&mut self.stage_permits) {
-            self.stage_limits.clone()
+            self.stage_limits.to_vec()
         } else {
             Vec::new()
         }
@@ -67,7 +67,7 @@ mod tests {
 
     fn row() -> Row {
         let mut row = Row::new(ProcedureId::root(1), Kind::from("k"), 1, Blob::default(), Timestamp(0));
-        row.limits = keys(&["k"]);
+        row.limits = keys(&["k"]).into();
         row.name_stage_limits(&keys(&["cards", "k", "cards"]));
         row
     }

@@ -122,7 +122,7 @@ pub(crate) fn lost(kernel: &Kernel, desk: &Desk) -> (Vec<ProcedureId>, Vec<Proce
         }
         let needs = Needs {
             limits: row.limits.iter().chain(&row.stage_limits).cloned().collect(),
-            locks: row.locks.clone(),
+            locks: row.locks.to_vec(),
         };
         match desk.claim(row.id) {
             Some(claim) if desk.admissions.holds_all(claim, &needs) => granted.push(row.id),

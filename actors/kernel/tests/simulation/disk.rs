@@ -70,7 +70,7 @@ impl Disk {
                 let newest = self.history.get(&(row.id.family, row.history));
                 failure_streaks::check(self.rows.get(&row.id), row, newest)?;
                 if row.in_flight.is_some() {
-                    self.ran_under.insert((row.id, row.visit), row.locks.clone());
+                    self.ran_under.insert((row.id, row.visit), row.locks.to_vec());
                 }
                 if row.id.is_root() && row.as_submitted && !self.rows.contains_key(&row.id) {
                     let size = self.payloads.get(&row.id).copied();

@@ -175,13 +175,13 @@ impl Shell {
         let (gives, locks) = if row.locks_for_life {
             (Vec::new(), more.cloned().collect())
         } else {
-            (row.locked.clone(), report.next_needs.locks.clone())
+            (row.locked.to_vec(), report.next_needs.locks.clone())
         };
         if locks.is_empty() && report.next_needs.limits.is_empty() {
             return Ok(None);
         }
         let permits = if row.holds && row.hold == Hold::WhileActive {
-            row.limits.clone()
+            row.limits.to_vec()
         } else {
             Vec::new()
         };
