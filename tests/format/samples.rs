@@ -64,7 +64,7 @@ fn full() -> Row {
         limits: vec![LimitKey::from("create_table"), LimitKey::from("server-1")].into(),
         holds: true,
         priority: -3,
-        cause: Some(Cause::new(CauseKind::Failed, "no space", ID)),
+        cause: Some(Cause::new(CauseKind::Failed, "no space", ID).into()),
         undo_attempts: 1,
         not_undone: vec![NotUndone::new(2, blob("s"))].into(),
         signals: 12,
@@ -133,7 +133,7 @@ pub(crate) fn rows() -> Vec<Sample> {
         all.push(row(
             format!("cause-{kind:?}"),
             Row {
-                cause: Some(Cause::new(kind, "why", ID)),
+                cause: Some(Cause::new(kind, "why", ID).into()),
                 ..plain()
             },
         ));

@@ -110,7 +110,7 @@ pub(crate) fn graph() -> Vec<Sample> {
     let ended = Row {
         state: ProcedureState::RolledBack,
         graph: node(None, gate(JoinPolicy::Named(vec![1])), false),
-        cause: Some(Cause::new(CauseKind::GateShut, "its gate can no longer open: boom", ID)),
+        cause: Some(Cause::new(CauseKind::GateShut, "its gate can no longer open: boom", ID).into()),
         ended: Some(Timestamp(9_000_000)),
         ..plain()
     };
@@ -225,7 +225,7 @@ pub(crate) fn windows() -> Vec<Sample> {
 pub(crate) fn timed_out() -> Vec<Sample> {
     let failed = Row {
         state: ProcedureState::RolledBack,
-        cause: Some(Cause::new(CauseKind::StageTimedOut, "timed out after 3 s", ID)),
+        cause: Some(Cause::new(CauseKind::StageTimedOut, "timed out after 3 s", ID).into()),
         ..plain()
     };
     vec![row("timed-out".to_owned(), failed)]
@@ -368,11 +368,7 @@ pub(crate) fn failures() -> Vec<Sample> {
     let root = Row {
         state: ProcedureState::RolledBack,
         ended: Some(Timestamp(9)),
-        cause: Some(Cause::new(
-            CauseKind::Failed,
-            "timeout after 31 ms",
-            ProcedureId::new(42, 3),
-        )),
+        cause: Some(Cause::new(CauseKind::Failed, "timeout after 31 ms", ProcedureId::new(42, 3)).into()),
         key: Some(Key::from("req-42")),
         ..plain()
     };

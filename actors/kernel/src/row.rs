@@ -329,10 +329,10 @@ pub struct Row {
     pub ready: Option<Timestamp>,
     /// Name of the next stage, if that stage does not support rollback.
     #[serde(rename = "6", default, skip_serializing_if = "Option::is_none")]
-    pub next_is_no_return: Option<String>,
+    pub next_is_no_return: Option<Box<str>>,
     /// Name of the stage with which it passed its point of no return.
     #[serde(rename = "7", default, skip_serializing_if = "Option::is_none")]
-    pub past_no_return: Option<String>,
+    pub past_no_return: Option<Box<str>>,
     /// How often the next stage was run immediately before, without another stage in between.
     #[serde(rename = "A", default, skip_serializing_if = "is_zero")]
     pub same_stage: u32,
@@ -362,7 +362,7 @@ pub struct Row {
     pub priority: i16,
     /// Why it failed.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<Cause>,
+    pub cause: Option<Box<Cause>>,
     /// Failed attempts of the undo on top of its rollback stack.
     #[serde(rename = "u", default, skip_serializing_if = "is_zero")]
     pub undo_attempts: u32,

@@ -252,8 +252,8 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
         24 => row.locks = feed.few(lock).into(),
         25 => row.locked = feed.few(lock).into(),
         26 => row.locks_for_life = !row.locks_for_life,
-        27 => row.next_is_no_return = Some("a".to_owned()),
-        28 => row.past_no_return = feed.maybe(|_| "a".to_owned()),
+        27 => row.next_is_no_return = Some("a".into()),
+        28 => row.past_no_return = feed.maybe(|_| "a".into()),
         29 => row.same_stage = feed.count(),
         30 => row.expected = Some(Duration::new(feed.number(), 0)),
         31 => {

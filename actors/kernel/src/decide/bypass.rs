@@ -106,7 +106,7 @@ impl Draft<'_> {
                 row.state = ProcedureState::Failed;
                 let text = format!("bypassed by {}: {}", by.who, by.why);
                 row.cause
-                    .get_or_insert_with(|| Cause::new(CauseKind::Aborted, text, id));
+                    .get_or_insert_with(|| Cause::new(CauseKind::Aborted, text, id).into());
             }
         }
         if row.state == ProcedureState::Success {

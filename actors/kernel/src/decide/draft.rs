@@ -636,7 +636,7 @@ impl<'a> Draft<'a> {
             hold: birth.hold,
             locks: birth.next_needs.locks.clone().into(),
             locks_for_life: birth.locks_for_life,
-            next_is_no_return: birth.next_needs.next_is_no_return.clone(),
+            next_is_no_return: birth.next_needs.next_is_no_return.as_deref().map(Box::from),
             expected: birth.next_needs.expected,
             on_timeout: birth.on_timeout,
             priority: birth.priority,

@@ -61,7 +61,7 @@ impl Draft<'_> {
             id: row.id,
             kind: row.kind.clone(),
             state: row.state,
-            cause: row.cause.clone(),
+            cause: row.cause.as_deref().cloned(),
             not_undone: row.not_undone.to_vec(),
             output,
             mark: row.mark,
@@ -97,7 +97,7 @@ impl Draft<'_> {
     pub(super) fn fail(&mut self, mut row: Box<Row>, cause: Cause) {
         let id = row.id;
         row.state = ProcedureState::Failed;
-        row.cause = Some(cause);
+        row.cause = Some(cause.into());
         row.since = self.now;
         row.output = None;
         row.ready = None;

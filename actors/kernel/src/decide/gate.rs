@@ -179,7 +179,7 @@ impl Draft<'_> {
     fn end_uncalled(&mut self, id: ProcedureId, cause: Cause) {
         let Some(mut row) = self.take(id) else { return };
         row.state = ProcedureState::RolledBack;
-        row.cause = Some(cause);
+        row.cause = Some(cause.into());
         row.wait = None;
         row.since = self.now;
         self.ended(&mut row, None);
@@ -193,7 +193,7 @@ impl Draft<'_> {
         };
         match &blamed.cause {
             // The first failure is what people look for, however many gates lie between.
-            Some(cause) if cause.kind == CauseKind::GateShut => cause.clone(),
+            Some(cause) if cause.kind == CauseKind::GateShut => (**cause).clone(),
             Some(cause) => {
                 let text = format!("its gate can no longer open: {}", cause.text);
                 Cause::new(CauseKind::GateShut, text, cause.origin)

@@ -341,7 +341,7 @@ impl Draft<'_> {
         if let Some(parent) = self.child_moved(scope) {
             let cause = self.row(scope).and_then(|row| row.cause.clone());
             if let Some((row, cause)) = self.take(parent).zip(cause) {
-                self.fail(row, cause);
+                self.fail(row, *cause);
             }
         }
         self.end_family_if_over(scope.family);

@@ -322,7 +322,7 @@ impl Draft<'_> {
             .iter()
             .skip(round.first as usize)
             .take(round.count as usize)
-            .find_map(|row| row.cause.clone())
+            .find_map(|row| row.cause.as_deref().cloned())
     }
 }
 

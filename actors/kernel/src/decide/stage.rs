@@ -295,7 +295,7 @@ impl Draft<'_> {
         row.in_flight = None;
         row.repeated = 0;
         if report.outcome.leaves_effects() {
-            row.next_is_no_return.clone_from(&report.next_needs.next_is_no_return);
+            row.next_is_no_return = report.next_needs.next_is_no_return.as_deref().map(Box::from);
             row.expected = report.next_needs.expected;
         }
         self.admission_recorded(row, report);
@@ -567,7 +567,8 @@ impl Draft<'_> {
             | StageOutcome::TimedOut(text)
             | StageOutcome::Panicked(text)
             | StageOutcome::Refused(text) => {
-                row.cause.get_or_insert_with(|| Cause::new(CauseKind::Failed, text, id));
+                row.cause
+                    .get_or_insert_with(|| Cause::new(CauseKind::Failed, text, id).into());
                 row.state = ProcedureState::Failed;
                 self.put(row);
             }

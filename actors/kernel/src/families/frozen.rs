@@ -266,11 +266,7 @@ impl<'a> Unpack<'a> {
         } else {
             None
         };
-        let question = if has(QUESTION) {
-            Some(self.text()?.to_owned())
-        } else {
-            None
-        };
+        let question = if has(QUESTION) { Some(self.text()?.into()) } else { None };
         let since = Timestamp(self.number()?);
         let until = if has(UNTIL) { Some(self.after(since)?) } else { None };
         let wait = match (event, question, until) {
@@ -333,12 +329,12 @@ impl<'a> Unpack<'a> {
             },
             locks_for_life: has(LOCKS_FOR_LIFE),
             next_is_no_return: if has(NEXT_IS_NO_RETURN) {
-                Some(self.text()?.to_owned())
+                Some(self.text()?.into())
             } else {
                 None
             },
             past_no_return: if has(PAST_NO_RETURN) {
-                Some(self.text()?.to_owned())
+                Some(self.text()?.into())
             } else {
                 None
             },
@@ -362,7 +358,7 @@ impl<'a> Unpack<'a> {
     }
 
     fn name(&mut self) -> Option<Box<GraphNode>> {
-        let name = Some(self.text()?.to_owned());
+        let name = Some(self.text()?.into());
         Some(Box::new(GraphNode {
             name,
             ..GraphNode::default()

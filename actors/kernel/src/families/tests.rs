@@ -86,7 +86,8 @@ fn family(common: Common, rare: Rare) -> Family {
     row.priority = priority;
     row.key = key.map(Key::from);
     row.limits = limits.into_iter().map(LimitKey::from).collect();
-    (row.next_is_no_return, row.past_no_return, row.expected) = (next_is_no_return, past, expected);
+    (row.next_is_no_return, row.past_no_return, row.expected) =
+        (next_is_no_return.map(Into::into), past.map(Into::into), expected);
     row.as_submitted = active;
     row.holds = holds;
     row.hold = if active { Hold::WhileActive } else { Hold::ForLife };

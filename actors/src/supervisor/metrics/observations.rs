@@ -359,7 +359,7 @@ fn finished(row: &Row) -> Finished {
         id: row.id,
         kind: row.kind.clone(),
         state: row.state,
-        cause: row.cause.clone(),
+        cause: row.cause.as_deref().cloned(),
         elapsed: row.ended.unwrap_or(row.submitted).since(row.submitted),
     }
 }
