@@ -211,7 +211,7 @@ pub struct Rules {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
     pub(crate) rules: Rules,
-    /// The kinds of the rules.
+    /// The kinds of the rules, for decisions.
     pub(crate) kinds: KindIndex,
     pub(crate) epoch: Epoch,
     pub(crate) deaths: u32,

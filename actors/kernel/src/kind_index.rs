@@ -2,14 +2,17 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::id::Kind;
 use crate::kernel::{KindRules, Rules};
 
-/// The registered kinds by name. The kind looked up last is tried first; it is no part of the kernel's state.
+/// The registered kinds by name. The kind looked up last is tried first; it is no part of the kernel's state. They are
+/// a copy, because rules do not change while an engine runs, and a decision cannot leave a reference to the next one.
 #[derive(Clone, Default)]
 pub(crate) struct KindIndex {
-    kinds: Vec<(Kind, KindRules)>,
+    /// Shared by the copies of a kernel.
+    kinds: Arc<[(Kind, KindRules)]>,
     last: Cell<usize>,
 }
 

@@ -6,6 +6,7 @@ use std::ops::{Deref, DerefMut};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A list that is one word long, and nothing else while it is empty. It reads as a slice, and is stored as a `Vec` is.
+// There is no box without an item: each function that takes items away sees to that.
 #[derive(Clone)]
 #[expect(clippy::box_collection, reason = "one word in place of three")]
 pub struct List<T>(Option<Box<Vec<T>>>);
@@ -15,6 +16,13 @@ impl<T> List<T> {
     #[must_use]
     pub const fn new() -> Self {
         Self(None)
+    }
+
+    /// Returns `true` if there are no items.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_none()
     }
 
     /// Adds an item at the end.
@@ -48,10 +56,10 @@ impl<T> List<T> {
 
     /// Removes the first item, and returns it; `None` if there is none.
     pub fn take_first(&mut self) -> Option<T> {
-        let items = self.0.as_mut().filter(|items| !items.is_empty())?;
-        let first = items.remove(0);
-        self.give_up_if_empty();
-        Some(first)
+        let mut items = std::mem::take(self).into_iter();
+        let first = items.next();
+        *self = items.collect();
+        first
     }
 
     fn give_up_if_empty(&mut self) {

@@ -285,7 +285,7 @@ pub struct Row {
     #[serde(rename = "x", default)]
     pub standing: u32,
     /// History numbers of the kept failed attempts of this visit.
-    #[serde(rename = "y", default, skip_serializing_if = "no_items")]
+    #[serde(rename = "y", default, skip_serializing_if = "List::is_empty")]
     pub attempts_kept: List<u32>,
     /// For a root: its value is still the one that it was submitted with. It may have been upgraded.
     #[serde(rename = "P", default, skip_serializing_if = "std::ops::Not::not")]
@@ -294,10 +294,10 @@ pub struct Row {
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub wake: Option<Wake>,
     /// The lists of children that may still be live; the newest is last.
-    #[serde(rename = "r", default, skip_serializing_if = "no_items")]
+    #[serde(rename = "r", default, skip_serializing_if = "List::is_empty")]
     pub rounds: List<Round>,
     /// It holds, or waits for, a permit of each of these limits.
-    #[serde(rename = "l", default, skip_serializing_if = "no_items")]
+    #[serde(rename = "l", default, skip_serializing_if = "List::is_empty")]
     pub limits: List<LimitKey>,
     /// It holds a permit of each of its limits.
     #[serde(rename = "m", default, skip_serializing_if = "std::ops::Not::not")]
@@ -306,20 +306,20 @@ pub struct Row {
     #[serde(rename = "1", default, skip_serializing_if = "Hold::is_for_life")]
     pub hold: Hold,
     /// The next stage, or the next undo, needs a permit of each of these limits while it runs.
-    #[serde(rename = "X", default, skip_serializing_if = "no_items")]
+    #[serde(rename = "X", default, skip_serializing_if = "List::is_empty")]
     pub stage_limits: List<LimitKey>,
     /// It holds a permit of each of these.
     #[serde(rename = "Y", default, skip_serializing_if = "std::ops::Not::not")]
     pub stage_permits: bool,
     /// Locks needed by the next stage, or by the next undo.
-    #[serde(rename = "2", default, skip_serializing_if = "no_items")]
+    #[serde(rename = "2", default, skip_serializing_if = "List::is_empty")]
     pub locks: List<LockNeed>,
     /// Locks that it holds.
-    #[serde(rename = "3", default, skip_serializing_if = "no_items")]
+    #[serde(rename = "3", default, skip_serializing_if = "List::is_empty")]
     pub locked: List<LockNeed>,
     /// Since when it holds each of them, in the same order. Shorter, or `None`, for locks that were taken before times
     /// were recorded.
-    #[serde(rename = "J", default, skip_serializing_if = "no_items")]
+    #[serde(rename = "J", default, skip_serializing_if = "List::is_empty")]
     pub locked_at: List<Option<Timestamp>>,
     /// It holds its locks from the first grant to its end, not just for one stage.
     #[serde(rename = "4", default, skip_serializing_if = "std::ops::Not::not")]
@@ -367,13 +367,13 @@ pub struct Row {
     #[serde(rename = "u", default, skip_serializing_if = "is_zero")]
     pub undo_attempts: u32,
     /// Executed stages of its subtree that were not undone.
-    #[serde(rename = "z", default, skip_serializing_if = "no_items")]
+    #[serde(rename = "z", default, skip_serializing_if = "List::is_empty")]
     pub not_undone: List<NotUndone>,
     /// Number of the newest signal delivered to it.
     #[serde(rename = "j", default, skip_serializing_if = "is_zero")]
     pub signals: u32,
     /// Event names that are closed: further signals of them are refused.
-    #[serde(rename = "Q", default, skip_serializing_if = "no_items")]
+    #[serde(rename = "Q", default, skip_serializing_if = "List::is_empty")]
     pub closed: List<EventName>,
     /// The trace in which it was submitted.
     #[serde(rename = "I", default, skip_serializing_if = "Option::is_none")]
@@ -506,10 +506,6 @@ impl Row {
     pub const fn is_failing(&self) -> bool {
         matches!(self.state, ProcedureState::Failed) && self.ended.is_none()
     }
-}
-
-fn no_items<T>(list: &List<T>) -> bool {
-    list.is_empty()
 }
 
 fn unnamed() -> ProcedureId {

@@ -52,41 +52,33 @@ impl StoreBounds {
     #[must_use]
     #[inline]
     pub fn refusal(&self, write: &Write<'_>) -> Option<String> {
-        let is_misnamed = matches!(write.space, Space::User(name) if !self.admits_space(name.as_str()));
-        let is_admitted = !is_misnamed && self.admits_key(write.key) && Self::size(write) <= self.value;
-        if is_admitted { None } else { self.why_refused(write) }
-    }
-
-    fn size(write: &Write<'_>) -> usize {
-        write.value.map_or(0, <[u8]>::len)
-    }
-
-    #[cold]
-    fn why_refused(&self, write: &Write<'_>) -> Option<String> {
         if let Space::User(name) = write.space
             && !self.admits_space(name.as_str())
         {
-            return Some(format!(
-                "the name of a user keyspace has {} bytes; give it 1 to {}",
-                name.as_str().len(),
-                self.space_name
-            ));
+            return Some(self.misnamed(name.as_str()));
         }
         if !self.admits_key(write.key) {
-            return Some(format!(
-                "a key in \"{}\" has {} bytes; give it 1 to {}",
-                write.space.name(),
-                write.key.len(),
-                self.key
-            ));
+            return Some(self.wrong_key(write));
         }
-        let size = Self::size(write);
-        (size > self.value).then(|| {
-            format!(
-                "a value in \"{}\" has {size} bytes; the limit is {}",
-                write.space.name(),
-                self.value
-            )
-        })
+        let size = write.value.map_or(0, <[u8]>::len);
+        (size > self.value).then(|| self.too_long(write, size))
+    }
+
+    #[cold]
+    fn misnamed(&self, name: &str) -> String {
+        let (length, most) = (name.len(), self.space_name);
+        format!("the name of a user keyspace has {length} bytes; give it 1 to {most}")
+    }
+
+    #[cold]
+    fn wrong_key(&self, write: &Write<'_>) -> String {
+        let (space, length, most) = (write.space.name(), write.key.len(), self.key);
+        format!("a key in \"{space}\" has {length} bytes; give it 1 to {most}")
+    }
+
+    #[cold]
+    fn too_long(&self, write: &Write<'_>, size: usize) -> String {
+        let (space, most) = (write.space.name(), self.value);
+        format!("a value in \"{space}\" has {size} bytes; the limit is {most}")
     }
 }

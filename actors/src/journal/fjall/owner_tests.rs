@@ -308,17 +308,21 @@ fn readers_share_and_an_engine_waits_for_them_a_moment() -> Outcome {
         }
         other => panic!("an engine has opened what is being read: {other:?}"),
     }
+    assert_eq!(count_of_opening(place.path(), || drop(reader))?, 5);
+    Ok(())
+}
+
+/// Opens the journal on a thread of its own, lets go of it once that has begun, and returns what the opener counts.
+fn count_of_opening(place: &Path, let_go: impl FnOnce()) -> Result<usize, Box<dyn std::error::Error>> {
     let begun = mpsc::channel();
     thread::scope(|scope| {
         let opening = scope.spawn(|| {
             begun.0.send(()).ok();
-            FjallStore::open(place.path(), SyncMode::Data).and_then(|store| count(&store))
+            FjallStore::open(place, SyncMode::Data).and_then(|store| count(&store))
         });
         begun.1.recv().ok();
-        drop(reader);
-        let opened = opening.join().map_err(|_| "it panicked")?;
-        assert_eq!(opened?, 5);
-        Ok(())
+        let_go();
+        Ok(opening.join().map_err(|_| "it panicked")??)
     })
 }
 
@@ -343,19 +347,10 @@ fn an_engine_waits_a_moment_for_one_that_was_killed() -> Outcome {
     assert_eq!(line, "locked\n");
     let refused = refused_by_an_engine(FjallStore::open(place.path(), SyncMode::Data));
     assert_eq!(refused.find("(process"), None, "nobody alive is named: {refused}");
-    let begun = mpsc::channel();
-    thread::scope(|scope| {
-        let opening = scope.spawn(|| {
-            begun.0.send(()).ok();
-            FjallStore::open(place.path(), SyncMode::Data).and_then(|store| count(&store))
-        });
-        begun.1.recv().ok();
-        drop(keeper.stdin.take());
-        let opened = opening.join().map_err(|_| "it panicked")?;
-        assert_eq!(opened?, 5);
-        keeper.wait()?;
-        Ok(())
-    })
+    let input = keeper.stdin.take();
+    assert_eq!(count_of_opening(place.path(), || drop(input))?, 5);
+    keeper.wait()?;
+    Ok(())
 }
 
 #[test]
