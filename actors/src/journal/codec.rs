@@ -1,5 +1,7 @@
 //! Encodes values as a version byte and MessagePack with field names. The only file that names rmp-serde.
 
+mod message_pack;
+
 use std::cell::Cell;
 use std::io;
 
@@ -7,6 +9,7 @@ use procession_kernel::Blob;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use self::message_pack::MessagePack;
 use crate::error::CodecError;
 
 /// Version of the engine's own values. Readers know every version up to it.
@@ -61,9 +64,9 @@ pub fn decode_user<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
 /// [`CodecError`] if the value cannot be encoded.
 pub fn encode_into<T: Serialize>(bytes: &mut Vec<u8>, value: &T) -> Result<(), CodecError> {
     bytes.push(VALUE_VERSION);
-    write_named(bytes, value).map_err(|why| CodecError {
+    value.serialize(&mut MessagePack::new(bytes)).map_err(|why| CodecError {
         what: "an engine value cannot be encoded",
-        why,
+        why: why.to_string(),
     })
 }
 
