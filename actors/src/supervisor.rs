@@ -43,9 +43,9 @@ use std::time::Duration;
 use actix::prelude::*;
 use futures::FutureExt;
 use procession_kernel::{
-    AuditEntry, Claim, Commit, Decision, Effect, Ended, Event, EventName, EvictedFamily, Grant, HistoryEntry, Kernel,
-    Kind, LifecycleEffect, LimitKey, LimitUse, Missing, NotNow, Operated, OperatorRequest, ProcedureId, Receipt,
-    Record, RequestEffect, RequestId, Row, StageEnded, StoredTarget, Timestamp, Verb,
+    AdmissionEffect, AuditEntry, Claim, Commit, Decision, Effect, Ended, Event, EventName, EvictedFamily, Grant,
+    HistoryEntry, Kernel, Kind, LifecycleEffect, LimitKey, LimitUse, Missing, NotNow, Operated, OperatorRequest,
+    ProcedureId, Receipt, Record, RequestEffect, RequestId, Row, StageEnded, StoredTarget, Timestamp, Verb,
 };
 use tokio::sync::oneshot;
 
@@ -223,8 +223,6 @@ impl Supervisor {
     }
 
     fn commit(&mut self, decision: Decision, ctx: &mut Context<Self>) {
-        // Before anything else: the next message may be an answer of the limiter, and the receipt is still far away.
-        self.admission.bind(decision.bindings());
         if decision.is_commit() {
             self.commit_records(decision, ctx);
         } else {
@@ -237,13 +235,26 @@ impl Supervisor {
             .lifecycle
             .take_look(&*self.clock, decision.made(), self.kernel.is_draining());
         let (encoded, due) = self.visit_records(&decision, look);
-        self.kernel.fold(decision, self.pipeline.open_commit());
+        let admission = self.kernel.fold(decision, self.pipeline.open_commit());
         self.metrics.decided();
         self.lifecycle.note_due(due, &self.kernel);
         match encoded {
-            Ok(()) => self.flush_soon(ctx),
+            Ok(()) => {
+                self.tell_limiter(admission, ctx);
+                self.flush_soon(ctx);
+            }
             Err(error) => {
                 self.fail(FailureCause::Failed(error.to_string()));
+            }
+        }
+    }
+
+    /// Tells the limiter what a decision says. It stands in the open batch, so whatever the limiter answers is decided
+    /// behind it.
+    fn tell_limiter(&mut self, admission: Vec<AdmissionEffect>, ctx: &mut Context<Self>) {
+        for effect in admission {
+            if let Some(id) = self.admission.act(effect, self.quarantine.families()) {
+                self.request_admission(id, ctx);
             }
         }
     }
@@ -281,7 +292,8 @@ impl Supervisor {
     fn commit_nothing(&mut self, decision: Decision, ctx: &mut Context<Self>) {
         let mut commit = Commit::new();
         self.metrics.late(&self.kernel, decision.records());
-        self.kernel.fold(decision, &mut commit);
+        let admission = self.kernel.fold(decision, &mut commit);
+        self.tell_limiter(admission, ctx);
         if let Some((commit, receipt)) = self.pipeline.hold(commit) {
             self.release(commit, &receipt, ctx);
         }
@@ -376,11 +388,6 @@ impl Supervisor {
                     self.load_stack(scope, ctx);
                 }
             }
-            Effect::Admission(effect) => {
-                if let Some(id) = self.admission.act(effect, self.quarantine.families()) {
-                    self.request_admission(id, ctx);
-                }
-            }
             Effect::Requests(effect) => self.act_on_request(effect),
             Effect::Lifecycle(LifecycleEffect::ArmTimer) => self.arm(),
         }
@@ -403,8 +410,6 @@ impl Supervisor {
     }
 
     fn ended(&mut self, ended: Ended) {
-        // A procedure that held something earlier, and holds nothing at its end, still has its claim.
-        self.admission.release(ended.id);
         self.dispatch.ended(ended.id);
         self.requests.ended(ended);
     }
@@ -1534,7 +1539,7 @@ impl Supervisor {
     /// Asks the limiter for everything that a procedure lacks for its next stage, or for its next undo: that needs no
     /// permit of the procedure itself.
     fn request_admission(&mut self, id: ProcedureId, ctx: &mut Context<Self>) {
-        if let Some(answer) = self.admission.request(&self.kernel, self.quarantine.families(), id) {
+        if let Some(answer) = self.admission.request(&self.kernel, id) {
             self.await_limiter(answer, ctx, Self::answered);
         }
     }
@@ -2170,7 +2175,7 @@ impl Supervisor {
         self.admission.withdraw_family(&self.kernel, family);
         self.kernel.forget(family);
         self.dispatch.forget_family(family);
-        // Before the next receipt: releases in it then find the family here, and leave it what it holds.
+        // Before the next decision: what it releases of the family finds the family here, and leaves it what it holds.
         self.quarantine.insert(family, why);
         let now = self.clock.now();
         self.health

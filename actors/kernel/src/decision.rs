@@ -1,7 +1,8 @@
 //! Decide, then commit, then act, as types.
 //!
-//! A [`Decision`] exposes its records and its bindings, and hides its effects. [`Commit`] merges decisions. Their
-//! effects are released only against the [`Receipt`] that proves the commit to be on disk.
+//! A [`Decision`] exposes its records, and hides its effects. [`Commit`] merges decisions. Their effects are released only
+//! against the [`Receipt`] that proves the commit to be on disk. What the limiter is told leaves with the
+//! [fold](crate::Kernel::fold): it reaches memory of this process alone.
 //!
 //! ```compile_fail,E0616
 //! # use procession_kernel::Decision;
@@ -15,7 +16,7 @@
 //! ```compile_fail,E0624
 //! # use procession_kernel::Decision;
 //! fn act_early(decision: Decision) {
-//!     let (_, effects) = decision.into_parts();
+//!     let (_, _, effects) = decision.into_parts();
 //! }
 //! ```
 //!
@@ -27,50 +28,52 @@
 //!     }
 //! }
 //! ```
+//!
+//! ```compile_fail,E0616
+//! # use procession_kernel::Decision;
+//! fn tell_the_limiter_early(decision: Decision) {
+//!     for effect in decision.admission {
+//!         // A private field: the limiter is told by what folds the decision, so that no other overtakes it.
+//!     }
+//! }
+//! ```
+//!
+//! ```compile_fail,E0599
+//! # use procession_kernel::{AdmissionEffect, Effect};
+//! fn mix(told: AdmissionEffect) -> Effect {
+//!     // Nothing turns what leaves before the receipt into what waits for it, or back.
+//!     Effect::Admission(told)
+//! }
+//! ```
 
-use crate::effect::Effect;
-use crate::id::{ClaimId, Epoch, ProcedureId, Seq, Timestamp};
+use crate::effect::{AdmissionEffect, Effect};
+use crate::id::{Epoch, Seq, Timestamp};
 use crate::record::Record;
 
-/// A change that the shell must apply at once, before the decision's records are on disk.
-///
-/// A binding changes only how the shell interprets the limiter's answers, which may arrive before the receipt. It is
-/// lost with the process, as are those answers, so nothing outside can observe an uncommitted binding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binding {
-    /// This claim now belongs to this procedure.
-    Claim(ClaimId, ProcedureId),
-    /// This procedure now waits for the answer to a new request. The request itself is sent with the receipt, as
-    /// [`AdmissionEffect::Ask`](crate::AdmissionEffect::Ask). Until it is answered, a grant for an earlier request may
-    /// belong to another stage.
-    Request(ProcedureId),
-}
-
-/// The consequences of one event: bindings that take effect at once, facts to be stored, and actions that wait for the
-/// facts.
+/// The consequences of one event: facts to be stored, what the limiter is told, and actions that wait for the facts.
 #[derive(Debug, Default)]
 #[must_use = "a decision that is dropped loses its records"]
 pub struct Decision {
     made: Timestamp,
-    bindings: Vec<Binding>,
     records: Vec<Record>,
     value_bytes: usize,
+    admission: Vec<AdmissionEffect>,
     effects: Vec<Effect>,
 }
 
 impl Decision {
     pub(crate) const fn new(
         made: Timestamp,
-        bindings: Vec<Binding>,
         records: Vec<Record>,
         value_bytes: usize,
+        admission: Vec<AdmissionEffect>,
         effects: Vec<Effect>,
     ) -> Self {
         Self {
             made,
-            bindings,
             records,
             value_bytes,
+            admission,
             effects,
         }
     }
@@ -79,12 +82,6 @@ impl Decision {
     #[must_use]
     pub const fn made(&self) -> Timestamp {
         self.made
-    }
-
-    /// Returns the bindings, which must be applied before another event is decided or an answer is read.
-    #[must_use]
-    pub fn bindings(&self) -> &[Binding] {
-        &self.bindings
     }
 
     /// Returns the records, in the order in which they must be applied.
@@ -111,8 +108,8 @@ impl Decision {
         self.records.iter().any(Record::is_durable)
     }
 
-    pub(crate) fn into_parts(self) -> (Vec<Record>, Vec<Effect>) {
-        (self.records, self.effects)
+    pub(crate) fn into_parts(self) -> (Vec<Record>, Vec<AdmissionEffect>, Vec<Effect>) {
+        (self.records, self.admission, self.effects)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::audit::{AuditEntry, Changed};
 use crate::cause::{Cause, NotUndone};
-use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp};
+use crate::id::{Blob, ClaimId, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp};
 use crate::label::LabelError;
 use crate::lifecycle::ProcedureState;
 use crate::limit::Limit;
@@ -233,8 +233,6 @@ pub enum NotNow {
 pub enum Effect {
     /// Calls of user code, and the actors that run them.
     Dispatch(DispatchEffect),
-    /// Requests and notices to the limiter.
-    Admission(AdmissionEffect),
     /// Answers and notices to callers.
     Requests(RequestEffect),
     /// Timers.
@@ -253,9 +251,16 @@ pub enum DispatchEffect {
 }
 
 /// Requests and notices to the limiter.
+///
+/// They are not [`Effect`]s: [`Kernel::fold`](crate::Kernel::fold) returns them at once, before the decision's records
+/// are on disk. The limiter is memory, which a start builds anew from the rows. Whom it serves is decided later, so it
+/// stands behind this decision in the journal, and its user code runs only once both are on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdmissionEffect {
-    /// Request everything that this procedure lacks for its next stage or undo.
+    /// This claim, under which the limiter was asked before the decision, belongs to this procedure.
+    Bind(ClaimId, ProcedureId),
+    /// Request everything that this procedure lacks for its next stage or undo. From here on, a grant for an earlier
+    /// request may belong to another stage.
     Ask(ProcedureId),
     /// This procedure needs nothing more: release all that it holds, and drop its request.
     Release(ProcedureId),
@@ -300,7 +305,6 @@ impl Effect {
         match self {
             Self::Dispatch(DispatchEffect::Call(call)) => Some(call),
             Self::Dispatch(DispatchEffect::LoadStack(_) | DispatchEffect::Stop(_))
-            | Self::Admission(_)
             | Self::Requests(_)
             | Self::Lifecycle(_) => None,
         }
@@ -319,12 +323,6 @@ impl From<DispatchEffect> for Effect {
     }
 }
 
-impl From<AdmissionEffect> for Effect {
-    fn from(effect: AdmissionEffect) -> Self {
-        Self::Admission(effect)
-    }
-}
-
 impl From<RequestEffect> for Effect {
     fn from(effect: RequestEffect) -> Self {
         Self::Requests(effect)
@@ -339,4 +337,4 @@ impl From<LifecycleEffect> for Effect {
 
 /// Every decision of the hot path moves its effects through two lists, and each call on to its actor. So the size of an
 /// effect is a cost of each stage: a call is boxed once, where it is made, and the grouping must not add a word.
-const _: () = assert!(size_of::<Effect>() == size_of::<AdmissionEffect>());
+const _: () = assert!(size_of::<Effect>() == size_of::<RequestEffect>());

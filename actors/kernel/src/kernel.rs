@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::audit::AuditEntry;
 use crate::decision::{Commit, Decision};
+use crate::effect::AdmissionEffect;
 use crate::families::Families;
 use crate::id::{Epoch, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
 use crate::kind_index::KindIndex;
@@ -261,14 +262,15 @@ impl Kernel {
         }
     }
 
-    /// Applies a decision and holds its effects back in `commit`. Callers read what must go to disk from
-    /// [`Decision::durable`] before.
+    /// Applies a decision and holds its effects back in `commit`. Callers put what [`Decision::durable`] returns into the
+    /// journal's next batch before, so that no later decision can overtake it.
     ///
-    /// A decision without durable records still waits for the newest decided commit, because its effects depend on
-    /// that commit.
-    pub fn fold(&mut self, decision: Decision, commit: &mut Commit) {
+    /// Returns what the limiter is to be told at once; see [`AdmissionEffect`]. A decision without durable records still
+    /// waits for the newest decided commit, because its effects depend on that commit.
+    #[must_use = "the limiter must be told, in the order of the decisions"]
+    pub fn fold(&mut self, decision: Decision, commit: &mut Commit) -> Vec<AdmissionEffect> {
         let is_commit = decision.is_commit();
-        let (mut records, mut effects) = decision.into_parts();
+        let (mut records, admission, mut effects) = decision.into_parts();
         if is_commit {
             self.seq = self.seq.next();
         }
@@ -290,6 +292,7 @@ impl Kernel {
         }
         commit.hold(self.seq, is_commit, &mut effects);
         self.spare.keep(records, effects);
+        admission
     }
 
     /// Freezes a family that only waits for a timer or an event. For a start, after it has read a family; live, each
@@ -304,11 +307,12 @@ impl Kernel {
         self.families.cool();
     }
 
-    /// [Folds](Self::fold) a decision, and returns the records that must go to disk, in order.
-    pub fn apply(&mut self, decision: Decision, commit: &mut Commit) -> Vec<Record> {
+    /// [Folds](Self::fold) a decision, and returns the records that must go to disk, in order, and what the limiter is to
+    /// be told.
+    pub fn apply(&mut self, decision: Decision, commit: &mut Commit) -> (Vec<Record>, Vec<AdmissionEffect>) {
         let records = decision.durable().cloned().collect();
-        self.fold(decision, commit);
-        records
+        let admission = self.fold(decision, commit);
+        (records, admission)
     }
 
     /// Returns the epoch of this engine.

@@ -1,10 +1,11 @@
 //! The pure core of Procession: it decides, and never acts.
 //!
 //! ```text
-//!  Event ──▶ Kernel::decide(&self, now) ──▶ Decision { bindings, records, effects }
+//!  Event ──▶ Kernel::decide(&self, now) ──▶ Decision { records, admission, effects }
 //!                                               │
-//!            Kernel::apply(&mut self) ◀─────────┤ records: folded in by `evolve`,
-//!                                               │          and given out for the disk
+//!            Kernel::fold(&mut self) ◀──────────┤ records: folded in by `evolve`, once they are
+//!                                               │          encoded for the disk
+//!                                               ├─▶ admission: what the limiter is told at once
 //!                                               ▼
 //!                          Commit { effects held back } ── Receipt ──▶ effects
 //! ```
@@ -60,7 +61,7 @@ pub use admission::{
 pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest, StateSnapshot};
 pub use cause::{Cause, CauseKind, NotUndone};
 pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};
-pub use decision::{Binding, Commit, Decision, Receipt};
+pub use decision::{Commit, Decision, Receipt};
 pub use effect::{
     AdmissionEffect, Answer, DispatchEffect, Effect, Ended, LifecycleEffect, NotNow, Operated, Refusal, RequestEffect,
     StageCall, StageTask,

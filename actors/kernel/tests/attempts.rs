@@ -64,6 +64,7 @@ fn told(effects: &[Effect]) -> Vec<(ProcedureId, u32, u32)> {
 fn restarted(before: &Shell, deaths: u32, at: u64) -> (Shell, Vec<Effect>) {
     let epoch = Epoch(before.kernel.epoch().0 + 1);
     let mut next = Shell {
+        told: Vec::new(),
         kernel: Kernel::new(before.kernel.rules().clone(), epoch, deaths),
         history: before.history.clone(),
     };
@@ -141,13 +142,14 @@ fn without_a_delay_locks_of_the_stage_go_to_others_first() {
     let mut shell = Shell::new(needs);
     assert_eq!(row(&shell, ROOT).locked, locks);
     let effects = ended(&mut shell, ROOT, 0, after(Duration::ZERO));
-    let given_back = effects
-        .iter()
-        .position(|effect| matches!(effect, Effect::Admission(AdmissionEffect::GiveBack(ROOT, _))));
-    let asked = effects
-        .iter()
-        .position(|effect| matches!(effect, Effect::Admission(AdmissionEffect::Ask(ROOT))));
-    assert!(given_back.is_some() && given_back < asked, "{effects:?}");
+    let order = &shell.told;
+    assert!(
+        matches!(
+            order[..],
+            [AdmissionEffect::GiveBack(ROOT, _), AdmissionEffect::Ask(ROOT)]
+        ),
+        "{order:?}"
+    );
     assert_eq!(told(&effects), []);
     assert_eq!(waits(&shell), Some(WaitReason::Lock("t".into())));
     assert_eq!(told(&shell.feed(0, Event::Granted(ROOT))), [(ROOT, 2, 0)]);

@@ -36,7 +36,7 @@ fn report(id: ProcedureId, run: Seq, epoch: Epoch, outcome: StageOutcome) -> Sta
 /// Decides and applies; gives what goes to disk, and checks the state.
 fn feed(kernel: &mut Kernel, now: Timestamp, event: Event) -> Result<Vec<Record>, String> {
     let decision = kernel.decide(now, event);
-    let records = kernel.apply(decision, &mut Commit::new());
+    let (records, _) = kernel.apply(decision, &mut Commit::new());
     kernel.validate()?;
     Ok(records)
 }
@@ -78,9 +78,8 @@ fn is_late(kernel: &mut Kernel, report: &StageEnded) -> Tested {
     let (before, late) = (kernel.families().clone(), kernel.late());
     let decision = kernel.decide(NOW, Event::StageEnded(Box::new(report.clone())));
     assert!(!decision.is_commit());
-    assert_eq!(decision.bindings(), []);
     let mut commit = Commit::new();
-    assert_eq!(kernel.apply(decision, &mut commit), []);
+    assert_eq!(kernel.apply(decision, &mut commit), (Vec::new(), Vec::new()));
     kernel.validate()?;
     let effects = commit.release(&Receipt::new(kernel.epoch(), kernel.seq()));
     assert_eq!(effects.ok(), Some(Vec::<Effect>::new()));

@@ -25,6 +25,7 @@ fn paused_after(outcome: StageOutcome) -> Result<Shell, String> {
 /// The next engine, which knows of no pause: it was lifted by one that could not read this family.
 fn resumed(before: &Shell) -> Result<(Shell, Vec<Effect>), String> {
     let mut next = Shell {
+        told: Vec::new(),
         kernel: Kernel::new(before.kernel.rules().clone(), Epoch(2), 0),
         history: before.history.clone(),
     };

@@ -55,7 +55,7 @@ impl Shell {
     fn feed(&mut self, now: Timestamp, event: Event) {
         let decision = self.kernel.decide(now, event);
         let mut commit = Commit::new();
-        for record in self.kernel.apply(decision, &mut commit) {
+        for record in self.kernel.apply(decision, &mut commit).0 {
             if let Record::History(entry) = record {
                 self.history.insert(entry.number, *entry);
             }

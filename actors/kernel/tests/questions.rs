@@ -237,6 +237,7 @@ fn checked(shell: &Shell) {
 /// The next engine, from the rows alone.
 fn restarted(before: &Shell) -> Shell {
     let mut next = Shell {
+        told: Vec::new(),
         kernel: Kernel::new(before.kernel.rules().clone(), Epoch(2), 0),
         history: Vec::new(),
     };

@@ -55,8 +55,8 @@ const FOUND: [u64; 15] = [
     1_618,
     1_937,
     27_077,
-    282_778,
-    799_836,
+    602,
+    898,
 ];
 /// How long a plain run draws fresh seeds after them.
 const FRESH: Duration = Duration::from_secs(8);

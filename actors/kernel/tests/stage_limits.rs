@@ -43,15 +43,15 @@ fn report(shell: &Shell, outcome: StageOutcome) -> Result<Box<StageEnded>, Strin
     Ok(Box::new(StageEnded::new(ROOT, run, Epoch(1), Timestamp(NOW), outcome)))
 }
 
-fn gives_back(effects: &[Effect]) -> bool {
-    effects.iter().any(|effect| {
+fn gives_back(shell: &Shell) -> bool {
+    shell.told.iter().any(|told| {
         let back = |needs: &Needs| needs.limits == cards() && needs.locks.is_empty();
-        matches!(effect, Effect::Admission(AdmissionEffect::GiveBack(ROOT, needs)) if back(needs))
+        matches!(told, AdmissionEffect::GiveBack(ROOT, needs) if back(needs))
     })
 }
 
-fn asks(effects: &[Effect]) -> bool {
-    effects.contains(&Effect::Admission(AdmissionEffect::Ask(ROOT)))
+fn asks(shell: &Shell) -> bool {
+    shell.told.contains(&AdmissionEffect::Ask(ROOT))
 }
 
 #[test]
@@ -68,14 +68,14 @@ fn whatever_ends_an_attempt_gives_its_permits_back() -> Tested {
         assert_eq!(shell.kernel.row(ROOT).map(|row| row.stage_permits), Some(true));
         let report = report(&shell, outcome.clone())?;
         let effects = shell.feed(NOW, Event::StageEnded(report));
-        assert!(gives_back(&effects), "{outcome:?}: {effects:?}");
+        assert!(gives_back(&shell), "{outcome:?}: {effects:?}");
         assert_eq!(
             shell.kernel.row(ROOT).map(|row| row.stage_permits),
             Some(false),
             "{outcome:?}"
         );
         let again = matches!(outcome, StageOutcome::RetryAfter(..));
-        assert_eq!(asks(&effects), again, "{outcome:?}");
+        assert_eq!(asks(&shell), again, "{outcome:?}");
     }
     Ok(())
 }
@@ -84,8 +84,8 @@ fn whatever_ends_an_attempt_gives_its_permits_back() -> Tested {
 fn a_yield_keeps_them() -> Tested {
     let mut shell = Shell::new(calling());
     let report = report(&shell, StageOutcome::Yield)?;
-    let effects = shell.feed(NOW, Event::StageEnded(report));
-    assert!(!gives_back(&effects) && !asks(&effects));
+    shell.feed(NOW, Event::StageEnded(report));
+    assert!(!gives_back(&shell) && !asks(&shell));
     assert_eq!(shell.kernel.row(ROOT).map(|row| row.stage_permits), Some(true));
     Ok(())
 }
@@ -122,14 +122,14 @@ fn the_undo_of_a_stage_asks_for_its_permits_and_gives_them_back() -> Tested {
         Event::UndoEnded(Box::new(ended))
     };
     let effects = shell.feed(NOW, undone(2));
-    assert!(asks(&effects) && effects.iter().all(|effect| effect.call().is_none()));
+    assert!(asks(&shell) && effects.iter().all(|effect| effect.call().is_none()));
     let wait = shell.kernel.row(ROOT).and_then(|row| row.wait.clone());
     assert_eq!(wait, Some(WaitReason::Permit("cards".into())));
     let effects = shell.feed(NOW, Event::Granted(ROOT));
     assert!(effects.iter().any(|effect| effect.call().is_some()), "{effects:?}");
-    let effects = shell.feed(NOW, undone(1));
-    let released = Effect::Admission(AdmissionEffect::Release(ROOT));
-    assert!(gives_back(&effects) || effects.contains(&released), "{effects:?}");
+    shell.feed(NOW, undone(1));
+    let released = AdmissionEffect::Release(ROOT);
+    assert!(gives_back(&shell) || shell.told.contains(&released), "{:?}", shell.told);
     Ok(())
 }
 
@@ -216,16 +216,16 @@ fn of(shell: &Shell, member: u32, outcome: StageOutcome) -> Result<Event, String
 }
 
 /// The members that give a permit back.
-fn givers(effects: &[Effect]) -> Vec<u32> {
-    let giver = |effect: &Effect| {
-        if let Effect::Admission(AdmissionEffect::GiveBack(id, needs)) = effect
+fn givers(shell: &Shell) -> Vec<u32> {
+    let giver = |told: &AdmissionEffect| {
+        if let AdmissionEffect::GiveBack(id, needs) = told
             && needs.limits == cards()
         {
             return Some(id.member);
         }
         None
     };
-    effects.iter().filter_map(giver).collect()
+    shell.told.iter().filter_map(giver).collect()
 }
 
 /// The rollback begins with the failed stage, which needs no permit.
@@ -243,7 +243,7 @@ fn a_call_that_yields_to_a_rollback_gives_its_permits_back() -> Tested {
     let yields = of(&shell, 1, StageOutcome::Yield)?;
     shell.feed(NOW, yields);
     let effects = rollback(&mut shell);
-    assert_eq!(givers(&effects), [1], "{effects:?}");
+    assert_eq!(givers(&shell), [1], "{effects:?}");
     Ok(())
 }
 
@@ -260,6 +260,7 @@ fn a_stage_that_a_drain_held_back_gives_its_permits_to_the_rollback() -> Tested 
     shell.feed(NOW, fails);
     // The next engine rolls back.
     let mut next = Shell {
+        told: Vec::new(),
         kernel: Kernel::new(shell.kernel.rules().clone(), Epoch(2), 0),
         history: shell.history.clone(),
     };
@@ -268,6 +269,6 @@ fn a_stage_that_a_drain_held_back_gives_its_permits_to_the_rollback() -> Tested 
     next.feed(NOW, Event::Recovered);
     let mut shell = next;
     let effects = rollback(&mut shell);
-    assert_eq!(givers(&effects), [1], "{effects:?}");
+    assert_eq!(givers(&shell), [1], "{effects:?}");
     Ok(())
 }

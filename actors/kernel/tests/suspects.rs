@@ -25,7 +25,7 @@ fn feed(kernel: &mut Kernel, event: Event) -> (Vec<Record>, Vec<Effect>) {
 fn feed_at(kernel: &mut Kernel, now: Timestamp, event: Event) -> (Vec<Record>, Vec<Effect>) {
     let decision = kernel.decide(now, event);
     let mut commit = Commit::new();
-    let records = kernel.apply(decision, &mut commit);
+    let (records, _) = kernel.apply(decision, &mut commit);
     assert_eq!(kernel.validate(), Ok(()));
     let effects = commit.release(&Receipt::new(kernel.epoch(), kernel.seq()));
     (records, effects.unwrap_or_default())

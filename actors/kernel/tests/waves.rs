@@ -50,7 +50,7 @@ impl Engine {
     fn feed(&mut self, event: Event) -> Result<Vec<Effect>, String> {
         let decision: Decision = self.kernel.decide(self.now, event);
         let mut commit = Commit::new();
-        self.disk.extend(self.kernel.apply(decision, &mut commit));
+        self.disk.extend(self.kernel.apply(decision, &mut commit).0);
         self.kernel.validate()?;
         let receipt = Receipt::new(self.kernel.epoch(), self.kernel.seq());
         commit

@@ -41,6 +41,7 @@ fn started_with(before: &Shell, history: HistoryDetail) -> Shell {
     let kind = rules.kinds.get_mut(&Kind::from(KIND));
     kind.expect("it is registered").history = history;
     let mut later = Shell {
+        told: Vec::new(),
         kernel: Kernel::new(rules, Epoch(2), 0),
         history: Vec::new(),
     };

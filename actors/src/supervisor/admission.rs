@@ -2,8 +2,9 @@
 //! procedures, the address of the limiter, and the order in which the limiter's answers are taken.
 //!
 //! A procedure's needs are requested *before* a decision if they are known by then, so that the grant is part of the
-//! same commit. They are given back *after* the commit that says so. The wing builds requests and matches answers;
-//! the supervisor waits for the limiter and decides.
+//! same commit. They are given back *with* the decision that says so, before its receipt: the limiter is memory, and
+//! whom it serves is decided later, so that the journal never has the next holder without the end of the one before
+//! (docs/decisions/0083). The wing builds requests and matches answers; the supervisor waits for the limiter and decides.
 
 pub(crate) mod claims;
 mod dry_run;
@@ -14,8 +15,8 @@ use std::collections::BTreeMap;
 
 use actix::MailboxError;
 use procession_kernel::{
-    Admission as Admitted, AdmissionEffect, Binding, Birth, Claim, ClaimId, Grant, Hold, Kernel, Lacking, Limit,
-    LimitKey, LockNeed, Needs, Plan, ProcedureId, Request, Row, StageEnded, StageOutcome, Submission,
+    Admission as Admitted, AdmissionEffect, Birth, Claim, ClaimId, Grant, Hold, Kernel, Lacking, Limit, LimitKey,
+    LockNeed, Needs, Plan, ProcedureId, Request, Row, StageEnded, StageOutcome, Submission,
 };
 
 use crate::limiter::{Acquire, Acquired, Answer, Change, Exchange, Limiter, Restore, Simulate, Simulated};
@@ -302,19 +303,8 @@ impl<A> Admission<A> {
         (pending, self.limiter.ask(acquire))
     }
 
-    /// Applies a decision's bindings, before its receipt. An answer of the limiter that arrives before the receipt
-    /// must find its procedure. A grant of an older request must be known as stale.
-    pub(super) fn bind(&mut self, bindings: &[Binding]) {
-        for binding in bindings {
-            match *binding {
-                Binding::Claim(claim, id) => self.claims.bind(Claim::first(claim), id),
-                Binding::Request(id) => self.claims.will_request(id),
-            }
-        }
-    }
-
     /// Settles a demand after its decision: releases the claims of procedures that the decision did not create. Must
-    /// run after [`Self::bind`] of the same decision.
+    /// run after [`Self::act`] has bound those that it did.
     pub(super) fn settle(&mut self, kernel: &Kernel, quarantined: &BTreeMap<u64, String>, pending: PendingDemand) {
         let mut unbound = pending.births;
         unbound.retain(|claim| self.claims.procedure(*claim).is_none());
@@ -341,45 +331,18 @@ impl<A> Admission<A> {
         self.claims.accept(grant)
     }
 
-    /// Requests everything that a procedure lacks for its next stage or undo. Returns `None` if no request is sent: a
-    /// later decision makes the procedure ask again, or it no longer waits.
+    /// Requests everything that a procedure lacks for its next stage or undo, as its row says that it does.
     pub(super) fn request(
         &mut self,
         kernel: &Kernel,
-        quarantined: &BTreeMap<u64, String>,
         id: ProcedureId,
     ) -> Option<impl Future<Output = Result<Acquired, MailboxError>> + use<A>> {
-        if !self.claims.may_request(id) {
-            return None;
-        }
-        let waits = kernel.waits_for_admission(id);
-        let Some(request) = waits.then(|| self.request_of(kernel, id)).flatten() else {
-            // The claims of a quarantined family were settled at its quarantine.
-            if !quarantined.contains_key(&id.family) {
-                self.withdraw(kernel, id);
-            }
-            return None;
-        };
+        self.claims.renew(id);
+        let request = self.request_of(kernel, id)?;
         Some(self.limiter.ask(Acquire {
             requests: vec![request],
             exchange: None,
         }))
-    }
-
-    /// Makes a procedure keep what its row holds, and wait for nothing. Its older requests may have been granted
-    /// after the newest request was decided. Such a grant is stale, and this gives it back. The limiter serves an
-    /// older request only before it receives this, so nothing is granted afterwards.
-    ///
-    /// The row may be ahead of the disk. That is safe: what the row no longer holds can only go to decisions that
-    /// come later in the journal. The row does not lag behind the limiter either. No exchange can be under way,
-    /// because the procedure's next stage begins with an effect that leaves behind the request that is not sent.
-    fn withdraw(&mut self, kernel: &Kernel, id: ProcedureId) {
-        let held = kernel.row(id).map(Row::held).unwrap_or_default();
-        if held.is_empty() {
-            self.release(id);
-        } else {
-            self.change_of(id, |claim| Change::Keep(claim, held));
-        }
     }
 
     /// Builds the request for everything that a procedure lacks.
@@ -430,12 +393,13 @@ impl<A> Admission<A> {
         Some(async move { answer.await.ok().flatten() })
     }
 
-    // What the receipt releases.
+    // What a decision says.
 
-    /// Carries an effect to the limiter. Returns the procedure if it asks: the supervisor builds its request with
-    /// [`Self::request`] and waits for the answer.
+    /// Carries an effect to the limiter, before the next event is decided or an answer is taken. Returns the procedure
+    /// if it asks: the supervisor builds its request with [`Self::request`] and waits for the answer.
     pub(super) fn act(&mut self, effect: AdmissionEffect, quarantined: &BTreeMap<u64, String>) -> Option<ProcedureId> {
         match effect {
+            AdmissionEffect::Bind(claim, id) => self.claims.bind(Claim::first(claim), id),
             AdmissionEffect::Ask(id) => return Some(id),
             // A quarantined family keeps what it holds.
             AdmissionEffect::Release(id) if quarantined.contains_key(&id.family) => self.change_of(id, Change::Cancel),

@@ -9,7 +9,7 @@ use small_map::SmallMap;
 use tally::Tally;
 
 use super::signal::Sent;
-use crate::decision::{Binding, Decision};
+use crate::decision::Decision;
 use crate::effect::{AdmissionEffect, Answer, DispatchEffect, Effect, LifecycleEffect, Refusal, RequestEffect};
 use crate::event::Birth;
 use crate::family::Family;
@@ -50,7 +50,7 @@ pub(crate) struct Draft<'a> {
     value_bytes: usize,
     /// Records that must follow the rows.
     closing: Vec<Record>,
-    bindings: Vec<Binding>,
+    admission: Vec<AdmissionEffect>,
     effects: Vec<Effect>,
     next_family: u64,
     /// The windows of rates that this decision counts begins in.
@@ -83,7 +83,7 @@ impl<'a> Draft<'a> {
             records: Vec::new(),
             value_bytes: 0,
             closing: Vec::new(),
-            bindings: Vec::new(),
+            admission: Vec::new(),
             effects: Vec::new(),
             next_family: kernel.next_family,
             windows: Vec::new(),
@@ -126,9 +126,9 @@ impl<'a> Draft<'a> {
             self.records.push(Record::Row(row));
         }
         self.records.append(&mut self.closing);
-        let bindings = std::mem::take(&mut self.bindings);
+        let admission = std::mem::take(&mut self.admission);
         let (records, effects) = (std::mem::take(&mut self.records), std::mem::take(&mut self.effects));
-        Decision::new(self.now, bindings, records, self.value_bytes, effects)
+        Decision::new(self.now, records, self.value_bytes, admission, effects)
     }
 
     /// Returns the newest broadcast under way that a waiter does not belong to. A procedure that begins to wait for an
@@ -279,9 +279,9 @@ impl<'a> Draft<'a> {
         self.rows.range(of_family).map(|(_, row)| &**row)
     }
 
-    /// Returns the effects of this decision so far.
-    pub(super) fn effects(&self) -> &[Effect] {
-        &self.effects
+    /// Returns what this decision tells the limiter so far.
+    pub(super) fn told_to_limiter(&self) -> &[AdmissionEffect] {
+        &self.admission
     }
 
     // Writing.
@@ -297,7 +297,7 @@ impl<'a> Draft<'a> {
         self.closing.clear();
         self.windows.clear();
         self.labelled = None;
-        self.bindings.clear();
+        self.admission.clear();
         self.effects.clear();
         self.sent = Sent::default();
         self.next_family = self.kernel.next_family;
@@ -448,11 +448,14 @@ impl<'a> Draft<'a> {
         self.effects.push(effect.into());
     }
 
-    /// Requests admission for a procedure. The binding takes effect at once: an answer to an earlier request may
-    /// arrive while this request waits for its receipt.
+    /// Tells the limiter something, as soon as the decision is made.
+    pub(super) fn tell_limiter(&mut self, effect: AdmissionEffect) {
+        self.admission.push(effect);
+    }
+
+    /// Requests admission for a procedure.
     pub(super) fn request(&mut self, id: ProcedureId) {
-        self.bindings.push(Binding::Request(id));
-        self.effect(AdmissionEffect::Ask(id));
+        self.tell_limiter(AdmissionEffect::Ask(id));
     }
 
     pub(super) fn reply(&mut self, request: RequestId, answer: Answer) {
@@ -623,7 +626,7 @@ impl<'a> Draft<'a> {
         let admission = &birth.admission;
         let granted = admission.is_granted();
         if let Some(claim) = admission.asked {
-            self.bindings.push(Binding::Claim(claim, id));
+            self.tell_limiter(AdmissionEffect::Bind(claim, id));
         }
         // One text for all rows of a kind: less memory, and they are compared by address.
         let kind = self.kernel.kinds.get(&birth.kind).map_or(&birth.kind, |(kind, _)| kind);

@@ -71,15 +71,12 @@ impl Draft<'_> {
 
     /// Releases everything that an ending procedure held or waited for.
     pub(super) fn release(&mut self, row: &mut Row) {
-        let needs_nothing = row.limits.is_empty() && row.stage_limits.is_empty() && row.locks.is_empty();
-        if needs_nothing && row.locked.is_empty() {
-            return;
-        }
         row.holds = false;
         row.stage_permits = false;
         row.stage_limits.clear();
         row.unlock_all();
-        self.effect(AdmissionEffect::Release(row.id));
+        // Also of one that holds nothing any more: it may have a claim from a time when it did.
+        self.tell_limiter(AdmissionEffect::Release(row.id));
     }
 
     /// Completes an end after its code has cleaned up.

@@ -21,7 +21,7 @@ impl Draft<'_> {
             needs.locks = row.unlock_all();
         }
         if !needs.is_empty() {
-            self.effect(AdmissionEffect::GiveBack(row.id, needs));
+            self.tell_limiter(AdmissionEffect::GiveBack(row.id, needs));
         }
     }
 
@@ -30,7 +30,7 @@ impl Draft<'_> {
         let limits = row.drop_stage_permits();
         if !limits.is_empty() {
             let locks = Vec::new();
-            self.effect(AdmissionEffect::GiveBack(row.id, Needs { limits, locks }));
+            self.tell_limiter(AdmissionEffect::GiveBack(row.id, Needs { limits, locks }));
         }
     }
 
@@ -38,7 +38,7 @@ impl Draft<'_> {
     /// permits go back, and the locks stay for the undo.
     pub(super) fn withdraw_next_stage(&mut self, row: &mut Row) {
         drop(row.drop_stage_permits());
-        self.effect(AdmissionEffect::Keep(row.id, row.held()));
+        self.tell_limiter(AdmissionEffect::Keep(row.id, row.held()));
     }
 
     /// Releases the locks of an ended stage when the next stage follows without a request to the limiter, so that
@@ -46,7 +46,7 @@ impl Draft<'_> {
     pub(super) fn give_back_locks(&mut self, row: &mut Row) {
         if !row.locks_for_life && !row.locked.is_empty() {
             let (limits, locks) = (Vec::new(), row.unlock_all());
-            self.effect(AdmissionEffect::GiveBack(row.id, Needs { limits, locks }));
+            self.tell_limiter(AdmissionEffect::GiveBack(row.id, Needs { limits, locks }));
         }
     }
 
@@ -57,7 +57,7 @@ impl Draft<'_> {
         }
         let locks = row.unlock_others(|row, held| row.locks.contains(held));
         let limits = Vec::new();
-        self.effect(AdmissionEffect::GiveBack(row.id, Needs { limits, locks }));
+        self.tell_limiter(AdmissionEffect::GiveBack(row.id, Needs { limits, locks }));
     }
 
     /// Handles a grant of everything that a procedure waits for, for its next stage or its next undo.
@@ -92,8 +92,8 @@ impl Draft<'_> {
     /// Returns a late grant: the procedure no longer waits for it.
     fn settle(&mut self, id: ProcedureId) {
         match self.row(id) {
-            None => self.effect(AdmissionEffect::Release(id)),
-            Some(row) if row.is_ended() && row.held().is_empty() => self.effect(AdmissionEffect::Release(id)),
+            None => self.tell_limiter(AdmissionEffect::Release(id)),
+            Some(row) if row.is_ended() && row.held().is_empty() => self.tell_limiter(AdmissionEffect::Release(id)),
             // The stage's report asks the limiter before it is decided. So the limiter may already have queued, or even
             // granted, what the next stage needs: nothing is cancelled, and only what no stage holds goes back.
             Some(row) if row.in_flight.is_some() => {
@@ -104,10 +104,10 @@ impl Draft<'_> {
                     locks: locks.cloned().collect(),
                 };
                 if !needs.is_empty() {
-                    self.effect(AdmissionEffect::GiveBack(id, needs));
+                    self.tell_limiter(AdmissionEffect::GiveBack(id, needs));
                 }
             }
-            Some(row) => self.effect(AdmissionEffect::Keep(id, row.held())),
+            Some(row) => self.tell_limiter(AdmissionEffect::Keep(id, row.held())),
         }
     }
 
@@ -116,7 +116,7 @@ impl Draft<'_> {
         let row = self.row(id).filter(|row| !row.holds && !row.limits.is_empty());
         if let Some(limits) = row.map(|row| row.limits.to_vec()) {
             let locks = Vec::new();
-            self.effect(AdmissionEffect::GiveBack(id, Needs { limits, locks }));
+            self.tell_limiter(AdmissionEffect::GiveBack(id, Needs { limits, locks }));
         }
     }
 
@@ -133,7 +133,7 @@ impl Draft<'_> {
                 // A smaller part that was already rolling back waits under the name of the member that it undoes.
                 let top = self.held(row.id).and_then(|(stack, _, _)| stack.last());
                 let member = top.filter(|_| row.is_failing()).map_or(row.id.member, |top| top.member);
-                self.effect(AdmissionEffect::Cancel(ProcedureId::new(row.id.family, member)));
+                self.tell_limiter(AdmissionEffect::Cancel(ProcedureId::new(row.id.family, member)));
             }
         }
     }

@@ -261,7 +261,7 @@ impl Draft<'_> {
         };
         self.record(Record::Archived(family, archive));
         self.record(Record::Evicted(doomed));
-        self.effect(AdmissionEffect::ReleaseFamily(family));
+        self.tell_limiter(AdmissionEffect::ReleaseFamily(family));
         self.effect(RequestEffect::Discharged(family));
         Ok(())
     }
@@ -276,7 +276,7 @@ impl Draft<'_> {
             self.record(Record::RateWindow(key.clone(), Box::default()));
         }
         self.record(Record::Limit(key.clone(), limit));
-        self.effect(AdmissionEffect::SetLimit(key, limit));
+        self.tell_limiter(AdmissionEffect::SetLimit(key, limit));
         Ok(())
     }
 
@@ -285,7 +285,7 @@ impl Draft<'_> {
             return Err(Refusal::NotLive(id));
         }
         self.change(id, |row| row.priority = priority);
-        self.effect(AdmissionEffect::SetPriority(id, priority));
+        self.tell_limiter(AdmissionEffect::SetPriority(id, priority));
         Ok(())
     }
 

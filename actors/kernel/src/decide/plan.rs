@@ -1,7 +1,6 @@
 //! The plan of a request, taken from the decision that would be made and from the state behind it.
 
 use super::draft::Draft;
-use crate::effect::{AdmissionEffect, Effect};
 use crate::family::Family;
 use crate::id::ProcedureId;
 use crate::lifecycle::ProcedureState;
@@ -14,7 +13,7 @@ impl Draft<'_> {
     /// Describes the consequences of this decision, before it is discarded.
     pub(super) fn plan(&self, verb: &Verb, abort: Option<&AbortAnswer>) -> Plan {
         let mut plan = Plan {
-            told: self.told_to_limiter(),
+            told: self.told_to_limiter().to_vec(),
             ..Plan::default()
         };
         self.freed_now(&mut plan);
@@ -64,14 +63,6 @@ impl Draft<'_> {
         }
         opened.append(&mut others);
         opened
-    }
-
-    fn told_to_limiter(&self) -> Vec<AdmissionEffect> {
-        let for_limiter = self.effects().iter().filter_map(|effect| match effect {
-            Effect::Admission(effect) => Some(effect.clone()),
-            Effect::Dispatch(_) | Effect::Requests(_) | Effect::Lifecycle(_) => None,
-        });
-        for_limiter.collect()
     }
 
     fn freed_now(&self, plan: &mut Plan) {

@@ -419,7 +419,7 @@ impl Draft<'_> {
         if asked && !outcome.leaves_effects() {
             // A refusal has overruled the step for which the limiter was asked. The limiter may have granted the
             // request by now, and the grant is stale once the procedure asks again: it must not keep what it got.
-            self.effect(AdmissionEffect::Keep(id, row.held()));
+            self.tell_limiter(AdmissionEffect::Keep(id, row.held()));
         }
         match outcome {
             StageOutcome::Next(then) if !children.is_empty() => {
@@ -536,7 +536,7 @@ impl Draft<'_> {
             None => {
                 if !row.is_admitted() {
                     // It leaves the queue, and asks again once it may go on.
-                    self.effect(AdmissionEffect::Cancel(row.id));
+                    self.tell_limiter(AdmissionEffect::Cancel(row.id));
                 }
                 self.set_going(row, None);
             }

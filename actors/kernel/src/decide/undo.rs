@@ -71,7 +71,7 @@ impl Draft<'_> {
         }
         row.stage_permits = false;
         row.stage_limits = entry.limits.clone().into();
-        self.effect(AdmissionEffect::Keep(id, row.held()));
+        self.tell_limiter(AdmissionEffect::Keep(id, row.held()));
         self.put(row);
     }
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
-    AdmissionEffect, CauseKind, DispatchEffect, Effect, Family, Kernel, Kind, Mark, OnFailure, ProcedureId,
-    ProcedureState, Record, Row, Rules, Scope, StageCall, WaitReason, check_rows,
+    CauseKind, DispatchEffect, Effect, Family, Kernel, Kind, Mark, OnFailure, ProcedureId, ProcedureState, Record, Row,
+    Rules, Scope, StageCall, WaitReason, check_rows,
 };
 
 use super::again;
@@ -249,20 +249,6 @@ fn is_kept(family: &Family, scope: u32, member: u32) -> bool {
         }
     }
     false
-}
-
-/// Each request that leaves with the receipt was bound with the decision, in the same order.
-pub(crate) fn requests(bound: &[ProcedureId], effects: &[Effect]) -> Result<(), String> {
-    let asked = effects.iter().filter_map(|effect| {
-        let Effect::Admission(AdmissionEffect::Ask(id)) = effect else {
-            return None;
-        };
-        Some(*id)
-    });
-    let asked: Vec<ProcedureId> = asked.collect();
-    (asked == bound)
-        .then_some(())
-        .ok_or_else(|| format!("{asked:?} ask, and {bound:?} are bound"))
 }
 
 /// An undo is the newest of all that is left to undo, and nothing of its scope runs.

@@ -26,20 +26,12 @@ pub(crate) struct Ahead {
     pub(crate) served: Vec<Claim>,
 }
 
-/// The claim of one procedure.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
-    /// With the generation of the newest request that was made or decided.
-    pub(crate) claim: Claim,
-    /// Decisions to ask whose effect has not left.
-    unsent: u32,
-}
-
 /// The limiter, the claims of procedures, and what the limiter has said.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
     pub(crate) admissions: Admissions,
-    of: BTreeMap<ProcedureId, Known>,
+    /// The claim of each procedure, with the generation of its newest request.
+    of: BTreeMap<ProcedureId, Claim>,
     by: BTreeMap<ClaimId, ProcedureId>,
     last: u64,
     pub(crate) words: VecDeque<Word>,
@@ -79,7 +71,7 @@ impl Desk {
 
     /// Returns the claim of a procedure, if it has one.
     pub(crate) fn claim(&self, id: ProcedureId) -> Option<ClaimId> {
-        self.of.get(&id).map(|known| known.claim.id)
+        self.of.get(&id).map(|claim| claim.id)
     }
 
     /// Returns the procedure that has a claim.
@@ -87,7 +79,7 @@ impl Desk {
         self.by.get(&claim).copied()
     }
 
-    fn known(&mut self, id: ProcedureId) -> &mut Known {
+    fn known(&mut self, id: ProcedureId) -> &mut Claim {
         let Self { of, by, last, .. } = self;
         of.entry(id).or_insert_with(|| {
             *last += 1;
@@ -96,55 +88,38 @@ impl Desk {
                 generation: 0,
             };
             by.insert(claim.id, id);
-            Known { claim, unsent: 0 }
+            claim
         })
     }
 
-    /// A decision has a procedure ask. Grants of its older requests are stale from here on.
-    pub(crate) fn will_ask(&mut self, id: ProcedureId) {
-        let known = self.known(id);
-        known.claim.generation += 1;
-        known.unsent += 1;
-    }
-
-    /// The effect of such a decision leaves. Returns `true` if no later decision has the procedure ask again.
-    pub(crate) fn is_newest_ask(&mut self, id: ProcedureId) -> bool {
-        let known = self.known(id);
-        known.unsent -= 1;
-        known.unsent == 0
-    }
-
-    /// Returns the claim for a request that is made now.
+    /// Returns the claim for a request that is made now. Grants of older requests are stale from here on.
     pub(crate) fn renew(&mut self, id: ProcedureId) -> Claim {
         let known = self.known(id);
-        known.claim.generation += 1;
-        known.claim
+        known.generation += 1;
+        *known
     }
 
-    /// Returns the claim for a request that was decided.
+    /// Returns the claim of a holder that is restored.
     pub(crate) fn current(&mut self, id: ProcedureId) -> Claim {
-        self.known(id).claim
+        *self.known(id)
     }
 
     /// Returns the procedure to which a grant belongs; none if the grant is of an older request.
     pub(crate) fn accept(&self, claim: Claim) -> Option<ProcedureId> {
         let id = self.procedure(claim.id)?;
-        self.of.get(&id).filter(|known| known.claim == claim).map(|_| id)
+        self.of.get(&id).filter(|known| **known == claim).map(|_| id)
     }
 
     pub(crate) fn bind(&mut self, claim: Claim, id: ProcedureId) {
-        self.of.insert(id, Known { claim, unsent: 0 });
+        self.of.insert(id, claim);
         self.by.insert(claim.id, id);
     }
 
-    /// Takes the claim from a procedure, unless it is about to ask again.
+    /// Takes the claim from a procedure.
     pub(crate) fn unbind(&mut self, id: ProcedureId) -> Option<ClaimId> {
-        let known = *self.of.get(&id)?;
-        if known.unsent == 0 {
-            self.of.remove(&id);
-            self.by.remove(&known.claim.id);
-        }
-        Some(known.claim.id)
+        let claim = self.of.remove(&id)?.id;
+        self.by.remove(&claim);
+        Some(claim)
     }
 
     /// Tells whether a permit or a lock is out, or somebody waits.

@@ -1,4 +1,4 @@
-//! What is asked of the limiter and told to it after a receipt, and at the start.
+//! What is asked of the limiter and told to it by decisions, and at the start.
 
 use std::cmp::Reverse;
 
@@ -12,30 +12,16 @@ use super::shell::Shell;
 
 impl Shell {
     pub(crate) fn ask(&mut self, id: ProcedureId) -> Result<(), String> {
-        // A later decision has it ask again: the answer to this request would be stale.
-        if !self.desk.is_newest_ask(id) {
-            return Ok(());
-        }
         if !self.kernel.waits_for_admission(id) {
-            return self.withdraw(id);
+            return Err(format!("{id} asks, and waits for nothing"));
         }
-        let claim = self.desk.current(id);
+        let claim = self.desk.renew(id);
         let Some(request) = self.request_of(id, claim) else {
             return Ok(());
         };
         let (grant, served) = self.desk.work(|limiter| limiter.request(request))?;
         self.desk.words.push_back(Word::Answers(vec![(claim, grant)], served));
         Ok(())
-    }
-
-    /// It does not ask after all. What an older request was granted meanwhile goes back: its grant is dropped as stale.
-    fn withdraw(&mut self, id: ProcedureId) -> Result<(), String> {
-        let held = self.kernel.row(id).map(Row::held).unwrap_or_default();
-        if held.is_empty() {
-            self.release(id)
-        } else {
-            self.change(id, |limiter, claim| limiter.keep(claim, &held))
-        }
     }
 
     pub(crate) fn release(&mut self, id: ProcedureId) -> Result<(), String> {

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use procession_kernel::{
-    AdmissionEffect, Answer, Binding, Claim, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, JoinRuling,
-    Kernel, LifecycleEffect, ProcedureId, Receipt, Record, RequestEffect, RequestId, Scope, Seq, StageCall,
-    StageOutcome, StageTask, Timestamp, WaitReason,
+    AdmissionEffect, Answer, Claim, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, JoinRuling, Kernel,
+    LifecycleEffect, ProcedureId, Receipt, Record, RequestEffect, RequestId, Scope, Seq, StageCall, StageOutcome,
+    StageTask, Timestamp, WaitReason,
 };
 
 use super::desk::Desk;
@@ -170,16 +170,6 @@ impl Shell {
         };
         let decision = self.kernel.decide(self.now, event);
         let records = decision.records().to_vec();
-        let mut requests = Vec::new();
-        for binding in decision.bindings() {
-            match *binding {
-                Binding::Claim(claim, id) => self.desk.bind(Claim::first(claim), id),
-                Binding::Request(id) => {
-                    self.desk.will_ask(id);
-                    requests.push(id);
-                }
-            }
-        }
         check::before(&self.kernel, &records)?;
         graph::gates(&self.kernel, &records, &told)?;
         if let Some(seq) = wave {
@@ -203,16 +193,17 @@ impl Shell {
         }
         let started = check::started(&self.kernel, &records);
         let mut commit = Commit::new();
-        let durable = self.kernel.apply(decision, &mut commit);
+        let (durable, admission) = self.kernel.apply(decision, &mut commit);
         self.ahead.commit(commit.seq(), &durable)?;
         check::after(&self.kernel, &self.ahead, &records)?;
         self.waits.extend(again::submitted(&mut self.ahead, &records)?);
         let rows = self.kernel.families().values().flat_map(|family| &family.members);
         claims::conflicts(rows.map(|row| &**row))?;
         check::may_start(&self.kernel, &started)?;
+        // The limiter hears of it at once, the disk later.
+        admission.into_iter().try_for_each(|effect| self.admit(effect))?;
         let seq = commit.seq();
         let effects = self.released(commit)?;
-        check::requests(&requests, &effects)?;
         for effect in &effects {
             if let Some(call) = effect.call()
                 && let Some(undone) = call.undone()
@@ -277,7 +268,6 @@ impl Shell {
     fn act(&mut self, effect: Effect) -> Result<(), String> {
         match effect {
             Effect::Dispatch(effect) => self.dispatch(effect),
-            Effect::Admission(effect) => self.admit(effect),
             Effect::Requests(effect) => self.answer(effect),
             Effect::Lifecycle(LifecycleEffect::ArmTimer) => Ok(()),
         }
@@ -335,6 +325,10 @@ impl Shell {
     fn admit(&mut self, effect: AdmissionEffect) -> Result<(), String> {
         self.log.push(format!("  {effect:?}"));
         match effect {
+            AdmissionEffect::Bind(claim, id) => {
+                self.desk.bind(Claim::first(claim), id);
+                Ok(())
+            }
             AdmissionEffect::Ask(id) => self.ask(id),
             AdmissionEffect::Release(id) => self.release(id),
             AdmissionEffect::GiveBack(id, needs) => self.change(id, |limiter, claim| limiter.give_back(claim, &needs)),

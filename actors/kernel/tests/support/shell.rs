@@ -1,8 +1,8 @@
 //! A kernel whose store answers at once, and what it has written into the history.
 
 use procession_kernel::{
-    Birth, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, Kind, KindRules, ProcedureId, Receipt, Record,
-    RequestId, Rules, Timestamp,
+    AdmissionEffect, Birth, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, Kind, KindRules, ProcedureId, Receipt,
+    Record, RequestId, Rules, Timestamp,
 };
 
 /// The one family.
@@ -13,6 +13,8 @@ pub(crate) const KIND: &str = "k";
 pub(crate) struct Shell {
     pub(crate) kernel: Kernel,
     pub(crate) history: Vec<HistoryEntry>,
+    /// What the newest decision tells the limiter.
+    pub(crate) told: Vec<AdmissionEffect>,
 }
 
 impl Shell {
@@ -36,6 +38,7 @@ impl Shell {
         Self {
             kernel: Kernel::new(rules, epoch, 0),
             history: Vec::new(),
+            told: Vec::new(),
         }
     }
 
@@ -48,7 +51,7 @@ impl Shell {
             }
         }
         let mut commit = Commit::new();
-        self.kernel.apply(decision, &mut commit);
+        self.told = self.kernel.fold(decision, &mut commit);
         let receipt = Receipt::new(self.kernel.epoch(), self.kernel.seq());
         commit.release(&receipt).unwrap_or_default()
     }

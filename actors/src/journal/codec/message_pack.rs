@@ -228,6 +228,16 @@ impl<'w, 'a> Serializer for &'w mut MessagePack<'a> {
         Ok(())
     }
 
+    /// As bytes, since MessagePack has no such number.
+    fn serialize_i128(self, value: i128) -> Result<(), Error> {
+        self.serialize_bytes(&value.to_be_bytes())
+    }
+
+    /// As bytes, since MessagePack has no such number.
+    fn serialize_u128(self, value: u128) -> Result<(), Error> {
+        self.serialize_bytes(&value.to_be_bytes())
+    }
+
     fn serialize_f32(self, value: f32) -> Result<(), Error> {
         self.put([0xca]);
         self.put(value.to_be_bytes());

@@ -2,8 +2,8 @@
 //!
 //! A procedure has one claim. Each of its requests has its own generation, and the limiter answers with that
 //! generation, at once or when the request is served later. A grant counts only if it answers the newest request:
-//! [`Claims::accept`] is the one place that drops all others. The generation rises when a request is *decided*, not
-//! when it is sent. An older request may be granted between the decision and its receipt.
+//! [`Claims::accept`] is the one place that drops all others. The generation rises with the request, which is sent in the
+//! turn of the supervisor that decides it: no answer can be taken between the two.
 
 use std::collections::BTreeSet;
 
@@ -13,21 +13,13 @@ use rustc_hash::FxHashMap;
 /// The limit from which every root takes a permit, if it is set.
 pub const GLOBAL_LIMIT: &str = "*";
 
-/// The claim of one procedure.
-#[derive(Clone, Copy)]
-struct Current {
-    /// The newest request that was sent or decided.
-    claim: Claim,
-    /// Decided requests that wait for their receipt.
-    unsent: u32,
-}
-
 /// The claims of all procedures that hold or want anything.
 pub(crate) struct Claims {
     limited: BTreeSet<LimitKey>,
     /// Kinds with a child that named a limit and took no permit. Each was logged once.
     logged: BTreeSet<Kind>,
-    of: FxHashMap<ProcedureId, Current>,
+    /// The newest request of each procedure.
+    of: FxHashMap<ProcedureId, Claim>,
     by: FxHashMap<ClaimId, ProcedureId>,
     /// The newest number given out.
     last: u64,
@@ -58,13 +50,13 @@ impl Claims {
 
     /// Returns the claim of a procedure.
     pub(crate) fn claim(&self, id: ProcedureId) -> Option<ClaimId> {
-        self.of.get(&id).map(|current| current.claim.id)
+        self.of.get(&id).map(|claim| claim.id)
     }
 
     /// Returns the claims of a family.
     pub(super) fn of_family(&self, family: u64) -> Vec<(ProcedureId, ClaimId)> {
         let of_family = self.of.iter().filter(|(id, _)| id.family == family);
-        of_family.map(|(id, current)| (*id, current.claim.id)).collect()
+        of_family.map(|(id, claim)| (*id, claim.id)).collect()
     }
 
     /// Returns a new claim, which belongs to no procedure yet.
@@ -75,72 +67,49 @@ impl Claims {
 
     /// Binds a claim to a procedure that has none.
     pub(in crate::supervisor) fn bind(&mut self, claim: Claim, id: ProcedureId) {
-        self.of.insert(id, Current { claim, unsent: 0 });
+        self.of.insert(id, claim);
         self.by.insert(claim.id, id);
     }
 
-    /// Removes the claim of a procedure. A procedure that is about to ask again keeps its claim. Under a new claim,
-    /// generations could not show that a grant of an older request is stale.
+    /// Removes the claim of a procedure. If it asks again, it does so under a new one, and grants of this one are stale.
     pub(super) fn unbind(&mut self, id: ProcedureId) -> Option<ClaimId> {
-        let current = *self.of.get(&id)?;
-        if current.unsent == 0 {
-            self.of.remove(&id);
-            self.by.remove(&current.claim.id);
-        }
-        Some(current.claim.id)
+        let claim = self.of.remove(&id)?.id;
+        self.by.remove(&claim);
+        Some(claim)
     }
 
     // Which request is the newest.
 
-    /// Records a decision to ask. From here on, grants of older requests are stale.
-    pub(super) fn will_request(&mut self, id: ProcedureId) {
-        let current = self.entry(id);
-        current.claim.generation += 1;
-        current.unsent += 1;
-    }
-
-    /// Records that the receipt of such a decision has arrived. Returns `true` if no later decision makes the
-    /// procedure ask again. Otherwise the answer would be stale before it arrived, so the request need not be sent.
-    pub(super) fn may_request(&mut self, id: ProcedureId) -> bool {
-        let current = self.entry(id);
-        current.unsent = current.unsent.saturating_sub(1);
-        current.unsent == 0
-    }
-
-    /// Returns the claim for a request that is sent now, without a decision before it.
+    /// Returns the claim for a request that is sent now. From here on, grants of older requests are stale.
     pub(super) fn renew(&mut self, id: ProcedureId) -> Claim {
-        let current = self.entry(id);
-        current.claim.generation += 1;
-        current.claim
+        let claim = self.entry(id);
+        claim.generation += 1;
+        *claim
     }
 
-    /// Returns the claim for a request that was decided, or for a holder that is restored.
+    /// Returns the claim of the newest request, or of a holder that is restored.
     pub(super) fn current(&mut self, id: ProcedureId) -> Claim {
-        self.entry(id).claim
+        *self.entry(id)
     }
 
     /// Returns the procedure that a grant belongs to. Returns `None` if the grant is stale: it answers an older
-    /// request, or its claim was released. A stale grant is not lost. If the newest request is sent later, its answer
-    /// counts what the claim holds. If it is not sent, [`Admission::request`](super::Admission::request) gives back
-    /// what the row does not hold.
+    /// request, or its claim was released. A stale grant is not lost: the answer to the newest request counts what the
+    /// claim holds.
     pub(super) fn accept(&self, grant: Claim) -> Option<ProcedureId> {
         let id = self.procedure(grant.id)?;
-        let is_newest = self.of.get(&id).is_some_and(|current| current.claim == grant);
+        let is_newest = self.of.get(&id) == Some(&grant);
         is_newest.then_some(id)
     }
 
-    fn entry(&mut self, id: ProcedureId) -> &mut Current {
+    fn entry(&mut self, id: ProcedureId) -> &mut Claim {
         let Self { of, by, last, .. } = self;
         of.entry(id).or_insert_with(|| {
             *last += 1;
             let claim = ClaimId(*last);
             by.insert(claim, id);
-            Current {
-                claim: Claim {
-                    id: claim,
-                    generation: 0,
-                },
-                unsent: 0,
+            Claim {
+                id: claim,
+                generation: 0,
             }
         })
     }

@@ -31,7 +31,7 @@ impl<A> Admission<A> {
                     changes.extend(of_family.map(|(_, claim)| Change::Release(claim)));
                 }
                 // This is the procedure's own request, and frees nothing for others.
-                AdmissionEffect::Ask(_) => {}
+                AdmissionEffect::Bind(..) | AdmissionEffect::Ask(_) => {}
             }
         }
         let later = plan.freed.iter().filter(|freed| freed.later);

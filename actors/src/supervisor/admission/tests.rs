@@ -1,4 +1,4 @@
-//! The wing against a kernel and a limiter. Each test decides when a receipt arrives and when an answer is taken.
+//! The wing against a kernel and a limiter. Each test decides when an answer is taken.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,6 +49,8 @@ struct Bench {
     wing: Admission<()>,
     limiter: Ordered<Limiter>,
     served: Arc<Mutex<Vec<Claim>>>,
+    /// No receipt has come for any of it.
+    unproved: Commit,
 }
 
 impl Bench {
@@ -76,6 +78,7 @@ impl Bench {
             wing: Admission::new(limiter.clone(), Vec::new(), Vec::new()),
             limiter,
             served,
+            unproved: Commit::new(),
         };
         bench.submit(vec![LockNeed::exclusive(PATH)]).await;
         assert!(bench.runs(HOLDER));
@@ -87,22 +90,29 @@ impl Bench {
     async fn queued() -> Self {
         let mut bench = Self::new().await;
         let exchanged = bench.exchange().await;
-        let effects = bench.report(exchanged);
-        assert_eq!(bench.act(effects).await, []);
+        assert_eq!(bench.report(exchanged).await, []);
         assert_eq!(bench.wait(WAITER), Some(WaitReason::Lock(PATH.into())));
         bench
     }
 
-    /// `WAITER` is in the limiter's queue, and was paused before its report was decided. Returns the effects of that
-    /// decision, which remove it from the queue.
-    async fn paused() -> (Self, Vec<Effect>) {
+    /// `WAITER` was in the limiter's queue, and was paused before its report was decided. That decision removed it from
+    /// the queue; between the two the holder ended if `is_free`, so that the limiter served it.
+    async fn paused(is_free: bool) -> (Self, Vec<Claim>) {
         let mut bench = Self::new().await;
         let exchanged = bench.exchange().await;
-        let effects = bench.operate(Verb::Pause(PauseScope::One(WAITER)));
-        assert_eq!(bench.act(effects).await, []);
-        let cancelled = bench.report(exchanged);
+        assert_eq!(bench.pause().await, []);
+        let served = if is_free { bench.free().await } else { Vec::new() };
+        assert_eq!(bench.report(exchanged).await, []);
         assert_eq!(bench.wait(WAITER), Some(WaitReason::Paused));
-        (bench, cancelled)
+        (bench, served)
+    }
+
+    async fn pause(&mut self) -> Vec<Claim> {
+        self.operate(Verb::Pause(PauseScope::One(WAITER))).await
+    }
+
+    async fn resume(&mut self) -> Vec<Claim> {
+        self.operate(Verb::Resume(PauseScope::One(WAITER))).await
     }
 
     async fn submit(&mut self, locks: Vec<LockNeed>) {
@@ -115,7 +125,7 @@ impl Bench {
         let acquired = answer.await.expect("the limiter runs");
         admit_births(std::iter::once(&mut birth), acquired.answers);
         let submitted = Event::Submitted(RequestId(1), vec![birth.into()]);
-        self.decide(submitted);
+        assert_eq!(self.decide(submitted).await, []);
         self.wing.settle(&self.kernel, &BTreeMap::new(), pending);
     }
 
@@ -135,10 +145,18 @@ impl Bench {
         (report, pending)
     }
 
-    fn report(&mut self, (report, pending): Exchanged) -> Vec<Effect> {
-        let effects = self.decide(Event::StageEnded(report));
+    async fn report(&mut self, (report, pending): Exchanged) -> Vec<Claim> {
+        let grants = self.decide(Event::StageEnded(report)).await;
         self.wing.settle(&self.kernel, &BTreeMap::new(), pending);
-        effects
+        grants
+    }
+
+    /// The report of a last stage.
+    fn ended(&self, id: ProcedureId) -> Event {
+        let in_flight = self.kernel.row(id).and_then(|row| row.in_flight).expect("it runs");
+        let done = StageOutcome::Done(Blob::default());
+        let report = StageEnded::new(id, in_flight.run, Epoch(1), Timestamp(2), done);
+        Event::StageEnded(Box::new(report))
     }
 
     fn wait(&self, id: ProcedureId) -> Option<WaitReason> {
@@ -155,30 +173,16 @@ impl Bench {
         self.wing.claims().claim(id).expect("it has a claim")
     }
 
-    /// Decides an event as the supervisor does. Returns the effects, which the caller acts on with the receipt.
-    fn decide(&mut self, event: Event) -> Vec<Effect> {
+    /// Decides an event, and tells the limiter, as the supervisor does. Returns the grants that the limiter answered,
+    /// which the caller may take at any time.
+    async fn decide(&mut self, event: Event) -> Vec<Claim> {
         let decision = self.kernel.decide(Timestamp(2), event);
-        self.wing.bind(decision.bindings());
-        let mut commit = Commit::new();
-        self.kernel.apply(decision, &mut commit);
-        let receipt = Receipt::new(self.kernel.epoch(), self.kernel.seq());
-        commit.release(&receipt).unwrap_or_default()
-    }
-
-    fn operate(&mut self, verb: Verb) -> Vec<Effect> {
-        let by = Box::new(OperatorRequest::new("ann", "test"));
-        self.decide(Event::Requested(RequestId(2), Box::new(verb), by, StoredTarget::None))
-    }
-
-    /// Acts on effects. Returns the grants that the limiter answered, which the caller may take at any time.
-    async fn act(&mut self, effects: Vec<Effect>) -> Vec<Claim> {
         let mut grants = Vec::new();
-        for effect in effects {
-            let Effect::Admission(effect) = effect else { continue };
+        for effect in self.kernel.fold(decision, &mut self.unproved) {
             let Some(id) = self.wing.act(effect, &BTreeMap::new()) else {
                 continue;
             };
-            if let Some(answer) = self.wing.request(&self.kernel, &BTreeMap::new(), id) {
+            if let Some(answer) = self.wing.request(&self.kernel, id) {
                 let acquired = answer.await.expect("the limiter runs");
                 let granted = acquired.answers.iter().filter(|answer| answer.grant == Grant::Granted);
                 grants.extend(granted.map(|answer| answer.claim));
@@ -188,14 +192,19 @@ impl Bench {
         grants
     }
 
+    async fn operate(&mut self, verb: Verb) -> Vec<Claim> {
+        let by = Box::new(OperatorRequest::new("ann", "test"));
+        self.decide(Event::Requested(RequestId(2), Box::new(verb), by, StoredTarget::None))
+            .await
+    }
+
     /// Takes grants as the supervisor does. Returns how many were accepted.
     async fn take(&mut self, grants: Vec<Claim>) -> usize {
         let mut accepted = 0;
         for claim in grants {
             if let Some(id) = self.wing.accept(claim) {
                 accepted += 1;
-                let effects = self.decide(Event::Granted(id));
-                let further = self.act(effects).await;
+                let further = self.decide(Event::Granted(id)).await;
                 assert_eq!(further, [], "nothing else is granted");
             }
         }
@@ -234,16 +243,33 @@ async fn a_waiter_is_granted_once() {
     assert_eq!(bench.served().await, []);
 }
 
+/// Who releases a lock, and who is granted it next, may share one sync.
 #[actix_rt::test]
-async fn a_grant_between_two_requests_is_dropped_and_the_answer_counts() {
-    let (mut bench, cancelled) = Bench::paused().await;
+async fn a_lock_passes_on_before_the_receipt_and_no_code_runs_under_it() {
+    let mut bench = Bench::queued().await;
+    let ended = bench.ended(HOLDER);
+    let proved = bench.kernel.seq();
+    assert_eq!(bench.decide(ended).await, []);
+    let served = bench.served().await;
+    assert_eq!(bench.take(served).await, 1);
+    assert!(bench.runs(WAITER), "as its row says, which is not on disk");
+
+    let receipt = |seq| Receipt::new(Epoch(1), seq);
+    let unproved = std::mem::take(&mut bench.unproved);
+    let unproved = unproved.release(&receipt(proved)).expect_err("nothing leaves");
+    let unproved = unproved.release(&receipt(proved.next())).expect_err("nothing leaves");
+    let effects = unproved.release(&receipt(bench.kernel.seq())).expect("all is proved");
+    let called: Vec<ProcedureId> = effects.iter().filter_map(Effect::call).map(|call| call.id).collect();
+    assert_eq!(called.last(), Some(&WAITER));
+}
+
+#[actix_rt::test]
+async fn a_grant_of_a_request_that_was_cancelled_is_dropped_and_the_next_answer_counts() {
     // The limiter serves the first request before it receives the cancellation.
-    let served = bench.free().await;
+    let (mut bench, served) = Bench::paused(true).await;
     assert_eq!(served.len(), 1);
-    let resumed = bench.operate(Verb::Resume(PauseScope::One(WAITER)));
-    assert_eq!(bench.take(served).await, 0, "it asks again, and the answer counts");
-    assert_eq!(bench.act(cancelled).await, []);
-    let answered = bench.act(resumed).await;
+    let answered = bench.resume().await;
+    assert_eq!(bench.take(served).await, 0, "it asked again, and the answer counts");
     assert_eq!(answered.len(), 1);
     assert_eq!(bench.take(answered).await, 1);
     assert!(bench.runs(WAITER));
@@ -252,11 +278,9 @@ async fn a_grant_between_two_requests_is_dropped_and_the_answer_counts() {
 
 #[actix_rt::test]
 async fn of_a_request_cancelled_and_made_again_only_the_second_grant_counts() {
-    let (mut bench, cancelled) = Bench::paused().await;
+    let (mut bench, _) = Bench::paused(false).await;
     let first = Claim::first(bench.claim(WAITER));
-    assert_eq!(bench.act(cancelled).await, []);
-    let resumed = bench.operate(Verb::Resume(PauseScope::One(WAITER)));
-    assert_eq!(bench.act(resumed).await, [], "it queues again");
+    assert_eq!(bench.resume().await, [], "it queues again");
     let served = bench.free().await;
     assert_eq!(served.len(), 1);
     assert_ne!(served, [first]);
@@ -267,20 +291,13 @@ async fn of_a_request_cancelled_and_made_again_only_the_second_grant_counts() {
 
 #[actix_rt::test]
 async fn a_pause_and_a_resume_while_an_answer_is_under_way_grant_once() {
-    let (mut bench, cancelled) = Bench::paused().await;
-    assert_eq!(bench.act(cancelled).await, []);
+    let (mut bench, _) = Bench::paused(false).await;
     assert_eq!(bench.free().await, []);
-    let resumed = bench.operate(Verb::Resume(PauseScope::One(WAITER)));
-    let under_way = bench.act(resumed).await;
+    let under_way = bench.resume().await;
     assert_eq!(under_way.len(), 1, "it is granted at once");
 
-    for verb in [
-        Verb::Pause(PauseScope::One(WAITER)),
-        Verb::Resume(PauseScope::One(WAITER)),
-    ] {
-        let effects = bench.operate(verb);
-        assert_eq!(bench.act(effects).await, [], "it asked already");
-    }
+    assert_eq!(bench.pause().await, []);
+    assert_eq!(bench.resume().await, [], "it asked already");
     assert_eq!(bench.take(under_way).await, 1);
     assert!(bench.runs(WAITER));
     assert_eq!(bench.served().await, [], "it is granted once");
@@ -290,14 +307,12 @@ async fn a_pause_and_a_resume_while_an_answer_is_under_way_grant_once() {
 async fn a_grant_that_meets_a_pause_goes_back_until_the_resume() {
     let mut bench = Bench::queued().await;
     let served = bench.free().await;
-    let paused = bench.operate(Verb::Pause(PauseScope::One(WAITER)));
-    assert_eq!(bench.act(paused).await, []);
+    assert_eq!(bench.pause().await, []);
     assert_eq!(bench.take(served).await, 1);
     assert_eq!(bench.wait(WAITER), Some(WaitReason::Paused));
     assert!(bench.is_free().await);
 
-    let resumed = bench.operate(Verb::Resume(PauseScope::One(WAITER)));
-    let answered = bench.act(resumed).await;
+    let answered = bench.resume().await;
     assert_eq!(bench.take(answered).await, 1);
     assert!(bench.runs(WAITER));
 }
@@ -305,27 +320,23 @@ async fn a_grant_that_meets_a_pause_goes_back_until_the_resume() {
 #[actix_rt::test]
 async fn a_grant_that_meets_an_abort_goes_back() {
     let mut bench = Bench::queued().await;
-    let aborted = bench.operate(Verb::Abort(WAITER));
-    // The limiter serves it before it receives the abort, and the abort is on disk before the grant is taken.
+    // The limiter serves it before it receives the abort, and the grant is taken after that.
     let served = bench.free().await;
     assert_eq!(served.len(), 1);
-    assert_eq!(bench.act(aborted).await, []);
+    assert_eq!(bench.operate(Verb::Abort(WAITER)).await, []);
     bench.take(served).await;
     assert!(!bench.runs(WAITER));
     assert!(bench.is_free().await);
 }
 
 #[actix_rt::test]
-async fn a_request_that_was_decided_and_is_no_longer_due_gives_back_what_an_older_one_got() {
-    let (mut bench, cancelled) = Bench::paused().await;
-    let served = bench.free().await;
+async fn a_request_made_again_and_aborted_gives_back_what_an_older_one_got() {
+    let (mut bench, served) = Bench::paused(true).await;
     assert_eq!(served.len(), 1);
-    let resumed = bench.operate(Verb::Resume(PauseScope::One(WAITER)));
-    let aborted = bench.operate(Verb::Abort(WAITER));
-    assert_eq!(bench.take(served).await, 0, "it asks again, or not at all");
-    for effects in [cancelled, resumed, aborted] {
-        assert_eq!(bench.act(effects).await, []);
-    }
+    let answered = bench.resume().await;
+    assert_eq!(bench.operate(Verb::Abort(WAITER)).await, []);
+    assert_eq!(bench.take(served).await, 0, "it asked again");
+    bench.take(answered).await;
     assert!(!bench.runs(WAITER));
     assert!(bench.is_free().await);
 }

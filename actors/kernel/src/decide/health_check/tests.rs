@@ -130,9 +130,13 @@ fn e_108_a_lost_grant_is_found() {
 #[test]
 fn e_108_one_that_is_in_no_queue_asks_again() {
     let (mut kernel, root) = (kernel_with(queued()), ProcedureId::root(1));
-    assert_eq!(
-        check(&mut kernel, &[root], &[]),
-        [Effect::Admission(AdmissionEffect::Ask(root))]
+    let decision = kernel.decide(
+        NOW,
+        Event::HealthCheckDue {
+            granted: Vec::new(),
+            unknown: vec![root],
+        },
     );
+    assert_eq!(kernel.fold(decision, &mut Commit::new()), [AdmissionEffect::Ask(root)]);
     assert_eq!(kernel.found(), 1);
 }

@@ -60,7 +60,7 @@ impl Shell {
             }
         }
         let mut commit = Commit::new();
-        self.kernel.fold(decision, &mut commit);
+        self.kernel.apply(decision, &mut commit);
         let receipt = Receipt::new(Epoch(1), self.kernel.seq());
         commit.release(&receipt).unwrap_or_default()
     }

@@ -19,7 +19,7 @@ fn birth() -> Birth {
 fn feed(kernel: &mut Kernel, event: Event) {
     let decision = kernel.decide(NOW, event);
     let mut commit = Commit::new();
-    kernel.fold(decision, &mut commit);
+    kernel.apply(decision, &mut commit);
     commit
         .release(&Receipt::new(Epoch(1), kernel.seq()))
         .unwrap_or_default();

@@ -27,6 +27,7 @@ fn numbers_take_the_shortest_form() -> Outcome {
             both(&number.cast_unsigned())?;
         }
     }
+    both(&(i128::MIN, -1_i128, 7_u128, u128::MAX))?;
     both(&(i8::MIN, i16::MIN, i32::MIN, u8::MAX, u16::MAX, u32::MAX, u64::MAX))?;
     both(&(1.5_f32, -0.1_f64, f64::NAN, true, false, 'ß', '🦀', ()))?;
     Ok(())

@@ -85,7 +85,7 @@ fn after_first_child() -> (OutputCache, Kernel) {
                 cache.ended(*id, value);
             }
         }
-        kernel.fold(decision, &mut Commit::new());
+        kernel.apply(decision, &mut Commit::new());
     };
     let ended = |kernel: &Kernel, member: u32, outcome: StageOutcome| {
         let id = ProcedureId::new(1, member);

@@ -34,7 +34,7 @@ fn after_spawn(children: u32, bytes: usize) -> (PayloadCache, Kernel) {
     let mut run = |kernel: &mut Kernel, event: Event| {
         let decision = kernel.decide(NOW, event);
         note(&mut cache, decision.records());
-        kernel.fold(decision, &mut Commit::new());
+        kernel.apply(decision, &mut Commit::new());
     };
     run(&mut kernel, Event::Submitted(RequestId(1), vec![birth(bytes).into()]));
     let root = ProcedureId::root(1);

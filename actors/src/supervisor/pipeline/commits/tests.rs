@@ -21,7 +21,7 @@ fn submit(kernel: &mut Kernel, commits: &mut Commits, number: usize) {
             encode::write(&mut ready.batch, record).expect("it can be encoded");
         }
         ready.batch.advance_to(kernel.seq().next());
-        kernel.fold(decision, &mut ready.commit);
+        kernel.apply(decision, &mut ready.commit);
     }
 }
 
@@ -82,7 +82,7 @@ fn refuse(kernel: &mut Kernel, commits: &mut Commits, request: u64) {
     let event = Event::Submitted(RequestId(request), vec![Submission::from(birth)]);
     let decision = kernel.decide(Timestamp(1), event);
     let mut commit = Commit::new();
-    kernel.fold(decision, &mut commit);
+    kernel.apply(decision, &mut commit);
     assert!(commits.hold(commit).is_none(), "it waits for what was decided before");
 }
 
