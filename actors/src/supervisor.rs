@@ -240,8 +240,9 @@ impl Supervisor {
         self.lifecycle.note_due(due, &self.kernel);
         match encoded {
             Ok(()) => {
-                self.tell_limiter(admission, ctx);
-                self.flush_soon(ctx);
+                if !self.tell_limiter(admission, ctx) || !self.flush_behind_limiter(ctx) {
+                    self.flush_soon(ctx);
+                }
             }
             Err(error) => {
                 self.fail(FailureCause::Failed(error.to_string()));
@@ -250,13 +251,32 @@ impl Supervisor {
     }
 
     /// Tells the limiter what a decision says. It stands in the open batch, so whatever the limiter answers is decided
-    /// behind it.
-    fn tell_limiter(&mut self, admission: Vec<AdmissionEffect>, ctx: &mut Context<Self>) {
+    /// behind it. Returns `true` if others may be served because of it.
+    fn tell_limiter(&mut self, admission: Vec<AdmissionEffect>, ctx: &mut Context<Self>) -> bool {
+        let mut may_serve = false;
         for effect in admission {
+            may_serve |= self.admission.may_serve(&effect);
             if let Some(id) = self.admission.act(effect, self.quarantine.families()) {
                 self.request_admission(id, ctx);
             }
         }
+        may_serve
+    }
+
+    /// Flushes once the limiter has said whom it serves, if somebody probably waits: then the end of the one and the
+    /// beginning of the other take one sync. Returns `false` if the batch need not wait for that.
+    fn flush_behind_limiter(&mut self, ctx: &mut Context<Self>) -> bool {
+        if !self.pipeline.is_idle() {
+            return false;
+        }
+        let Some(answer) = self.admission.pass_on() else {
+            return false;
+        };
+        self.await_limiter(answer, ctx, |supervisor, _, ctx| {
+            supervisor.admission.passed_on();
+            supervisor.flush_soon(ctx);
+        });
+        true
     }
 
     /// Shows each record, once, to every wing that needs it. Must run before the fold, because metrics compare new
@@ -1450,6 +1470,7 @@ impl Handler<Served> for Supervisor {
 
     fn handle(&mut self, Served { turn, claims }: Served, ctx: &mut Self::Context) {
         self.metrics.taken();
+        self.admission.heard_served();
         self.turn(|supervisor| supervisor.sequence(turn, ctx, |supervisor, ctx| supervisor.grant(claims, ctx)));
     }
 }
@@ -1485,6 +1506,7 @@ impl Supervisor {
             let Ok(acquired) = acquired else {
                 return supervisor.limiter_gone();
             };
+            supervisor.admission.heard(&acquired);
             let turn = acquired.turn;
             let take_if_open = move |supervisor: &mut Self, ctx: &mut Context<Self>| {
                 if supervisor.status.decides() {

@@ -8,6 +8,7 @@ mod mixture;
 mod order;
 mod parked;
 mod parts;
+mod passed_on;
 mod paths;
 mod recovery;
 mod undo;

@@ -7,6 +7,7 @@
 //! (docs/decisions/0083). The wing builds requests and matches answers; the supervisor waits for the limiter and decides.
 
 pub(crate) mod claims;
+mod contention;
 mod dry_run;
 pub(crate) mod requests;
 mod sequencer;
@@ -22,6 +23,7 @@ use procession_kernel::{
 use crate::limiter::{Acquire, Acquired, Answer, Change, Exchange, Limiter, Restore, Simulate, Simulated};
 use crate::queues::Ordered;
 use claims::Claims;
+use contention::Contention;
 use requests::{AdmissionRequests, within, within_above};
 use sequencer::Sequencer;
 
@@ -65,6 +67,7 @@ pub(super) struct Admission<A> {
     claims: Claims,
     limiter: Ordered<Limiter>,
     sequencer: Sequencer<A>,
+    contention: Contention,
     /// What quarantined families hold, until it is restored.
     quarantined_holders: Vec<(ProcedureId, Row)>,
 }
@@ -79,6 +82,7 @@ impl<A> Admission<A> {
             claims: Claims::new(limited),
             limiter,
             sequencer: Sequencer::default(),
+            contention: Contention::default(),
             quarantined_holders,
         }
     }
@@ -108,6 +112,49 @@ impl<A> Admission<A> {
     /// Drops the answers that wait for earlier ones, because the earlier ones may never arrive now.
     pub(super) fn forget_answers(&mut self) {
         self.sequencer.clear();
+    }
+
+    // What the answers say about waiters.
+
+    /// Notes an answer of the limiter.
+    pub(super) fn heard(&mut self, acquired: &Acquired) {
+        let answers = acquired.answers.iter().chain(&acquired.exchanged);
+        for answer in answers {
+            if let Grant::Queued(_) = answer.grant {
+                self.contention.queued();
+            }
+        }
+        if !acquired.served.is_empty() {
+            self.contention.served();
+        }
+    }
+
+    /// Notes that the limiter has served requests.
+    pub(super) fn heard_served(&mut self) {
+        self.contention.served();
+    }
+
+    /// Asks the limiter for nothing, behind what it was just told, if somebody probably waits for that: whom it serves is
+    /// heard by then. [`Self::passed_on`] takes the answer.
+    pub(super) fn pass_on(&mut self) -> Option<impl Future<Output = Result<Acquired, MailboxError>> + use<A>> {
+        self.contention.begin().then(|| self.limiter.ask(Acquire::default()))
+    }
+
+    /// Notes that the limiter has taken everything that it was told before [`Self::pass_on`].
+    pub(super) fn passed_on(&mut self) {
+        self.contention.end();
+    }
+
+    /// Returns `true` if the limiter can serve others once it is told this.
+    pub(super) fn may_serve(&self, effect: &AdmissionEffect) -> bool {
+        match effect {
+            AdmissionEffect::Release(id)
+            | AdmissionEffect::GiveBack(id, _)
+            | AdmissionEffect::Cancel(id)
+            | AdmissionEffect::Keep(id, _) => self.claims.claim(*id).is_some(),
+            AdmissionEffect::ReleaseFamily(_) | AdmissionEffect::SetLimit(..) => true,
+            AdmissionEffect::Bind(..) | AdmissionEffect::Ask(_) | AdmissionEffect::SetPriority(..) => false,
+        }
     }
 
     // Requests before a decision.

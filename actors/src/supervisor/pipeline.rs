@@ -185,6 +185,11 @@ impl Pipeline {
         self.latest.reached(kernel, durable);
     }
 
+    /// Returns `true` if no batch is on its way to the journal.
+    pub(super) fn is_idle(&self) -> bool {
+        self.commits.is_idle()
+    }
+
     /// Returns `true` if everything decided is on disk.
     pub(super) fn is_quiet(&mut self) -> bool {
         self.commits.is_quiet()

@@ -194,8 +194,12 @@ impl Commits {
     /// Returns `true` if a single decision waits for the journal, the journal stands still, and the decision has few
     /// enough writes. Such a decision takes little time beside the sync.
     pub(super) fn is_single(&self) -> bool {
-        let quiet = self.in_flight.is_empty() && self.full.is_empty();
-        quiet && self.open.commit.decisions() == 1 && self.open.batch.len() <= SINGLE_WRITES
+        self.is_idle() && self.open.commit.decisions() == 1 && self.open.batch.len() <= SINGLE_WRITES
+    }
+
+    /// Returns `true` if the journal stands still, and no full batch waits for it.
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_flight.is_empty() && self.full.is_empty()
     }
 
     /// Records when the batch that was taken last goes to the journal.
