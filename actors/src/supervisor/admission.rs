@@ -384,6 +384,7 @@ impl<A> Admission<A> {
         kernel: &Kernel,
         id: ProcedureId,
     ) -> Option<impl Future<Output = Result<Acquired, MailboxError>> + use<A>> {
+        debug_assert!(kernel.waits_for_admission(id), "{id} asks, and waits for nothing");
         self.claims.renew(id);
         let request = self.request_of(kernel, id)?;
         Some(self.limiter.ask(Acquire {
