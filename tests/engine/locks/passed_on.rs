@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::BoxFuture;
 use procession::Executor;
-use procession::provider::{AppendError, Batch, Receipt};
+use procession::provider::{AppendError, Batch, JournalStore, Receipt};
 use procession::testkit::{MemoryDisk, MemoryStore};
 
 use super::kit::holder;
