@@ -224,13 +224,15 @@ impl Supervisor {
 
     fn commit(&mut self, decision: Decision, ctx: &mut Context<Self>) {
         if decision.is_commit() {
-            self.commit_records(decision, ctx);
+            let may_serve = self.commit_records(decision, ctx);
+            self.flush_after(may_serve, ctx);
         } else {
             self.commit_nothing(decision, ctx);
         }
     }
 
-    fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) {
+    /// Puts a decision into the open batch. Returns `true` if others may be served by the limiter because of it.
+    fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) -> bool {
         let look = self
             .lifecycle
             .take_look(&*self.clock, decision.made(), self.kernel.is_draining());
@@ -238,16 +240,11 @@ impl Supervisor {
         let admission = self.kernel.fold(decision, self.pipeline.open_commit());
         self.metrics.decided();
         self.lifecycle.note_due(due, &self.kernel);
-        match encoded {
-            Ok(()) => {
-                if !self.tell_limiter(admission, ctx) || !self.flush_behind_limiter(ctx) {
-                    self.flush_soon(ctx);
-                }
-            }
-            Err(error) => {
-                self.fail(FailureCause::Failed(error.to_string()));
-            }
+        if let Err(error) = encoded {
+            self.fail(FailureCause::Failed(error.to_string()));
+            return false;
         }
+        self.tell_limiter(admission, ctx)
     }
 
     /// Tells the limiter what a decision says. It stands in the open batch, so whatever the limiter answers is decided
@@ -263,20 +260,17 @@ impl Supervisor {
         may_serve
     }
 
-    /// Flushes once the limiter has said whom it serves, if somebody probably waits: then the end of the one and the
-    /// beginning of the other take one sync. Returns `false` if the batch need not wait for that.
-    fn flush_behind_limiter(&mut self, ctx: &mut Context<Self>) -> bool {
-        if !self.pipeline.is_idle() {
-            return false;
-        }
-        let Some(answer) = self.admission.pass_on() else {
-            return false;
+    /// Flushes soon. If the limiter may serve others and somebody probably waits, it does so once the limiter has said
+    /// whom: then the end of the one and the beginning of the other take one sync.
+    fn flush_after(&mut self, may_serve: bool, ctx: &mut Context<Self>) {
+        let waits = may_serve && self.pipeline.is_idle();
+        let Some(answer) = waits.then(|| self.admission.pass_on()).flatten() else {
+            return self.flush_soon(ctx);
         };
         self.await_limiter(answer, ctx, |supervisor, _, ctx| {
             supervisor.admission.passed_on();
             supervisor.flush_soon(ctx);
         });
-        true
     }
 
     /// Shows each record, once, to every wing that needs it. Must run before the fold, because metrics compare new
@@ -1534,10 +1528,17 @@ impl Supervisor {
         served: Vec<Claim>,
         ctx: &mut Context<Self>,
     ) {
-        self.commit(decision, ctx);
+        let may_serve = if decision.is_commit() {
+            self.commit_records(decision, ctx)
+        } else {
+            self.commit_nothing(decision, ctx);
+            false
+        };
         // Before the grants: a procedure that this decision created may be among them.
         self.admission.settle(&self.kernel, self.quarantine.families(), pending);
+        // The first of them takes the decision along, so that both take one sync.
         self.grant(served, ctx);
+        self.flush_after(may_serve, ctx);
     }
 
     /// Asks the limiter for what a stage's report needs: limits and locks of new procedures and of the next stage.
