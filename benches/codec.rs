@@ -42,7 +42,7 @@ fn written() -> Option<(Row, HistoryEntry)> {
     let apply = |kernel: &mut Kernel, event| {
         let mut commit = Commit::new();
         let decision = kernel.decide(NOW, event);
-        let records = kernel.apply(decision, &mut commit);
+        let (records, _) = kernel.apply(decision, &mut commit);
         drop(commit.release(&Receipt::new(Epoch(1), kernel.seq())));
         records
     };

@@ -56,7 +56,7 @@ impl Driver {
     fn run(&mut self, event: Event) -> (Vec<Record>, Vec<Effect>) {
         let mut commit = Commit::new();
         let decision = self.kernel.decide(NOW, event);
-        let records = self.kernel.apply(decision, &mut commit);
+        let (records, _) = self.kernel.apply(decision, &mut commit);
         let receipt = Receipt::new(Epoch(1), self.kernel.seq());
         (records, commit.release(&receipt).unwrap_or_default())
     }
