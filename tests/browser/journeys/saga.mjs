@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after as hook } from 'node:test';
-import { act, after, becomes, dialog, journey, pass, repair, rows, saga, shown, truth, until } from '../kit.mjs';
+import { act, after, becomes, comes, dialog, journey, pass, repair, rows, saga, shown, truth, until } from '../kit.mjs';
 
 after(hook);
 
@@ -62,7 +62,7 @@ journey('a saga that rests is found under Attention, understood from its picture
   const sent = page.waitForRequest((request) => Boolean(request.postDataJSON()?.reason));
   await act(page, /^Forward/, 'Forward', { reason: 'another card' });
   assert.ok((await sent).postDataJSON().expected, 'as its plan has seen it');
-  await page.getByText('Every step took effect.').waitFor();
+  await comes(page.getByText('Every step took effect.'));
   await becomes(() => attention(page), []);
   await becomes(() => taken(page), 4);
   assert.deepEqual((await table(page)).Pay?.slice(0, 2), ['SU', '2']);
@@ -93,7 +93,7 @@ journey('branches, elements and a sub machine are drawn where they are, and one 
   await go(`procedures/${id}`);
   await page.getByRole('button', { name: 'Forward all…' }).click();
   await act(page, /^Forward/, 'Forward', { reason: 'all is well' });
-  await page.getByText('Every step took effect.').waitFor();
+  await comes(page.getByText('Every step took effect.'));
   await becomes(() => attention(page), []);
   assert.equal(await picture(page).locator('.way:not(.back):not(.taken)').count(), 0, 'it has gone every way but back');
 });
@@ -139,7 +139,7 @@ journey('a saga is understood and sent forward by keyboard alone, on a narrow sc
   await page.keyboard.press('Enter');
   await dialog(page, /^Forward/).getByText('It is done').waitFor();
   await page.keyboard.press('Escape');
-  await page.getByText('Every step took effect.').waitFor();
+  await comes(page.getByText('Every step took effect.'));
   await becomes(async () => (await truth()).states, { Success: 1 });
 }, { viewport: { width: 390, height: 844 } });
 
@@ -177,7 +177,7 @@ journey('a saga starts from its kind with params, as an object', async (page, go
   await doIt.click();
   await shown(page, /^saga\.order/);
   await pass(1_000);
-  await page.getByText('Every step took effect.').waitFor();
+  await comes(page.getByText('Every step took effect.'));
   await becomes(async () => (await truth()).states, { Success: 1 });
 }, { expected: /400/ });
 
