@@ -223,15 +223,20 @@ impl Supervisor {
     }
 
     fn commit(&mut self, decision: Decision, ctx: &mut Context<Self>) {
-        if decision.is_commit() {
-            let may_serve = self.commit_records(decision, ctx);
-            self.flush_after(may_serve, ctx);
-        } else {
-            self.commit_nothing(decision, ctx);
-        }
+        let may_serve = self.take_in(decision, ctx);
+        self.flush_after(may_serve, ctx);
     }
 
-    /// Puts a decision into the open batch. Returns `true` if others may be served by the limiter because of it.
+    /// Takes a decision in; the caller flushes. Returns `true` if others may be served by the limiter because of what it
+    /// has put into the open batch.
+    fn take_in(&mut self, decision: Decision, ctx: &mut Context<Self>) -> bool {
+        if decision.is_commit() {
+            return self.commit_records(decision, ctx);
+        }
+        self.commit_nothing(decision, ctx);
+        false
+    }
+
     fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) -> bool {
         let look = self
             .lifecycle
@@ -1528,12 +1533,7 @@ impl Supervisor {
         served: Vec<Claim>,
         ctx: &mut Context<Self>,
     ) {
-        let may_serve = if decision.is_commit() {
-            self.commit_records(decision, ctx)
-        } else {
-            self.commit_nothing(decision, ctx);
-            false
-        };
+        let may_serve = self.take_in(decision, ctx);
         // Before the grants: a procedure that this decision created may be among them.
         self.admission.settle(&self.kernel, self.quarantine.families(), pending);
         // The first of them takes the decision along, so that both take one sync.

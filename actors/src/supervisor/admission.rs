@@ -118,20 +118,15 @@ impl<A> Admission<A> {
 
     /// Notes an answer of the limiter.
     pub(super) fn heard(&mut self, acquired: &Acquired) {
-        let answers = acquired.answers.iter().chain(&acquired.exchanged);
-        for answer in answers {
-            if let Grant::Queued(_) = answer.grant {
-                self.contention.queued();
-            }
-        }
-        if !acquired.served.is_empty() {
-            self.contention.served();
+        let mut answers = acquired.answers.iter().chain(&acquired.exchanged);
+        if !acquired.served.is_empty() || answers.any(|answer| answer.grant != Grant::Granted) {
+            self.contention.noted();
         }
     }
 
     /// Notes that the limiter has served requests.
-    pub(super) fn heard_served(&mut self) {
-        self.contention.served();
+    pub(super) const fn heard_served(&mut self) {
+        self.contention.noted();
     }
 
     /// Asks the limiter for nothing, behind what it was just told, if somebody probably waits for that: whom it serves is
@@ -141,7 +136,7 @@ impl<A> Admission<A> {
     }
 
     /// Notes that the limiter has taken everything that it was told before [`Self::pass_on`].
-    pub(super) fn passed_on(&mut self) {
+    pub(super) const fn passed_on(&mut self) {
         self.contention.end();
     }
 

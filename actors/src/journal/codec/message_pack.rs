@@ -361,81 +361,34 @@ impl<'w, 'a> Serializer for &'w mut MessagePack<'a> {
     }
 }
 
-impl SerializeStruct for &mut MessagePack<'_> {
-    type Ok = ();
-    type Error = Error;
+/// What has a known length is written one value behind the other.
+macro_rules! one_behind_the_other {
+    ($($shape:ident::$each:ident($($name:ident)?)),*) => {$(
+        impl $shape for &mut MessagePack<'_> {
+            type Ok = ();
+            type Error = Error;
 
-    #[inline]
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
-        self.name(name)?;
-        value.serialize(&mut **self)
-    }
+            #[inline]
+            fn $each<T: Serialize + ?Sized>(&mut self, $($name: &'static str,)? value: &T) -> Result<(), Error> {
+                $(self.name($name)?;)?
+                value.serialize(&mut **self)
+            }
 
-    #[inline]
-    fn end(self) -> Result<(), Error> {
-        Ok(())
-    }
+            #[inline]
+            fn end(self) -> Result<(), Error> {
+                Ok(())
+            }
+        }
+    )*};
 }
 
-impl SerializeStructVariant for &mut MessagePack<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    #[inline]
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
-        SerializeStruct::serialize_field(self, name, value)
-    }
-
-    #[inline]
-    fn end(self) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
-impl SerializeTuple for &mut MessagePack<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    #[inline]
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        value.serialize(&mut **self)
-    }
-
-    #[inline]
-    fn end(self) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
-impl SerializeTupleStruct for &mut MessagePack<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    #[inline]
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        value.serialize(&mut **self)
-    }
-
-    #[inline]
-    fn end(self) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
-impl SerializeTupleVariant for &mut MessagePack<'_> {
-    type Ok = ();
-    type Error = Error;
-
-    #[inline]
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        value.serialize(&mut **self)
-    }
-
-    #[inline]
-    fn end(self) -> Result<(), Error> {
-        Ok(())
-    }
-}
+one_behind_the_other!(
+    SerializeStruct::serialize_field(name),
+    SerializeStructVariant::serialize_field(name),
+    SerializeTuple::serialize_element(),
+    SerializeTupleStruct::serialize_field(),
+    SerializeTupleVariant::serialize_field()
+);
 
 impl SerializeSeq for Items<'_, '_> {
     type Ok = ();

@@ -1,41 +1,35 @@
 //! Tells whether a batch that releases something is worth holding back until the limiter has been heard. If somebody
 //! waits for it, the grant is decided then, and both take one sync. If nobody does, the wait is for nothing.
 //!
-//! It learns from the last time: after a wait in which nobody was served it expects nobody, until a request is queued.
+//! It learns from the last time: after a wait in which nobody was served or queued it expects nobody, until somebody is.
 
-/// What the limiter's last answers said.
+/// What the limiter's answers said since the last wait began.
 #[derive(Debug, Default)]
 pub(super) struct Contention {
-    /// Somebody probably waits for what is released next.
+    /// Somebody was queued or served, so somebody probably waits for what is released next.
     is_expected: bool,
-    /// Somebody was served since the wait under way began; `None` without a wait.
-    served: Option<bool>,
+    /// A batch waits. There is one at a time.
+    is_waiting: bool,
 }
 
 impl Contention {
-    /// Notes that a request was queued.
-    pub(super) const fn queued(&mut self) {
+    /// Notes that a request was queued, or that one was served that had waited.
+    pub(super) const fn noted(&mut self) {
         self.is_expected = true;
     }
 
-    /// Notes that a request that had waited was served.
-    pub(super) fn served(&mut self) {
-        self.is_expected = true;
-        self.served = self.served.map(|_| true);
-    }
-
-    /// Returns `true` if the batch should wait, and begins the wait. There is one at a time.
-    pub(super) fn begin(&mut self) -> bool {
-        let begins = self.is_expected && self.served.is_none();
+    /// Returns `true` if the batch should wait, and begins the wait.
+    pub(super) const fn begin(&mut self) -> bool {
+        let begins = self.is_expected && !self.is_waiting;
         if begins {
-            self.served = Some(false);
+            (self.is_expected, self.is_waiting) = (false, true);
         }
         begins
     }
 
     /// Notes that the limiter has been heard.
-    pub(super) fn end(&mut self) {
-        self.is_expected = self.served.take().unwrap_or_default();
+    pub(super) const fn end(&mut self) {
+        self.is_waiting = false;
     }
 }
 
@@ -47,15 +41,18 @@ mod tests {
     fn it_waits_while_waiting_pays() {
         let mut contention = Contention::default();
         assert!(!contention.begin(), "nobody was queued");
-        contention.queued();
+        contention.noted();
         assert!(contention.begin());
+        contention.noted();
         assert!(!contention.begin(), "one wait at a time");
-        contention.served();
         contention.end();
-        assert!(contention.begin(), "the last wait served somebody");
+        assert!(
+            contention.begin(),
+            "the last wait served somebody, or somebody was queued meanwhile"
+        );
         contention.end();
         assert!(!contention.begin(), "the last wait was for nothing");
-        contention.served();
+        contention.noted();
         assert!(contention.begin(), "somebody was served outside a wait");
     }
 }
