@@ -2,8 +2,8 @@
 
 pub use crate::noop::Noop;
 pub use procession_actors::{
-    Accepts, CallContext, Child, ChildOutcome, Elapsed, Fence, Finished, Hooks, JoinVerdict, KindSettings, Old, Signal,
-    SignalOffer, Submitted, Token, Transient,
+    Accepts, CallContext, Child, ChildOutcome, Elapsed, Fence, Finished, Hooks, JoinVerdict, KindSettings, Old,
+    PureContext, Signal, SignalOffer, Submitted, Token, Transient,
 };
 pub use procession_kernel::{
     ChildPermits, HistoryDetail, Hold, JoinPolicy, Kind, OnFailure, OnTimeout, RetryPolicy, Timestamp,

@@ -1,6 +1,7 @@
 //! What a stage receives: its identity, what woke it, the host's environment, and writes that become part of its
 //! commit.
 
+mod pure;
 mod stage;
 
 use std::collections::BTreeSet;
@@ -33,6 +34,7 @@ use crate::time_limit::{Elapsed, within};
 use crate::value;
 use crate::view::Status;
 
+pub use pure::PureContext;
 pub use stage::StageContext;
 
 /// Identifies one stage of one procedure in one store: equal for every run of that stage and of its undo, and different
@@ -140,6 +142,8 @@ pub(crate) struct Call {
     pub(crate) trace: Option<Box<TraceParent>>,
     /// For the span alone; `None` if no span is wanted.
     pub(crate) row: Option<Box<OfRow>>,
+    /// What the call rests on may not be on disk yet, so it must reach nothing but its report.
+    pub(crate) is_speculative: bool,
 }
 
 impl Call {

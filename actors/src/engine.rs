@@ -79,6 +79,9 @@ pub struct Settings {
     pub in_flight: Option<usize>,
     /// The maximum number of commits merged into one batch. Default 4,096.
     pub merge: usize,
+    /// Runs pure stages before the stages before them are on disk: see [`Procedure::is_pure`](crate::Procedure::is_pure).
+    /// Default: `true`.
+    pub speculation: bool,
     /// The seed for the jitter of backoffs. 0 uses the store's own number.
     pub seed: u64,
     /// Refuses to start if a live procedure has no code, instead of quarantining its family.
@@ -119,6 +122,7 @@ impl Default for Settings {
             awake: 200_000,
             in_flight: None,
             merge: 4_096,
+            speculation: true,
             seed: 0,
             strict: false,
             blocked_after: Duration::from_secs(5),
@@ -192,6 +196,7 @@ impl Engine {
             keep_after_acknowledgement: settings.keep_after_acknowledgement,
             keep_after_failure: settings.keep_after_failure,
             seed: settings.seed,
+            speculation: settings.speculation,
         };
         let loaded = recovery::load(Arc::clone(&store), rules, Code::Registered, Arc::clone(&settings.clock)).await?;
         if settings.strict && !loaded.report.quarantined.is_empty() {

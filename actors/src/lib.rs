@@ -46,7 +46,7 @@ mod worker_inbox;
 
 pub use accepts::{Accepts, SignalOffer};
 pub use child::Child;
-pub use context::{CallContext, Fence, Signal, StageContext, Token};
+pub use context::{CallContext, Fence, PureContext, Signal, StageContext, Token};
 pub use engine::{Engine, Placement, Settings};
 pub use error::{AskError, CodecError, ImportError, ReadError, StartError, StoreError, SubmitBound, SubmitError};
 pub use export::{ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport};

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::accepts::Accepts;
-use crate::context::StageContext;
+use crate::context::{PureContext, StageContext};
 use crate::hooks::Hooks;
 use crate::stage_error::StageError;
 use crate::step::{ChildOutcome, JoinVerdict, Step};
@@ -156,6 +156,81 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         stage: Self::Stage,
         cx: &mut StageContext<'_, Self>,
     ) -> impl Future<Output = Result<Step<Self>, StageError>>;
+
+    /// Returns `true` if a stage is pure: it reaches nothing but its report, so that [`compute`](Self::compute) runs it in
+    /// place of [`execute`](Self::execute).
+    ///
+    /// A pure stage is *speculative*: the engine may run it before the stages before it are on disk. Nothing that leaves the
+    /// engine overtakes the disk: neither answers nor outcomes, and no stage that is not pure. What changes is the speed, and
+    /// what a crash takes back: several pure stages in a row may be lost together, and run again from the last one on disk,
+    /// with another time and other random numbers.
+    ///
+    /// This is called at submission and at the end of each stage, for the next one, and again before the stage runs.
+    /// Default: no stage is pure.
+    fn is_pure(&self, stage: &Self::Stage) -> bool {
+        let _ = stage;
+        false
+    }
+
+    /// Runs one [pure](Self::is_pure) stage, and returns what comes next.
+    ///
+    /// It computes, routes, validates, changes the value, and writes, submits and adds children through its context. It
+    /// must not reach anything else: no service, file or queue, and no memory in the environment that other procedures act
+    /// on. It may not wait, so [`stage_timeout`](Self::stage_timeout) does not limit it: keep it under a millisecond.
+    ///
+    /// ```
+    /// use procession_actors::{Procedure, PureContext, StageContext, StageError, Step};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+    /// enum Stage { Price, Discount, Charge }
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Quote { pieces: u32, cents: u32 }
+    ///
+    /// impl Procedure for Quote {
+    ///     const KIND: &'static str = "quote";
+    ///     type Stage = Stage;
+    ///     type Env = ();
+    ///     type Output = u32;
+    ///
+    ///     fn first(&self) -> Stage { Stage::Price }
+    ///
+    ///     fn is_pure(&self, stage: &Stage) -> bool {
+    ///         matches!(stage, Stage::Price | Stage::Discount)
+    ///     }
+    ///
+    ///     fn compute(&mut self, stage: Stage, _: &mut PureContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    ///         match stage {
+    ///             Stage::Price => {
+    ///                 self.cents = self.pieces * 250;
+    ///                 Ok(Step::Next(Stage::Discount))
+    ///             }
+    ///             Stage::Discount if self.pieces >= 10 => {
+    ///                 self.cents -= self.cents / 10;
+    ///                 Ok(Step::Next(Stage::Charge))
+    ///             }
+    ///             Stage::Discount | Stage::Charge => Ok(Step::Next(Stage::Charge)),
+    ///         }
+    ///     }
+    ///
+    ///     async fn execute(&mut self, _: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    ///         // Calls the card service, so it runs once the price is on disk.
+    ///         let _ = cx.token();
+    ///         Ok(Step::Done(self.cents))
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As those of [`execute`](Self::execute).
+    fn compute(&mut self, stage: Self::Stage, cx: &mut PureContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        let _ = cx;
+        Err(StageError::fail(format!(
+            "`is_pure` says that stage {stage:?} is pure, and this kind has no `compute`; implement it, or let `is_pure` return false"
+        )))
+    }
 
     /// Undoes one executed stage. Undos run newest first, and include the stage that failed.
     ///

@@ -256,6 +256,7 @@ fn marks(call: &Call, run: Option<Seq>) -> Marks<'_> {
         visit: call.stage.visit,
         store: call.store,
         link: call.trace.as_deref().copied(),
+        is_speculative: call.is_speculative,
     }
 }
 

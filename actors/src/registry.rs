@@ -16,7 +16,7 @@ use procession_kernel::{
 };
 
 use crate::accepts::{Accepts, SignalRules};
-use crate::context::{Call, Host, StageContext};
+use crate::context::{Call, Host, PureContext, StageContext};
 use crate::error::{CodecError, StartError, SubmitError};
 use crate::fault_injection::Calling;
 use crate::guard::{guarded, guarded_each, panic_cause, panic_text};
@@ -387,6 +387,13 @@ impl<P: Procedure> Typed<P> {
         };
         let calling = Calling::new(host, call, &stage, false);
         let body = AssertUnwindSafe(async {
+            if value.is_pure(&stage) {
+                return computed(value, stage, &mut cx);
+            }
+            if call.is_speculative {
+                // What `is_pure` said has changed.
+                return Ok(Step::Yield);
+            }
             match value.stage_timeout(&stage) {
                 Some(time) => limited(host, time, "stage", value.execute(stage, &mut cx)).await,
                 None => value.execute(stage, &mut cx).await,
@@ -562,6 +569,19 @@ impl<P: Procedure> Typed<P> {
             Err(panic) => Err(panic_cause(&*panic)),
         }
     }
+}
+
+/// Runs a pure stage. If the store is to be asked about what it does, and the disk may be behind, the stage yields: it runs
+/// again once the disk has caught up.
+fn computed<P: Procedure>(value: &mut P, stage: P::Stage, cx: &mut StageContext<'_, P>) -> Result<Step<P>, StageError> {
+    let mut pure = PureContext::of(cx);
+    let step = value.compute(stage, &mut pure);
+    let done = pure.into_done();
+    if done.call.is_speculative && done.asks_the_store() {
+        return Ok(Step::Yield);
+    }
+    cx.merge(done);
+    step
 }
 
 /// Converts the answer of a rule. What cannot be asked can never be met.

@@ -381,6 +381,8 @@ pub(crate) fn stage_needs<P: Procedure>(
     let is_no_return = !procedure.rollback_supported(stage);
     asked.set("expected");
     let expected = procedure.expected(stage);
+    asked.set("is_pure");
+    let is_pure = procedure.is_pure(stage);
     asked.set("Debug of the stage");
     let name = || format!("{stage:?}");
     Ok(NextStageNeeds {
@@ -389,6 +391,7 @@ pub(crate) fn stage_needs<P: Procedure>(
         next_is_no_return: is_no_return.then(name),
         name: P::REPEAT_LIMIT.map(|_| name()),
         expected,
+        is_pure,
     })
 }
 

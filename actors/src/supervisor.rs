@@ -44,8 +44,9 @@ use actix::prelude::*;
 use futures::FutureExt;
 use procession_kernel::{
     AdmissionEffect, AuditEntry, Claim, Commit, Decision, Effect, Ended, Event, EventName, EvictedFamily, Grant,
-    HistoryEntry, Kernel, Kind, LifecycleEffect, LimitKey, LimitUse, Missing, NotNow, Operated, OperatorRequest,
-    ProcedureId, Receipt, Record, RequestEffect, RequestId, Row, StageEnded, StoredTarget, Timestamp, Verb,
+    HistoryEntry, Immediate, Kernel, Kind, LifecycleEffect, LimitKey, LimitUse, Missing, NotNow, Operated,
+    OperatorRequest, ProcedureId, Receipt, Record, RequestEffect, RequestId, Row, SpeculativeCall, StageEnded,
+    StoredTarget, Timestamp, Verb,
 };
 use tokio::sync::oneshot;
 
@@ -242,14 +243,33 @@ impl Supervisor {
             .lifecycle
             .take_look(&*self.clock, decision.made(), self.kernel.is_draining());
         let (encoded, due) = self.visit_records(&decision, look);
-        let admission = self.kernel.fold(decision, self.pipeline.open_commit());
+        let Immediate { admission, calls } = self.kernel.fold(decision, self.pipeline.open_commit());
         self.metrics.decided();
         self.lifecycle.note_due(due, &self.kernel);
         if let Err(error) = encoded {
             self.fail(FailureCause::Failed(error.to_string()));
             return false;
         }
+        self.speculate(calls, ctx);
         self.tell_limiter(admission, ctx)
+    }
+
+    /// Calls pure stages at once. Their decision stands in the open batch, so whatever they report is decided behind it. A
+    /// call that must wait after all goes with the other effects of its decision.
+    fn speculate(&mut self, calls: Vec<SpeculativeCall>, ctx: &mut Context<Self>) {
+        for call in calls {
+            // So many decisions wait for the disk that running further ahead would only fill the memory.
+            let is_early = !self.pipeline.is_backed_up();
+            let call = if is_early {
+                self.call(ctx, |dispatch, view| dispatch.speculate(view, call))
+            } else {
+                Err(call)
+            };
+            match call {
+                Ok(()) => self.pipeline.overtaken(),
+                Err(call) => self.pipeline.open_commit().defer(call),
+            }
+        }
     }
 
     /// Tells the limiter what a decision says. It stands in the open batch, so whatever the limiter answers is decided
@@ -311,7 +331,8 @@ impl Supervisor {
     fn commit_nothing(&mut self, decision: Decision, ctx: &mut Context<Self>) {
         let mut commit = Commit::new();
         self.metrics.late(&self.kernel, decision.records());
-        let admission = self.kernel.fold(decision, &mut commit);
+        let Immediate { admission, calls } = self.kernel.fold(decision, &mut commit);
+        calls.into_iter().for_each(|call| commit.defer(call));
         self.tell_limiter(admission, ctx);
         if let Some((commit, receipt)) = self.pipeline.hold(commit) {
             self.release(commit, &receipt, ctx);
@@ -1228,7 +1249,11 @@ impl Supervisor {
     }
 
     fn begin_reads(&mut self, ctx: &mut Context<Self>) {
-        while let Some(reads) = self.dispatch.next_reads(&self.kernel, self.pipeline.durable()) {
+        let durable = self.pipeline.durable();
+        while let Some(reads) = self
+            .dispatch
+            .next_reads(&self.kernel, durable, &mut || self.pipeline.barrier())
+        {
             ctx.spawn(reads.into_actor(self).map(|read, supervisor, ctx| {
                 supervisor.turn(|supervisor| supervisor.reads_ended(read, ctx));
             }));
@@ -1415,9 +1440,12 @@ impl Handler<InboxWake> for Supervisor {
 
     fn handle(&mut self, _: InboxWake, ctx: &mut Self::Context) {
         self.turn(|supervisor| {
+            // Wake each worker once for the speculative calls that follow from all these reports.
+            supervisor.dispatch.begin_batch();
             for reported in supervisor.dispatch.take_reports(REPORTS_AT_ONCE) {
                 supervisor.hear(reported, ctx);
             }
+            supervisor.dispatch.end_batch();
             supervisor.wake_more(ctx);
             supervisor.look_at_drain(ctx);
         });

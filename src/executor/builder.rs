@@ -192,6 +192,15 @@ impl Builder {
         self
     }
 
+    /// Lets pure stages run before the stages before them are on disk, as [`Procedure::is_pure`](crate::Procedure::is_pure)
+    /// says. With `false` they wait for the disk as all others do, for example to find out whether something that a stage
+    /// does is to blame. Default `true`.
+    #[must_use]
+    pub fn speculation(mut self, allowed: bool) -> Self {
+        self.settings.speculation = allowed;
+        self
+    }
+
     /// Runs user code on this many threads. Default: half of the processors.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {

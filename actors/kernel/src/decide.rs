@@ -21,6 +21,7 @@ mod retention;
 mod rollback;
 mod signal;
 mod spawn;
+mod speculation;
 mod stage;
 mod submit;
 mod suspect;
@@ -75,6 +76,12 @@ impl Kernel {
             Event::Recovered => draft.recovered(),
         }
         draft.finish()
+    }
+
+    /// Returns the commit that started the stage of a procedure that is out, if one is.
+    #[must_use]
+    pub fn stage_out(&self, id: ProcedureId) -> Option<Seq> {
+        self.families.out(id)
     }
 
     /// Returns `true` if the running stage would be followed by the next one, as things stand.

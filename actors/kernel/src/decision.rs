@@ -1,8 +1,8 @@
 //! Decide, then commit, then act, as types.
 //!
 //! A [`Decision`] exposes its records, and hides its effects. [`Commit`] merges decisions. Their effects are released only
-//! against the [`Receipt`] that proves the commit to be on disk. What the limiter is told leaves with the
-//! [fold](crate::Kernel::fold): it reaches memory of this process alone.
+//! against the [`Receipt`] that proves the commit to be on disk. What the limiter is told, and calls of pure stages, leave
+//! with the [fold](crate::Kernel::fold): they reach memory of this process alone.
 //!
 //! ```compile_fail,E0616
 //! # use procession_kernel::Decision;
@@ -31,10 +31,19 @@
 //!
 //! ```compile_fail,E0616
 //! # use procession_kernel::Decision;
-//! fn tell_the_limiter_early(decision: Decision) {
-//!     for effect in decision.admission {
-//!         // A private field: the limiter is told by what folds the decision, so that no other overtakes it.
+//! fn overtake(decision: Decision) {
+//!     for effect in decision.immediate.admission {
+//!         // A private field: the limiter is told, and stages are called, by what folds the decision, so that no other
+//!         // decision overtakes it.
 //!     }
+//! }
+//! ```
+//!
+//! ```compile_fail,E0423
+//! # use procession_kernel::{SpeculativeCall, StageCall};
+//! fn hurry(call: Box<StageCall>) -> SpeculativeCall {
+//!     // A private field: only the kernel says that a call may leave early.
+//!     SpeculativeCall(call)
 //! }
 //! ```
 //!
@@ -46,34 +55,34 @@
 //! }
 //! ```
 
-use crate::effect::{AdmissionEffect, Effect};
+use crate::effect::{DispatchEffect, Effect, Immediate, SpeculativeCall};
 use crate::id::{Epoch, Seq, Timestamp};
 use crate::record::Record;
 
-/// The consequences of one event: facts to be stored, what the limiter is told, and actions that wait for the facts.
+/// The consequences of one event: facts to be stored, what is done at once, and actions that wait for the facts.
 #[derive(Debug, Default)]
 #[must_use = "a decision that is dropped loses its records"]
 pub struct Decision {
     made: Timestamp,
     records: Vec<Record>,
     value_bytes: usize,
-    admission: Vec<AdmissionEffect>,
+    immediate: Immediate,
     effects: Vec<Effect>,
 }
 
 impl Decision {
-    pub(crate) const fn new(
+    pub(crate) fn new(
         made: Timestamp,
         records: Vec<Record>,
         value_bytes: usize,
-        admission: Vec<AdmissionEffect>,
+        immediate: Immediate,
         effects: Vec<Effect>,
     ) -> Self {
         Self {
             made,
             records,
             value_bytes,
-            admission,
+            immediate,
             effects,
         }
     }
@@ -108,8 +117,8 @@ impl Decision {
         self.records.iter().any(Record::is_durable)
     }
 
-    pub(crate) fn into_parts(self) -> (Vec<Record>, Vec<AdmissionEffect>, Vec<Effect>) {
-        (self.records, self.admission, self.effects)
+    pub(crate) fn into_parts(self) -> (Vec<Record>, Immediate, Vec<Effect>) {
+        (self.records, self.immediate, self.effects)
     }
 }
 
@@ -177,6 +186,12 @@ impl Commit {
         } else {
             self.effects.append(effects);
         }
+    }
+
+    /// Adds a call that is not to leave early after all. It waits for the receipt with the effects of its decision; the
+    /// caller has just folded that decision into this commit.
+    pub fn defer(&mut self, call: SpeculativeCall) {
+        self.effects.push(DispatchEffect::Call(call.into_call()).into());
     }
 
     /// Adds the effects of another commit behind those of this one. They are released in this order.

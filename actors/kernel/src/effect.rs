@@ -92,6 +92,42 @@ impl StageCall {
     }
 }
 
+/// The call of a stage that may begin before its decision is on disk.
+///
+/// User code says that the stage is pure: it reaches nothing but its report. What it reports is a later decision, which is
+/// behind this one in the journal, and whose own effects wait for a later receipt. So if the process dies, everything
+/// that rests on the call is lost with it. Only a decision makes such a call, and only
+/// [`Kernel::fold`](crate::Kernel::fold) releases it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpeculativeCall(Box<StageCall>);
+
+impl SpeculativeCall {
+    pub(crate) fn new(call: StageCall) -> Self {
+        Self(Box::new(call))
+    }
+
+    /// Returns the call.
+    #[must_use]
+    pub fn get(&self) -> &StageCall {
+        &self.0
+    }
+
+    /// Returns the call, to make it now.
+    #[must_use]
+    pub fn into_call(self) -> Box<StageCall> {
+        self.0
+    }
+}
+
+/// What a decision does at once, before it is on disk, because it reaches memory of this process alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Immediate {
+    /// What the limiter is told.
+    pub admission: Vec<AdmissionEffect>,
+    /// Calls that may be made at once. The caller may [defer](crate::Commit::defer) each of them instead.
+    pub calls: Vec<SpeculativeCall>,
+}
+
 /// How a procedure ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {

@@ -17,7 +17,7 @@ use std::iter::Peekable;
 use std::ops::Deref;
 
 use crate::family::{Family, deadlines};
-use crate::id::{ProcedureId, Timestamp};
+use crate::id::{ProcedureId, Seq, Timestamp};
 use crate::row::Row;
 use awake::Awake;
 use frozen::{Names, Pack};
@@ -115,6 +115,12 @@ impl Families {
     /// Returns the awake families from this number on.
     pub fn awake_from(&self, number: u64) -> impl Iterator<Item = (u64, &Family)> {
         self.awake.from(number..)
+    }
+
+    /// Returns the run of a procedure's stage that is out. A frozen family has none, and is not thawed to find out.
+    pub(crate) fn out(&self, id: ProcedureId) -> Option<Seq> {
+        let row = self.awake.get(id.family)?.row(id.member)?;
+        row.in_flight.map(|in_flight| in_flight.run)
     }
 
     /// Returns all families, by number. A frozen one is thawed only while it is visited.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::audit::AuditEntry;
 use crate::decision::{Commit, Decision};
-use crate::effect::AdmissionEffect;
+use crate::effect::Immediate;
 use crate::families::Families;
 use crate::id::{Epoch, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
 use crate::kind_index::KindIndex;
@@ -206,6 +206,8 @@ pub struct Rules {
     pub keep_after_failure: Duration,
     /// Seed for the jitter of backoffs.
     pub seed: u64,
+    /// Pure stages may be called before the decisions that they rest on are on disk.
+    pub speculation: bool,
 }
 
 /// Everything that a decision may depend on.
@@ -216,6 +218,8 @@ pub struct Kernel {
     pub(crate) kinds: KindIndex,
     pub(crate) epoch: Epoch,
     pub(crate) deaths: u32,
+    /// From when on stages may be called speculatively.
+    pub(crate) speculation_from: Timestamp,
     pub(crate) seq: Seq,
     pub(crate) next_family: u64,
     pub(crate) reserved: u64,
@@ -262,15 +266,21 @@ impl Kernel {
         }
     }
 
+    /// Calls no stage speculatively until this instant. For a start that found a death: until the one that killed the
+    /// process is known, each stage must be marked on disk before it is called.
+    pub const fn hold_speculation_until(&mut self, until: Timestamp) {
+        self.speculation_from = until;
+    }
+
     /// Applies a decision and holds its effects back in `commit`. Callers put what [`Decision::durable`] returns into the
     /// journal's next batch before, so that no later decision can overtake it.
     ///
-    /// Returns what the limiter is to be told at once; see [`AdmissionEffect`]. A decision without durable records still
+    /// Returns what is to be done at once; see [`Immediate`]. A decision without durable records still
     /// waits for the newest decided commit, because its effects depend on that commit.
-    #[must_use = "the limiter must be told, in the order of the decisions"]
-    pub fn fold(&mut self, decision: Decision, commit: &mut Commit) -> Vec<AdmissionEffect> {
+    #[must_use = "the limiter must be told, and the calls must be made or deferred, in the order of the decisions"]
+    pub fn fold(&mut self, decision: Decision, commit: &mut Commit) -> Immediate {
         let is_commit = decision.is_commit();
-        let (mut records, admission, mut effects) = decision.into_parts();
+        let (mut records, immediate, mut effects) = decision.into_parts();
         if is_commit {
             self.seq = self.seq.next();
         }
@@ -292,7 +302,7 @@ impl Kernel {
         }
         commit.hold(self.seq, is_commit, &mut effects);
         self.spare.keep(records, effects);
-        admission
+        immediate
     }
 
     /// Freezes a family that only waits for a timer or an event. For a start, after it has read a family; live, each
@@ -307,12 +317,12 @@ impl Kernel {
         self.families.cool();
     }
 
-    /// [Folds](Self::fold) a decision, and returns the records that must go to disk, in order, and what the limiter is to
-    /// be told.
-    pub fn apply(&mut self, decision: Decision, commit: &mut Commit) -> (Vec<Record>, Vec<AdmissionEffect>) {
+    /// [Folds](Self::fold) a decision, and returns the records that must go to disk, in order, and what is to be
+    /// done at once.
+    pub fn apply(&mut self, decision: Decision, commit: &mut Commit) -> (Vec<Record>, Immediate) {
         let records = decision.durable().cloned().collect();
-        let admission = self.fold(decision, commit);
-        (records, admission)
+        let immediate = self.fold(decision, commit);
+        (records, immediate)
     }
 
     /// Returns the epoch of this engine.

@@ -63,8 +63,8 @@ pub use cause::{Cause, CauseKind, NotUndone};
 pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};
 pub use decision::{Commit, Decision, Receipt};
 pub use effect::{
-    AdmissionEffect, Answer, DispatchEffect, Effect, Ended, LifecycleEffect, NotNow, Operated, Refusal, RequestEffect,
-    StageCall, StageTask,
+    AdmissionEffect, Answer, DispatchEffect, Effect, Ended, Immediate, LifecycleEffect, NotNow, Operated, Refusal,
+    RequestEffect, SpeculativeCall, StageCall, StageTask,
 };
 pub use event::{
     Admission, Again, Birth, Brood, Event, JoinRuling, KeyAsked, StageEnded, StageOutcome, StoredTarget, Submission,

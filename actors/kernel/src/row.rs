@@ -224,6 +224,8 @@ pub struct NextStageNeeds {
     pub name: Option<String>,
     /// How long it is expected to take.
     pub expected: Option<Duration>,
+    /// It reaches nothing but its report, so it may run before the stages before it are on disk.
+    pub is_pure: bool,
 }
 
 impl NextStageNeeds {
@@ -339,6 +341,9 @@ pub struct Row {
     /// How long the next stage is expected to take.
     #[serde(rename = "B", default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Duration>,
+    /// The next stage reaches nothing but its report, as its code says.
+    #[serde(rename = "U", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_pure: bool,
     /// What happens when its deadline passes.
     #[serde(rename = "C", default, skip_serializing_if = "OnTimeout::is_fail")]
     pub on_timeout: OnTimeout,

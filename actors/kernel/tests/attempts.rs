@@ -65,6 +65,7 @@ fn restarted(before: &Shell, deaths: u32, at: u64) -> (Shell, Vec<Effect>) {
     let epoch = Epoch(before.kernel.epoch().0 + 1);
     let mut next = Shell {
         told: Vec::new(),
+        early: Vec::new(),
         kernel: Kernel::new(before.kernel.rules().clone(), epoch, deaths),
         history: before.history.clone(),
     };

@@ -702,6 +702,7 @@ fn a_start_asks_again_if_a_sibling_has_ended() {
     rules(&mut shell, 3, 1, unmeetable());
     let mut started = Shell {
         told: Vec::new(),
+        early: Vec::new(),
         kernel: restarted(&shell.kernel),
         history: Vec::new(),
     };

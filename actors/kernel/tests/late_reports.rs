@@ -2,8 +2,8 @@
 //! epoch's change nothing but a count.
 
 use procession_kernel::{
-    Birth, Blob, Commit, Effect, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, ProcedureState,
-    Receipt, Record, RequestId, Rules, Seq, StageEnded, StageOutcome, Timestamp,
+    Birth, Blob, Commit, Effect, Epoch, Event, Immediate, JoinPolicy, Kernel, Kind, KindRules, ProcedureId,
+    ProcedureState, Receipt, Record, RequestId, Rules, Seq, StageEnded, StageOutcome, Timestamp,
 };
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
@@ -79,7 +79,7 @@ fn is_late(kernel: &mut Kernel, report: &StageEnded) -> Tested {
     let decision = kernel.decide(NOW, Event::StageEnded(Box::new(report.clone())));
     assert!(!decision.is_commit());
     let mut commit = Commit::new();
-    assert_eq!(kernel.apply(decision, &mut commit), (Vec::new(), Vec::new()));
+    assert_eq!(kernel.apply(decision, &mut commit), (Vec::new(), Immediate::default()));
     kernel.validate()?;
     let effects = commit.release(&Receipt::new(kernel.epoch(), kernel.seq()));
     assert_eq!(effects.ok(), Some(Vec::<Effect>::new()));

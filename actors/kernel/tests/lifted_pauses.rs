@@ -26,6 +26,7 @@ fn paused_after(outcome: StageOutcome) -> Result<Shell, String> {
 fn resumed(before: &Shell) -> Result<(Shell, Vec<Effect>), String> {
     let mut next = Shell {
         told: Vec::new(),
+        early: Vec::new(),
         kernel: Kernel::new(before.kernel.rules().clone(), Epoch(2), 0),
         history: before.history.clone(),
     };

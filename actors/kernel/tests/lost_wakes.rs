@@ -53,7 +53,7 @@ impl Shell {
 
     fn apply(&mut self, decision: Decision) -> Vec<Effect> {
         let mut commit = Commit::new();
-        self.told = self.kernel.fold(decision, &mut commit);
+        self.told = self.kernel.fold(decision, &mut commit).admission;
         let receipt = Receipt::new(Epoch(1), self.kernel.seq());
         commit.release(&receipt).unwrap_or_default()
     }

@@ -45,7 +45,7 @@ impl Engine {
         let decision = self.kernel.decide(Timestamp(7), event);
         self.records = decision.records().len();
         let mut commit = Commit::new();
-        self.told = self.kernel.fold(decision, &mut commit);
+        self.told = self.kernel.fold(decision, &mut commit).admission;
         let receipt = Receipt::new(self.kernel.epoch(), self.kernel.seq());
         commit.release(&receipt).unwrap_or_default()
     }

@@ -31,6 +31,7 @@ mod questions;
 mod shell;
 mod signal_keys;
 mod simulation;
+mod speculation;
 mod stacks_at_hand;
 mod stage_limits;
 mod stale_grants;

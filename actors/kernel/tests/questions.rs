@@ -238,6 +238,7 @@ fn checked(shell: &Shell) {
 fn restarted(before: &Shell) -> Shell {
     let mut next = Shell {
         told: Vec::new(),
+        early: Vec::new(),
         kernel: Kernel::new(before.kernel.rules().clone(), Epoch(2), 0),
         history: Vec::new(),
     };

@@ -29,10 +29,11 @@ mod shell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use draw::{STAGE_LIMITS_EVERY, STAGE_LIMITS_FROM};
+use draw::{SPECULATION_EVERY, SPECULATION_FROM, STAGE_LIMITS_EVERY, STAGE_LIMITS_FROM};
 use play::Play;
 
-/// Seeds of every plain run, from 1 on, and again as many whose stages name limits.
+/// Seeds of every plain run, from 1 on, again as many whose stages name limits, and as many whose stages run ahead of the
+/// disk.
 const FIXED: u64 = 200;
 /// Seeds that have found a fault: a grant of the stage that one waited for before its undo needed other locks, a
 /// bypass that left locks of a compensated child behind, one of a part whose undo was out, which the rollback above it
@@ -75,7 +76,7 @@ fn number(name: &str) -> Option<u64> {
 
 /// Every reason to wait but quarantine, which damage alone brings; broadcasts that woke in parts, and what operators
 /// submitted.
-const WAITS: [&str; 18] = [
+const WAITS: [&str; 19] = [
     "Backoff",
     "Children",
     "Decision",
@@ -93,12 +94,15 @@ const WAITS: [&str; 18] = [
     "Width",
     WAVE,
     AGAIN,
+    AHEAD,
     SUBMITTED,
 ];
 /// Said of a history in which a broadcast woke in parts.
 pub(crate) const WAVE: &str = "a broadcast in parts";
 /// Said of a history in which a root ran again that had failed.
 pub(crate) const AGAIN: &str = "a failure that ran again";
+/// Said of a history in which a stage was called before what it rests on was on disk.
+pub(crate) const AHEAD: &str = "a stage ahead of the disk";
 /// Said of a history in which an operator submitted a root.
 pub(crate) const SUBMITTED: &str = "a submission of an operator";
 
@@ -151,7 +155,11 @@ fn a_kernel_survives_random_histories() {
 
 fn fixed_and_fresh() -> Result<(), String> {
     let with_stage_limits = (0..FIXED).map(|place| STAGE_LIMITS_FROM + place * STAGE_LIMITS_EVERY);
-    let waits = all((1..=FIXED).chain(FOUND).chain(with_stage_limits))?;
+    let with_speculation = (0..FIXED).map(|place| SPECULATION_FROM + place * SPECULATION_EVERY);
+    let waits = all((1..=FIXED)
+        .chain(FOUND)
+        .chain(with_stage_limits)
+        .chain(with_speculation))?;
     if !waits.iter().map(String::as_str).eq(WAITS) {
         return Err(format!("the histories cover only {waits:?}"));
     }

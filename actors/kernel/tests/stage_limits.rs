@@ -261,6 +261,7 @@ fn a_stage_that_a_drain_held_back_gives_its_permits_to_the_rollback() -> Tested 
     // The next engine rolls back.
     let mut next = Shell {
         told: Vec::new(),
+        early: Vec::new(),
         kernel: Kernel::new(shell.kernel.rules().clone(), Epoch(2), 0),
         history: shell.history.clone(),
     };

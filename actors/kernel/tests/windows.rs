@@ -42,6 +42,7 @@ fn started_with(before: &Shell, history: HistoryDetail) -> Shell {
     kind.expect("it is registered").history = history;
     let mut later = Shell {
         told: Vec::new(),
+        early: Vec::new(),
         kernel: Kernel::new(rules, Epoch(2), 0),
         history: Vec::new(),
     };

@@ -22,10 +22,11 @@ use std::time::{Duration, Instant};
 
 use actix::prelude::*;
 use procession_kernel::{
-    DispatchEffect, HistoryEntry, Kernel, ProcedureId, Record, Seq, StageCall, StageEnded, StageOutcome, StageTask,
-    Timestamp, UndoEnded, WaitReason, Wake,
+    DispatchEffect, HistoryEntry, Kernel, ProcedureId, Record, Seq, SpeculativeCall, StageCall, StageEnded,
+    StageOutcome, StageTask, Timestamp, UndoEnded, WaitReason, Wake,
 };
 use rustc_hash::FxHashSet;
+use tokio::sync::oneshot;
 
 use crate::context::{Call, Fence, Host, OfRow, Woken};
 use crate::error::{ReadError, StoreError};
@@ -56,6 +57,15 @@ const THREAD_ENDED: &str = "its thread ended during the call";
 pub(super) struct EngineView<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) quarantined: &'a BTreeMap<u64, String>,
+}
+
+/// When a call is made.
+#[derive(Clone, Copy)]
+enum Timing {
+    /// Once the decision that it comes from is on disk.
+    Proved,
+    /// Perhaps before.
+    Speculative,
 }
 
 /// What became of the inputs that were read for a call.
@@ -191,7 +201,7 @@ impl Dispatch {
         match effect {
             DispatchEffect::Call(call) => self.call(view, call),
             DispatchEffect::LoadStack(scope) => return Some(scope),
-            DispatchEffect::Stop(id) => self.stop(id),
+            DispatchEffect::Stop(id) => self.stop(view.kernel, id),
         }
         None
     }
@@ -205,7 +215,7 @@ impl Dispatch {
                 }
                 let is_at_hand = call.payload.is_some() || self.actors.contains(call.id);
                 if wake.is_none() && is_at_hand {
-                    self.send(view, call, Woken::Plainly);
+                    self.send(view, call, Woken::Plainly, Timing::Proved);
                 } else {
                     self.revival.enqueue(call);
                 }
@@ -217,16 +227,36 @@ impl Dispatch {
         }
     }
 
+    /// Makes a speculative call. Returns it if it must wait for the receipt: because its value is not in memory, and the
+    /// store is behind, or because the procedure is far ahead of the disk already.
+    pub(super) fn speculate(&mut self, view: EngineView<'_>, call: SpeculativeCall) -> Result<(), SpeculativeCall> {
+        let id = call.get().id;
+        let is_at_hand = call.get().payload.is_some() || self.actors.contains(id) || self.payloads.contains(id);
+        if !is_at_hand || self.actors.is_far_ahead(id) || self.is_closed {
+            return Err(call);
+        }
+        let mut call = call.into_call();
+        if call.payload.is_none() {
+            call.payload = self.payloads.take(id);
+        }
+        self.send(view, call, Woken::Plainly, Timing::Speculative);
+        Ok(())
+    }
+
     fn call_rule(&mut self, call: Box<StageCall>) {
         if let Some(call) = self.join_rules.begin(call) {
             self.revival.enqueue(call);
         }
     }
 
-    /// Releases the actor of a procedure that is parked or has ended.
-    pub(super) fn stop(&mut self, id: ProcedureId) {
+    /// Releases the actor of a procedure that is parked or has ended. A procedure that has gone on since, ahead of the disk,
+    /// keeps it.
+    pub(super) fn stop(&mut self, kernel: &Kernel, id: ProcedureId) {
         self.join_rules.end(id);
-        self.actors.remove(id);
+        let run = kernel.stage_out(id).map(Issued::Stage);
+        if run.is_none() || run != self.actors.newest_call(id) {
+            self.actors.remove(id);
+        }
     }
 
     /// Drops the cached value of a procedure that has ended: it may have ended without ever beginning.
@@ -235,7 +265,7 @@ impl Dispatch {
     }
 
     /// Sends a call to a procedure's actor. Starts the actor first if there is none.
-    fn send(&mut self, view: EngineView<'_>, mut stage: Box<StageCall>, woken: Woken) {
+    fn send(&mut self, view: EngineView<'_>, mut stage: Box<StageCall>, woken: Woken, timing: Timing) {
         let (id, issued) = (stage.id, Issued::of(&stage));
         if self.actors.contains(id) {
             // The actor has the value, or gets it with an earlier call.
@@ -246,7 +276,7 @@ impl Dispatch {
                 None => return self.call_elsewhere(view, id, issued),
             }
         }
-        let call = self.equip(view.kernel, stage, woken);
+        let call = self.equip(view.kernel, stage, woken, timing);
         if !self.actors.send(id, call, &mut self.wakes) {
             self.actors.remove(id);
             self.call_again(view, id, issued);
@@ -254,7 +284,7 @@ impl Dispatch {
     }
 
     /// Adds to a call what its code may ask for. Only stages and undos have a fence of their own and a span.
-    fn equip(&mut self, kernel: &Kernel, stage: Box<StageCall>, woken: Woken) -> Call {
+    fn equip(&mut self, kernel: &Kernel, stage: Box<StageCall>, woken: Woken, timing: Timing) -> Call {
         let (mut row, mut trace) = (None, None);
         if let StageTask::Execute { .. } | StageTask::Undo { .. } = stage.task {
             self.calls += 1;
@@ -275,6 +305,7 @@ impl Dispatch {
             woken,
             trace,
             row,
+            is_speculative: matches!(timing, Timing::Speculative),
         }
     }
 
@@ -338,15 +369,26 @@ impl Dispatch {
         self.revival.len()
     }
 
-    /// Returns the next group of reads, unless enough are under way.
+    /// Returns the next group of reads, unless enough are under way. If a call is among them that was to run ahead of the
+    /// disk and lost its actor, they wait for `barrier`: the store has its value only then.
     pub(super) fn next_reads(
         &mut self,
         kernel: &Kernel,
         durable: Seq,
+        barrier: &mut dyn FnMut() -> Option<oneshot::Receiver<()>>,
     ) -> Option<impl Future<Output = GroupRead> + use<>> {
         let (number, group) = self.revival.begin(kernel)?;
+        let is_ahead = group.iter().filter_map(StageCall::run).any(|run| run > durable);
+        let settled = is_ahead.then(barrier).flatten();
         let requests = group.iter().map(|call| self.request(kernel, durable, call)).collect();
-        Some(Revival::read(self.host.reader.clone(), number, group, requests))
+        let reader = self.host.reader.clone();
+        Some(async move {
+            if let Some(settled) = settled {
+                // If the journal fails, no call is made any more.
+                settled.await.ok();
+            }
+            Revival::read(reader, number, group, requests).await
+        })
     }
 
     fn request(&mut self, kernel: &Kernel, durable: Seq, call: &StageCall) -> InputRequest {
@@ -423,7 +465,7 @@ impl Dispatch {
                 return;
             }
         }
-        self.send(view, call, woken);
+        self.send(view, call, woken, Timing::Proved);
     }
 
     // Rollback stacks.

@@ -107,6 +107,11 @@ impl Pipeline {
         self.commits.open_commit()
     }
 
+    /// Notes that a stage runs already that rests on the open commit.
+    pub(super) const fn overtaken(&mut self) {
+        self.commits.overtaken();
+    }
+
     /// Holds effects that left no record until everything decided is on disk. If it is, returns them with the receipt
     /// that releases them.
     pub(super) fn hold(&mut self, commit: Commit) -> Option<(Commit, Receipt)> {

@@ -21,6 +21,8 @@ pub(crate) struct Marks<'a> {
     pub(crate) store: u64,
     /// The trace in which the family was submitted.
     pub(crate) link: Option<TraceParent>,
+    /// The call may be ahead of the disk: after a crash it never was.
+    pub(crate) is_speculative: bool,
 }
 
 impl Marks<'_> {
@@ -52,6 +54,7 @@ pub(crate) fn stage_span(marks: &Marks<'_>, stage: impl Fn() -> String) -> Span 
         attempt = marks.attempt,
         visit = marks.visit,
         store = marks.store,
+        speculative = marks.is_speculative.then_some(true),
         outcome = Empty,
         error.type = Empty,
         link = marks.linked(),

@@ -10,6 +10,7 @@ mod watched;
 use std::path::Path;
 use std::time::Duration;
 
+use procession::procedure::PureContext;
 use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +22,7 @@ use super::common::{Common, builder, payload};
 use super::meter::{Load, Meter, Times};
 use super::report::{self, Ground, micros, row};
 use super::rounds::{Rounds, Summary};
-use super::taken::{Taken, median, now, quantile_us, significant, tenths, thousandths};
+use super::taken::{Taken, count, median, now, quantile_us, significant, tenths, thousandths};
 use super::{BenchError, STOP_TIME};
 
 /// Options of `chain`.
@@ -52,6 +53,10 @@ pub(super) struct ChainArgs {
     /// of both take turns, and their rates are compared.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=64), conflicts_with_all = ["live", "viewers"])]
     searchers: u32,
+    /// Compares it with procedures whose stages are pure, so that they run ahead of the disk: a second engine has
+    /// those, rounds of both take turns, and their rates are compared.
+    #[arg(long, conflicts_with_all = ["live", "viewers", "searchers"])]
+    speculate: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -67,6 +72,9 @@ struct Chain {
     stages: u32,
     /// What it carries.
     payload: String,
+    /// Its stages are pure.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_pure: bool,
 }
 
 impl Procedure for Chain {
@@ -77,13 +85,27 @@ impl Procedure for Chain {
 
     fn first(&self) -> Self::Stage {}
 
+    fn is_pure(&self, (): &()) -> bool {
+        self.is_pure
+    }
+
+    fn compute(&mut self, (): (), cx: &mut PureContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Ok(self.count(cx.env()))
+    }
+
     async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        cx.env().stage_ran(self.slot, self.ran == 0);
+        Ok(self.count(cx.env()))
+    }
+}
+
+impl Chain {
+    fn count(&mut self, meter: &Meter) -> Step<Self> {
+        meter.stage_ran(self.slot, self.ran == 0);
         self.ran += 1;
         if self.ran >= self.stages {
-            Ok(Step::Done(()))
+            Step::Done(())
         } else {
-            Ok(Step::Next(()))
+            Step::Next(())
         }
     }
 }
@@ -95,6 +117,8 @@ pub(super) struct Shape {
     pub(super) procedures: u32,
     pub(super) stages: u32,
     pub(super) payload: String,
+    /// The stages are pure.
+    pub(super) is_pure: bool,
 }
 
 impl Shape {
@@ -112,6 +136,7 @@ impl Shape {
             ran: 0,
             stages: self.stages,
             payload: self.payload.clone(),
+            is_pure: self.is_pure,
         }
     }
 }
@@ -126,6 +151,7 @@ pub(super) async fn run(args: ChainArgs) -> Result<(), BenchError> {
         procedures,
         stages: args.stages,
         payload: payload(args.common.seed, args.payload),
+        is_pure: false,
     };
     let measured = args
         .common
@@ -142,6 +168,8 @@ struct Measured {
     ratio: Option<f64>,
     /// The same of the processor time that a stage takes; none as well where the system does not tell it.
     processor_ratio: Option<f64>,
+    /// Batches that the other engine synced, for each procedure.
+    other_batches: Option<f64>,
     /// What searchers were told, in all rounds.
     searches: Searches,
 }
@@ -179,7 +207,7 @@ async fn measure(args: &ChainArgs, shape: &Shape, directory: &Path) -> Result<Me
     plain.round(&shape.warm_up()).await?;
     let mut other = Other::start(args, shape, directory).await?;
     let mut rounds = Rounds::new(directory).side_by_side(shape.concurrency);
-    let (mut ratios, mut processor_ratios) = (Vec::new(), Vec::new());
+    let (mut ratios, mut processor_ratios, mut batches) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..args.common.rounds {
         // Each goes first in every second pair, because the disk still works on what the round before has left.
         let is_first = number % 2 == 1;
@@ -188,6 +216,7 @@ async fn measure(args: &ChainArgs, shape: &Shape, directory: &Path) -> Result<Me
         let after = if is_first { None } else { other.round(shape).await? };
         if let Some(compared) = before.or(after) {
             ratios.push(compared.rate() / taken.rate().max(f64::EPSILON));
+            batches.push(count(compared.batches) / f64::from(shape.procedures));
             let processor = [&compared, &taken].map(Taken::processor_us_per_unit);
             if let [Some(compared), Some(plain)] = processor {
                 processor_ratios.push(compared / plain.max(f64::EPSILON));
@@ -201,6 +230,7 @@ async fn measure(args: &ChainArgs, shape: &Shape, directory: &Path) -> Result<Me
         summary,
         ratio: median(ratios),
         processor_ratio: median(processor_ratios),
+        other_batches: median(batches),
         searches: other.close().await?,
     })
 }
@@ -237,6 +267,10 @@ struct Closing {
     searchers: u32,
     /// None where none search.
     searchers_ratio: Option<f64>,
+    /// The rate of pure stages; none where they are not compared.
+    speculation_ratio: Option<f64>,
+    /// Batches that were synced for each procedure of pure stages.
+    speculation_syncs_per_procedure: Option<f64>,
     /// Processor time of a stage there, against one of the plain engine; what viewers and searchers cost themselves is in
     /// it. None where there is no other engine, or the system does not tell processor time.
     processor_ratio: Option<f64>,
@@ -272,6 +306,8 @@ fn tell(measured: &Measured, shape: &Shape, args: &ChainArgs) -> Result<(), Benc
         viewers_ratio: ratio_of(args.viewers),
         searchers: args.searchers,
         searchers_ratio: ratio_of(args.searchers),
+        speculation_ratio: ratio_of(u32::from(args.speculate)),
+        speculation_syncs_per_procedure: measured.other_batches.filter(|_| args.speculate).map(thousandths),
         processor_ratio: measured.processor_ratio.map(thousandths),
         searches: measured.searches.answered,
         searches_refused: measured.searches.refused,
@@ -322,9 +358,25 @@ fn tell(measured: &Measured, shape: &Shape, args: &ChainArgs) -> Result<(), Benc
             ),
         );
     }
+    if let Some(ratio) = closing.speculation_ratio {
+        row(
+            "rate of pure stages",
+            &format!("{ratio}"),
+            "of the rate of stages that wait for the disk",
+        );
+        let syncs = closing.speculation_syncs_per_procedure.unwrap_or_default();
+        row("syncs of pure stages", &format!("{syncs}"), "for each procedure");
+    }
     if let Some(ratio) = closing.processor_ratio {
-        let plain = "of that without them, their own included";
-        row("processor time with them", &format!("{ratio}"), plain);
+        let (what, plain) = if args.speculate {
+            (
+                "processor time of pure stages",
+                "of that of stages that wait for the disk",
+            )
+        } else {
+            ("processor time with them", "of that without them, their own included")
+        };
+        row(what, &format!("{ratio}"), plain);
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use futures::TryStreamExt;
 use procession::errors::CodecError;
 use procession::procedure::JoinPolicy;
+use procession::procedure::PureContext;
 use procession::{Children, Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,7 @@ use super::common::{Common, at_once, builder, payload};
 use super::figure::{self, Figure};
 use super::report::{Telling, tell, thousands};
 use super::rounds::{Rounds, Summary};
-use super::taken::{Probe, Taken, tenths};
+use super::taken::{Probe, Taken, count, tenths};
 use super::{BenchError, STOP_TIME};
 
 /// Options of `fanout`.
@@ -35,6 +36,9 @@ pub(super) struct FanoutArgs {
     /// Takes children of a kind without rollback: a failure is one commit, as there is nothing to undo.
     #[arg(long, requires = "failing")]
     without_rollback: bool,
+    /// Compares the round with one whose children have a pure stage, which runs ahead of the disk.
+    #[arg(long, conflicts_with = "failing")]
+    speculate: bool,
     /// Bytes that each child carries.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     payload: u32,
@@ -57,6 +61,9 @@ pub(super) struct Parent {
     /// Stages of each child after its first.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) more_stages: u32,
+    /// The stages of its children are pure.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) pure_children: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
@@ -78,6 +85,7 @@ impl Parent {
             fails: self.fails,
             payload,
             more_stages: self.more_stages,
+            is_pure: self.pure_children,
         };
         match self.without_rollback {
             true => self.list(&FinalChild(child)),
@@ -131,6 +139,8 @@ struct Child {
     payload: String,
     #[serde(default, skip_serializing_if = "is_zero")]
     more_stages: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_pure: bool,
 }
 
 impl Procedure for Child {
@@ -140,6 +150,14 @@ impl Procedure for Child {
     type Output = ();
 
     fn first(&self) -> Self::Stage {}
+
+    fn is_pure(&self, (): &()) -> bool {
+        self.is_pure
+    }
+
+    fn compute(&mut self, (): (), _: &mut PureContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        self.ended()
+    }
 
     async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         self.ended()
@@ -226,7 +244,7 @@ pub(super) async fn run(args: FanoutArgs) -> Result<(), BenchError> {
 
 async fn measure(args: &FanoutArgs, directory: &Path) -> Result<Summary<Vec<Figure>>, BenchError> {
     let executor = start(&directory.join("engine"), args.parents).await?;
-    let parent = |children: u32, fails: bool| Parent {
+    let parent = |children: u32, fails: bool, pure_children: bool| Parent {
         children,
         width: args.width,
         fails,
@@ -234,18 +252,31 @@ async fn measure(args: &FanoutArgs, directory: &Path) -> Result<Summary<Vec<Figu
         payload: payload(args.common.seed, args.payload),
         levels_below: 0,
         more_stages: 0,
+        pure_children,
     };
     executor
-        .submit(parent((args.children / 10).max(1), args.failing))
+        .submit(parent((args.children / 10).max(1), args.failing, args.speculate))
         .await?
         .await?;
     let mut rounds = Rounds::new(directory);
-    for _ in 0..args.common.rounds {
-        let mut taken = run_round(&executor, args.parents, args.parents, &parent(args.children, false)).await?;
+    let round = async |parent: &Parent| run_round(&executor, args.parents, args.parents, parent).await;
+    for number in 0..args.common.rounds {
         let mut figures = Vec::new();
+        // The pure ones go first in every second pair, because the disk still works on what the round before has left.
+        let is_first = args.speculate && number % 2 == 1;
+        let pure = parent(args.children, false, true);
+        let before = if is_first { Some(round(&pure).await?) } else { None };
+        let mut taken = round(&parent(args.children, false, false)).await?;
+        if args.speculate {
+            let pure = match before {
+                Some(taken) => taken,
+                None => round(&pure).await?,
+            };
+            figures.extend(of_pure(&pure, &taken));
+        }
         if args.failing {
             let succeeding = taken.rate();
-            taken = run_round(&executor, args.parents, args.parents, &parent(args.children, true)).await?;
+            taken = round(&parent(args.children, true, false)).await?;
             let times = succeeding / taken.rate();
             let row = "time, to children that succeed";
             figures.push(Figure::new("times_succeeding", times, row, format!("{times:.2}"), ""));
@@ -255,6 +286,29 @@ async fn measure(args: &FanoutArgs, directory: &Path) -> Result<Summary<Vec<Figu
     let summary = rounds.summarize().await?;
     executor.drain(STOP_TIME).await?;
     Ok(summary)
+}
+
+/// Compares a round of pure children with one of children that wait for the disk.
+fn of_pure(pure: &Taken, plain: &Taken) -> [Figure; 2] {
+    let ratio = pure.rate() / plain.rate().max(f64::EPSILON);
+    let syncs = count(pure.batches) / count(plain.batches).max(1.0);
+    let than = "of those of children that wait for the disk";
+    [
+        Figure::new(
+            "speculation_ratio",
+            ratio,
+            "rate of pure children",
+            format!("{ratio:.2}"),
+            than,
+        ),
+        Figure::new(
+            "speculation_syncs_ratio",
+            syncs,
+            "their syncs",
+            format!("{syncs:.2}"),
+            than,
+        ),
+    ]
 }
 
 /// Starts an engine for so many parents at once.

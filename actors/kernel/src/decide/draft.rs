@@ -10,7 +10,10 @@ use tally::Tally;
 
 use super::signal::Sent;
 use crate::decision::Decision;
-use crate::effect::{AdmissionEffect, Answer, DispatchEffect, Effect, LifecycleEffect, Refusal, RequestEffect};
+use crate::effect::{
+    AdmissionEffect, Answer, DispatchEffect, Effect, Immediate, LifecycleEffect, Refusal, RequestEffect,
+    SpeculativeCall, StageCall,
+};
 use crate::event::Birth;
 use crate::family::Family;
 use crate::history::HistoryEntry;
@@ -51,6 +54,7 @@ pub(crate) struct Draft<'a> {
     /// Records that must follow the rows.
     closing: Vec<Record>,
     admission: Vec<AdmissionEffect>,
+    calls: Vec<SpeculativeCall>,
     effects: Vec<Effect>,
     next_family: u64,
     /// The windows of rates that this decision counts begins in.
@@ -84,6 +88,7 @@ impl<'a> Draft<'a> {
             value_bytes: 0,
             closing: Vec::new(),
             admission: Vec::new(),
+            calls: Vec::new(),
             effects: Vec::new(),
             next_family: kernel.next_family,
             windows: Vec::new(),
@@ -126,9 +131,12 @@ impl<'a> Draft<'a> {
             self.records.push(Record::Row(row));
         }
         self.records.append(&mut self.closing);
-        let admission = std::mem::take(&mut self.admission);
+        let immediate = Immediate {
+            admission: std::mem::take(&mut self.admission),
+            calls: std::mem::take(&mut self.calls),
+        };
         let (records, effects) = (std::mem::take(&mut self.records), std::mem::take(&mut self.effects));
-        Decision::new(self.now, records, self.value_bytes, admission, effects)
+        Decision::new(self.now, records, self.value_bytes, immediate, effects)
     }
 
     /// Returns the newest broadcast under way that a waiter does not belong to. A procedure that begins to wait for an
@@ -279,6 +287,11 @@ impl<'a> Draft<'a> {
         self.rows.range(of_family).map(|(_, row)| &**row)
     }
 
+    /// Returns `true` if the actor of a procedure has the value as this decision leaves it, and goes on.
+    pub(super) fn goes_on_with_actor(&self, id: ProcedureId) -> bool {
+        self.reporter == Some(id) && !self.effects.iter().any(|effect| stops(effect, id))
+    }
+
     /// Returns what this decision tells the limiter so far.
     pub(super) fn told_to_limiter(&self) -> &[AdmissionEffect] {
         &self.admission
@@ -298,6 +311,7 @@ impl<'a> Draft<'a> {
         self.windows.clear();
         self.labelled = None;
         self.admission.clear();
+        self.calls.clear();
         self.effects.clear();
         self.sent = Sent::default();
         self.next_family = self.kernel.next_family;
@@ -439,13 +453,17 @@ impl<'a> Draft<'a> {
     /// is stopped as decided, and the undo revives the procedure from the store.
     pub(super) fn keep_reporter(&mut self, id: ProcedureId) {
         if self.reporter == Some(id) {
-            let stops = |effect: &Effect| matches!(effect, Effect::Dispatch(DispatchEffect::Stop(of)) if *of == id);
-            self.effects.retain(|effect| !stops(effect));
+            self.effects.retain(|effect| !stops(effect, id));
         }
     }
 
     pub(super) fn effect(&mut self, effect: impl Into<Effect>) {
         self.effects.push(effect.into());
+    }
+
+    /// Issues a call that need not wait for the receipt.
+    pub(super) fn speculate(&mut self, call: StageCall) {
+        self.calls.push(SpeculativeCall::new(call));
     }
 
     /// Tells the limiter something, as soon as the decision is made.
@@ -546,7 +564,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Marks a stage as out, and issues its call. The mark is on disk before user code runs, because effects wait for
-    /// the receipt.
+    /// the receipt; only a [speculative](SpeculativeCall) call may overtake it.
     fn start(&mut self, row: &mut Row, payload: Option<Blob>) {
         self.give_back_other_locks(row);
         row.wait = None;
@@ -562,7 +580,7 @@ impl<'a> Draft<'a> {
         if row.past_no_return.is_none() && row.next_is_no_return.is_some() {
             row.past_no_return.clone_from(&row.next_is_no_return);
         }
-        self.advance(row, payload);
+        self.advance_soon(row, payload);
     }
 
     fn hold_back(&mut self, row: &mut Row) {
@@ -641,6 +659,7 @@ impl<'a> Draft<'a> {
             locks_for_life: birth.locks_for_life,
             next_is_no_return: birth.next_needs.next_is_no_return.as_deref().map(Box::from),
             expected: birth.next_needs.expected,
+            is_pure: birth.next_needs.is_pure,
             on_timeout: birth.on_timeout,
             priority: birth.priority,
             trace: birth.trace.clone(),
@@ -686,6 +705,11 @@ impl<'a> Draft<'a> {
             }
         }
     }
+}
+
+/// Returns `true` if the effect stops the actor of this procedure.
+fn stops(effect: &Effect, id: ProcedureId) -> bool {
+    matches!(effect, Effect::Dispatch(DispatchEffect::Stop(of)) if *of == id)
 }
 
 /// Returns one thing that the row lacks. Only the limiter knows which of them will be available last.

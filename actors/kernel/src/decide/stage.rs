@@ -297,6 +297,7 @@ impl Draft<'_> {
         if report.outcome.leaves_effects() {
             row.next_is_no_return = report.next_needs.next_is_no_return.as_deref().map(Box::from);
             row.expected = report.next_needs.expected;
+            row.is_pure = report.next_needs.is_pure;
         }
         self.admission_recorded(row, report);
         if !is_retry(&report.outcome) {

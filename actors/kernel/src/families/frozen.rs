@@ -41,6 +41,7 @@ const NAME: u64 = 1 << 20;
 const LABELS: u64 = 1 << 21;
 const STAGE_LIMITS: u64 = 1 << 22;
 const HOLDS: u64 = 1 << 23;
+const IS_PURE: u64 = 1 << 24;
 
 /// Kinds by number, so that a frozen family need not spell out its own. There are as many as registered kinds.
 #[derive(Clone, Debug, Default)]
@@ -201,6 +202,7 @@ fn flags(row: &Row) -> u64 {
         (LIMITS, !row.limits.is_empty()),
         (STAGE_LIMITS, !row.stage_limits.is_empty()),
         (HOLDS, row.holds),
+        (IS_PURE, row.is_pure),
         (ON_TIMEOUT_EXECUTE, row.on_timeout == OnTimeout::Execute),
         (WHILE_ACTIVE, row.hold == Hold::WhileActive),
         (LOCKS_FOR_LIFE, row.locks_for_life),
@@ -322,6 +324,7 @@ impl<'a> Unpack<'a> {
             },
             as_submitted: has(AS_SUBMITTED),
             holds: has(HOLDS),
+            is_pure: has(IS_PURE),
             hold: if has(WHILE_ACTIVE) {
                 Hold::WhileActive
             } else {

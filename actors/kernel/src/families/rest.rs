@@ -78,6 +78,7 @@ fn rests(row: &Row) -> bool {
         past_no_return: _,
         same_stage,
         expected: _,
+        is_pure: _,
         on_timeout: _,
         out_of_time: _,
         paused,

@@ -31,7 +31,7 @@ type Common = ((WaitReason, u64, u64), (u16, Vec<u8>, u64), [u32; 5], bool);
 type Rare = (
     (Option<u64>, i16, Option<String>, Vec<String>),
     (Option<String>, Option<String>, Option<std::time::Duration>),
-    [bool; 7],
+    [bool; 8],
     Option<String>,
     Vec<(String, String)>,
 );
@@ -61,7 +61,7 @@ fn rare() -> impl Strategy<Value = Rare> {
             option::of(".{0,5}"),
             option::of(any::<std::time::Duration>()),
         ),
-        any::<[bool; 7]>(),
+        any::<[bool; 8]>(),
         option::of(".{0,9}"),
         proptest::collection::vec((".{0,5}", ".{0,5}"), 0..3),
     )
@@ -71,7 +71,16 @@ fn family(common: Common, rare: Rare) -> Family {
     let ((wait, since, submitted), (version, stage, revision), counts, is_other_kind) = common;
     let [visit, history, standing, same_stage, signals] = counts;
     let ((deadline, priority, key, limits), (next_is_no_return, past, expected), switches, name, labels) = rare;
-    let [holds, active, execute, for_life, out_of_time, compensate, is_traced] = switches;
+    let [
+        holds,
+        active,
+        execute,
+        for_life,
+        out_of_time,
+        compensate,
+        is_traced,
+        is_pure,
+    ] = switches;
     let mut row = at_rest(wait);
     row.since = Timestamp(since);
     row.submitted = Timestamp(submitted);
@@ -94,6 +103,7 @@ fn family(common: Common, rare: Rare) -> Family {
     row.on_timeout = if execute { OnTimeout::Execute } else { OnTimeout::Fail };
     row.locks_for_life = for_life;
     row.out_of_time = out_of_time;
+    row.is_pure = is_pure;
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
     row.trace = is_traced.then(|| Box::new(parent.parse().unwrap()));
     row.on_failure = if compensate {

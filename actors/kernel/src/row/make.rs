@@ -44,6 +44,7 @@ impl Row {
             past_no_return: None,
             same_stage: 0,
             expected: None,
+            is_pure: false,
             on_timeout: OnTimeout::default(),
             out_of_time: false,
             paused: false,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
     CauseKind, DispatchEffect, Effect, Family, Kernel, Kind, Mark, OnFailure, ProcedureId, ProcedureState, Record, Row,
-    Rules, Scope, StageCall, WaitReason, check_rows,
+    Rules, Scope, StageCall, StageTask, WaitReason, check_rows,
 };
 
 use super::again;
@@ -330,6 +330,24 @@ pub(crate) fn calls_are_not_stopped(effects: &[Effect]) -> Result<(), String> {
         {
             return Err(format!("{id} is called and then stopped: {effects:#?}"));
         }
+    }
+    Ok(())
+}
+
+/// A stage that is called ahead of the disk is pure, and the decision that calls it does not stop its actor.
+pub(crate) fn goes_on(effects: &[Effect], call: &StageCall) -> Result<(), String> {
+    let stops = |effect: &Effect| matches!(effect, Effect::Dispatch(DispatchEffect::Stop(id)) if *id == call.id);
+    let is_plain = matches!(
+        &call.task,
+        StageTask::Execute {
+            wake: None,
+            out_of_time: false,
+            repeated: 0,
+            ..
+        }
+    );
+    if effects.iter().any(stops) || !is_plain || call.attempt != 1 {
+        return Err(format!("{call:?} runs ahead of the disk, and {effects:#?} leave later"));
     }
     Ok(())
 }

@@ -24,6 +24,9 @@ pub(crate) const ROOM: &str = "room";
 /// From this seed on, stages name limits in one of this many histories.
 pub(crate) const STAGE_LIMITS_FROM: u64 = 20_000;
 pub(crate) const STAGE_LIMITS_EVERY: u64 = 4;
+/// From this seed on, each of these has stages that run ahead of the disk.
+pub(crate) const SPECULATION_FROM: u64 = 30_000_001;
+pub(crate) const SPECULATION_EVERY: u64 = 2;
 /// A limit that only stages name.
 pub(crate) const CALLS: &str = "calls";
 /// A rate that only stages name.
@@ -44,6 +47,8 @@ pub(crate) struct Draw {
     state: u64,
     /// Stages name limits. The seeds that have found a fault do not, so that they still draw what they drew then.
     names_stage_limits: bool,
+    /// Stages are pure, and run ahead of the disk. The seeds that have found a fault have none.
+    pub(crate) speculates: bool,
 }
 
 impl Draw {
@@ -51,6 +56,7 @@ impl Draw {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+            speculates: seed >= SPECULATION_FROM && (seed - SPECULATION_FROM).is_multiple_of(SPECULATION_EVERY),
             names_stage_limits: seed >= STAGE_LIMITS_FROM && seed.is_multiple_of(STAGE_LIMITS_EVERY),
         }
     }
@@ -159,6 +165,7 @@ impl Draw {
             locks,
             limits: self.stage_limits(),
             next_is_no_return: self.percent(4).then(|| "the last bridge".to_owned()),
+            is_pure: self.speculates && self.percent(70),
             ..NextStageNeeds::default()
         }
     }
@@ -269,7 +276,7 @@ pub(crate) fn stage(number: u64) -> Blob {
 }
 
 /// Returns the rules of every simulation: small bounds, so that they are met.
-pub(crate) fn rules() -> Rules {
+pub(crate) fn rules(speculation: bool) -> Rules {
     let undoable = KindRules {
         retry_undo: RetryPolicy::default().attempts(2),
         signals: Some(SIGNALS),
@@ -305,6 +312,7 @@ pub(crate) fn rules() -> Rules {
         keep_after_end: Duration::from_secs(900),
         keep_after_acknowledgement: Duration::from_secs(300),
         keep_after_failure: Duration::from_secs(1_800),
+        speculation,
         ..Rules::default()
     };
     rules.bounds.depth = 4;

@@ -44,9 +44,10 @@ pub(crate) struct Play {
 impl Play {
     /// Begins with a seed.
     pub(crate) fn new(seed: u64) -> Result<Self, String> {
+        let draw = Draw::new(seed);
         Ok(Self {
-            shell: Shell::new()?,
-            draw: Draw::new(seed),
+            shell: Shell::new(draw.speculates)?,
+            draw,
             stormy: seed.is_multiple_of(4),
             lossy: seed.is_multiple_of(3),
             asked: Vec::new(),

@@ -12,7 +12,7 @@ use procession_kernel::{
 use super::desk::Desk;
 use super::disk::Disk;
 use super::draw::{limits, rules};
-use super::{again, check, claims, graph};
+use super::{AHEAD, again, check, claims, graph};
 
 /// A commit on its way to the disk, and what waits for it.
 struct Pending {
@@ -82,9 +82,9 @@ pub(crate) struct Shell {
 
 impl Shell {
     /// Starts an engine on an empty disk.
-    pub(crate) fn new() -> Result<Self, String> {
+    pub(crate) fn new(speculation: bool) -> Result<Self, String> {
         let mut shell = Self {
-            kernel: Kernel::new(rules(), Epoch(1), 0),
+            kernel: Kernel::new(rules(speculation), Epoch(1), 0),
             now: Timestamp(0),
             disk: Disk::default(),
             ahead: Disk::default(),
@@ -118,7 +118,7 @@ impl Shell {
             *self.cut_off.entry((row.id, row.visit, row.attempt)).or_default() += 1;
         }
         self.ahead = self.disk.clone();
-        self.kernel = self.disk.load(rules());
+        self.kernel = self.disk.load(rules(self.kernel.rules().speculation));
         self.pending.clear();
         self.durable = self.kernel.seq();
         self.running.clear();
@@ -193,17 +193,33 @@ impl Shell {
         }
         let started = check::started(&self.kernel, &records);
         let mut commit = Commit::new();
-        let (durable, admission) = self.kernel.apply(decision, &mut commit);
+        let (durable, immediate) = self.kernel.apply(decision, &mut commit);
         self.ahead.commit(commit.seq(), &durable)?;
         check::after(&self.kernel, &self.ahead, &records)?;
         self.waits.extend(again::submitted(&mut self.ahead, &records)?);
         let rows = self.kernel.families().values().flat_map(|family| &family.members);
         claims::conflicts(rows.map(|row| &**row))?;
         check::may_start(&self.kernel, &started)?;
-        // The limiter hears of it at once, the disk later.
-        admission.into_iter().try_for_each(|effect| self.admit(effect))?;
+        // The limiter hears of it at once, the disk later. Some of the calls that need not wait do.
+        immediate
+            .admission
+            .into_iter()
+            .try_for_each(|effect| self.admit(effect))?;
+        let mut early = Vec::new();
+        for call in immediate.calls {
+            if call.get().visit.is_multiple_of(3) {
+                commit.defer(call);
+            } else {
+                early.push(call.into_call());
+            }
+        }
         let seq = commit.seq();
         let effects = self.released(commit)?;
+        for call in early {
+            check::goes_on(&effects, &call)?;
+            self.waits.insert(AHEAD.to_owned());
+            self.call(*call)?;
+        }
         for effect in &effects {
             if let Some(call) = effect.call()
                 && let Some(undone) = call.undone()

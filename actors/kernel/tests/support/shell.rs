@@ -2,7 +2,7 @@
 
 use procession_kernel::{
     AdmissionEffect, Birth, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, Kind, KindRules, ProcedureId, Receipt,
-    Record, RequestId, Rules, Timestamp,
+    Record, RequestId, Rules, SpeculativeCall, Timestamp,
 };
 
 /// The one family.
@@ -15,6 +15,8 @@ pub(crate) struct Shell {
     pub(crate) history: Vec<HistoryEntry>,
     /// What the newest decision tells the limiter.
     pub(crate) told: Vec<AdmissionEffect>,
+    /// The calls of the newest decision that need not wait for its receipt.
+    pub(crate) early: Vec<SpeculativeCall>,
 }
 
 impl Shell {
@@ -33,12 +35,14 @@ impl Shell {
         };
         let rules = Rules {
             kinds: [(Kind::from(KIND), KindRules::new(1)), (Kind::from("leaf"), leaf)].into(),
+            speculation: true,
             ..Rules::default()
         };
         Self {
             kernel: Kernel::new(rules, epoch, 0),
             history: Vec::new(),
             told: Vec::new(),
+            early: Vec::new(),
         }
     }
 
@@ -51,7 +55,8 @@ impl Shell {
             }
         }
         let mut commit = Commit::new();
-        self.told = self.kernel.fold(decision, &mut commit);
+        let immediate = self.kernel.fold(decision, &mut commit);
+        (self.told, self.early) = (immediate.admission, immediate.calls);
         let receipt = Receipt::new(self.kernel.epoch(), self.kernel.seq());
         commit.release(&receipt).unwrap_or_default()
     }

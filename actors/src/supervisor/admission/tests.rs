@@ -178,7 +178,7 @@ impl Bench {
     async fn decide(&mut self, event: Event) -> Vec<Claim> {
         let decision = self.kernel.decide(Timestamp(2), event);
         let mut grants = Vec::new();
-        for effect in self.kernel.fold(decision, &mut self.unproved) {
+        for effect in self.kernel.fold(decision, &mut self.unproved).admission {
             let Some(id) = self.wing.act(effect, &BTreeMap::new()) else {
                 continue;
             };

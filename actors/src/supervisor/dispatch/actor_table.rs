@@ -83,17 +83,24 @@ pub(in crate::supervisor) struct ActiveProcedure {
     sent: SentCalls,
 }
 
+/// Speculative calls in a row, at most, before a procedure waits for the disk once. So a crash takes back this many of its
+/// stages at most.
+const AHEAD: u32 = 64;
+
 /// The calls that were sent to one actor.
 #[derive(Default)]
 struct SentCalls {
     count: u64,
+    /// How many of the newest were speculative.
+    ahead: u32,
     /// The newest call, and the call before it: a clean-up may be out when an undo is called for.
     newest: [Option<Issued>; 2],
 }
 
 impl SentCalls {
-    fn push(&mut self, issued: Issued) {
+    fn push(&mut self, issued: Issued, is_speculative: bool) {
         self.count += 1;
+        self.ahead = if is_speculative { self.ahead + 1 } else { 0 };
         self.newest = [Some(issued), self.newest[0]];
     }
 
@@ -121,7 +128,7 @@ impl ActiveProcedure {
 
     /// Sends a call; returns `false` if the actor is gone.
     fn send(&mut self, call: Call, wakes: &mut WakeBatch) -> bool {
-        self.sent.push(Issued::of(&call.stage));
+        self.sent.push(Issued::of(&call.stage), call.is_speculative);
         let is_connected = self.addr.connected();
         if is_connected {
             self.slot.sent();
@@ -207,6 +214,11 @@ impl ActorTable {
         self.0.get_mut(&id).is_some_and(|active| active.send(call, wakes))
     }
 
+    /// Returns `true` if a procedure has run as many stages ahead of the disk as it may.
+    pub(super) fn is_far_ahead(&self, id: ProcedureId) -> bool {
+        self.0.get(&id).is_some_and(|active| active.sent.ahead >= AHEAD)
+    }
+
     /// Returns the newest call of a procedure.
     pub(super) fn newest_call(&self, id: ProcedureId) -> Option<Issued> {
         self.0.get(&id).and_then(|active| active.sent.newest[0])
@@ -238,13 +250,13 @@ mod tests {
     fn calls_that_ended_are_not_lost_and_only_the_oldest_open_call_has_begun() {
         let mut sent = SentCalls::default();
         assert_eq!(sent.open(0, false), []);
-        sent.push(STAGE);
+        sent.push(STAGE, false);
         assert_eq!(sent.open(1, false), []);
         let lost = |issued, ran| LostCall { issued, ran };
         assert_eq!(sent.open(0, true), [lost(STAGE, true)]);
-        sent.push(Issued::CleanUp);
+        sent.push(Issued::CleanUp, false);
         let undo = Issued::Undo(ProcedureId::root(1), 3);
-        sent.push(undo);
+        sent.push(undo, false);
         assert_eq!(sent.open(1, true), [lost(Issued::CleanUp, true), lost(undo, false)]);
         assert_eq!(sent.open(1, false), [lost(Issued::CleanUp, false), lost(undo, false)]);
         assert_eq!(sent.open(2, true), [lost(undo, true)]);

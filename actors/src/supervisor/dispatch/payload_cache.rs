@@ -32,6 +32,11 @@ impl PayloadCache {
         }
     }
 
+    /// Returns `true` if the value of a procedure is kept.
+    pub(super) fn contains(&self, id: ProcedureId) -> bool {
+        self.values.contains_key(&id)
+    }
+
     /// Takes the value of a procedure that begins, or that never will.
     pub(super) fn take(&mut self, id: ProcedureId) -> Option<Blob> {
         let value = self.values.remove(&id)?;

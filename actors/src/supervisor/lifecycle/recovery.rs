@@ -15,6 +15,7 @@ mod ranges;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
+use std::time::Duration;
 
 use procession_kernel::{
     AuditEntry, Broadcast, Epoch, HistoryEntry, Kernel, Kind, Limit, LimitKey, NUMBER_MAX, PauseScope, ProcedureId,
@@ -32,6 +33,10 @@ use crate::journal::{JournalStore, Space, codec, keys};
 use crate::supervisor::admission::requests::claims;
 use crate::view::Recovered;
 pub(crate) use checked::{row_of, signal_of};
+
+/// How long no stage runs ahead of the disk after a start that found a death. Whatever killed the process is marked on disk
+/// before it runs again, if it comes back within this time.
+const SPECULATION_REST: Duration = Duration::from_mins(1);
 
 /// Which procedures' rows are loaded.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -112,9 +117,13 @@ pub(in crate::supervisor) async fn read(
     clock: &dyn Clock,
 ) -> Result<Loaded, StartError> {
     let begun = clock.now();
-    let deaths = deaths(store).await?;
+    let (deaths, has_died) = deaths(store).await?;
+    let mut kernel = Kernel::new(rules, epoch, deaths);
+    if has_died {
+        kernel.hold_speculation_until(begun.after(SPECULATION_REST));
+    }
     let mut loaded = Loaded {
-        kernel: Kernel::new(rules, epoch, deaths),
+        kernel,
         epoch,
         code,
         store: store_number(store).await?,
@@ -180,15 +189,15 @@ fn damaged(why: impl ToString) -> StoreError {
     }
 }
 
-/// Returns how often engines of this store have died, including the last one.
-async fn deaths(store: &dyn JournalStore) -> Result<u32, StartError> {
+/// Returns how often engines of this store have died, including the last one, and whether that one has.
+async fn deaths(store: &dyn JournalStore) -> Result<(u32, bool), StartError> {
     let Some(bytes) = meta(store, META_STARTED).await? else {
-        return Ok(0);
+        return Ok((0, false));
     };
     let started: Started = codec::decode(&bytes).map_err(damaged)?;
     let stopped = number(META_STOPPED, meta(store, META_STOPPED).await?)?;
     let in_order = stopped == Some(started.epoch.0);
-    Ok(started.deaths.saturating_add(u32::from(!in_order)))
+    Ok((started.deaths.saturating_add(u32::from(!in_order)), !in_order))
 }
 
 /// Reads the last look at the clocks. A store without it was written by an earlier release, or under a clock that

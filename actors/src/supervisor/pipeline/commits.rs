@@ -31,6 +31,8 @@ pub(super) struct Ready {
     pub(super) batch: Batch,
     pub(super) commit: Commit,
     pub(super) waiting: AwaitingReceipt,
+    /// A stage runs already that rests on the batch, so its report may come before the receipt.
+    is_overtaken: bool,
 }
 
 impl Ready {
@@ -39,6 +41,7 @@ impl Ready {
             batch: Batch::new(epoch),
             commit: Commit::new(),
             waiting: AwaitingReceipt::default(),
+            is_overtaken: false,
         }
     }
 
@@ -51,6 +54,7 @@ impl Ready {
                 observations: Vec::with_capacity(self.waiting.observations.len()),
                 ..AwaitingReceipt::default()
             },
+            is_overtaken: false,
         }
     }
 
@@ -109,6 +113,11 @@ impl Commits {
     /// decision's records and its effects belong to the same batch.
     pub(super) const fn open_commit(&mut self) -> &mut Commit {
         &mut self.open.commit
+    }
+
+    /// Notes that a stage runs already that rests on the batch that was opened last.
+    pub(super) const fn overtaken(&mut self) {
+        self.open.is_overtaken = true;
     }
 
     /// Returns the newest commit on disk.
@@ -172,6 +181,7 @@ impl Commits {
             batch,
             commit,
             mut waiting,
+            is_overtaken: _,
         } = ready;
         waiting.seq = batch.seq();
         waiting.writes = batch.len();
@@ -192,9 +202,11 @@ impl Commits {
     }
 
     /// Returns `true` if a single decision waits for the journal, the journal stands still, and the decision has few
-    /// enough writes. Such a decision takes little time beside the sync.
+    /// enough writes. Such a decision takes little time beside the sync. If a stage runs already that rests on it, its
+    /// report must not wait for the sync.
     pub(super) fn is_single(&self) -> bool {
-        self.is_idle() && self.open.commit.decisions() == 1 && self.open.batch.len() <= SINGLE_WRITES
+        let is_small = self.open.commit.decisions() == 1 && self.open.batch.len() <= SINGLE_WRITES;
+        self.is_idle() && is_small && !self.open.is_overtaken
     }
 
     /// Returns `true` if the journal stands still, and no full batch waits for it.

@@ -1,5 +1,5 @@
 //! The engine that takes turns with the plain one: one on which many more procedures wait, or with a dashboard that many
-//! look at or search.
+//! look at or search, or one whose stages are pure.
 
 use std::path::Path;
 
@@ -20,12 +20,15 @@ struct Engine {
     site: Option<Site>,
     viewers: u32,
     searchers: u32,
+    /// Its stages are pure.
+    speculates: bool,
 }
 
 impl Other {
     pub(super) async fn start(args: &ChainArgs, shape: &Shape, directory: &Path) -> Result<Self, BenchError> {
         let (live, lookers) = (args.live, args.viewers + args.searchers);
         let engine = match (live, lookers) {
+            (0, 0) if args.speculate => Some(Engine::speculating(&directory.join("speculating"), shape).await?),
             (0, 0) => None,
             (_, 0) => Some(Engine::crowded(&directory.join("crowded"), shape, live).await?),
             (_, _) => Some(Engine::watched(&directory.join("watched"), shape, args).await?),
@@ -42,7 +45,11 @@ impl Other {
         let viewers = engine.site.as_ref().map(|site| site.viewers(engine.viewers));
         let searchers = engine.site.as_ref();
         let searchers = searchers.map(|site| Searchers::begin(site.address(), engine.searchers));
-        let round = engine.runner.round(shape).await;
+        let shape = Shape {
+            is_pure: engine.speculates,
+            ..shape.clone()
+        };
+        let round = engine.runner.round(&shape).await;
         if let Some(viewers) = viewers {
             viewers.end()?;
         }
@@ -75,6 +82,24 @@ impl Engine {
             site: None,
             viewers: 0,
             searchers: 0,
+            speculates: false,
+        })
+    }
+
+    /// An engine that runs pure stages.
+    async fn speculating(directory: &Path, shape: &Shape) -> Result<Self, BenchError> {
+        let runner = Runner::start(directory, shape).await?;
+        let warm_up = Shape {
+            is_pure: true,
+            ..shape.warm_up()
+        };
+        runner.round(&warm_up).await?;
+        Ok(Self {
+            runner,
+            site: None,
+            viewers: 0,
+            searchers: 0,
+            speculates: true,
         })
     }
 
@@ -88,6 +113,7 @@ impl Engine {
             site: Some(site),
             viewers: args.viewers,
             searchers: args.searchers,
+            speculates: false,
         })
     }
 }

@@ -64,6 +64,7 @@ fn chain_of(sizes: &Sizes) -> chain::Shape {
         procedures: sizes.sagas,
         stages: sizes.tasks,
         payload: sizes.payload.clone(),
+        is_pure: false,
     }
 }
 
@@ -83,5 +84,6 @@ fn tree_of(sizes: &Sizes) -> Parent {
         payload: sizes.payload.clone(),
         levels_below: levels.saturating_sub(1),
         more_stages: stages.saturating_sub(1),
+        pure_children: false,
     }
 }

@@ -137,6 +137,9 @@ fn e_108_one_that_is_in_no_queue_asks_again() {
             unknown: vec![root],
         },
     );
-    assert_eq!(kernel.fold(decision, &mut Commit::new()), [AdmissionEffect::Ask(root)]);
+    assert_eq!(
+        kernel.fold(decision, &mut Commit::new()).admission,
+        [AdmissionEffect::Ask(root)]
+    );
     assert_eq!(kernel.found(), 1);
 }
