@@ -1440,12 +1440,9 @@ impl Handler<InboxWake> for Supervisor {
 
     fn handle(&mut self, _: InboxWake, ctx: &mut Self::Context) {
         self.turn(|supervisor| {
-            // Wake each worker once for the speculative calls that follow from all these reports.
-            supervisor.dispatch.begin_batch();
             for reported in supervisor.dispatch.take_reports(REPORTS_AT_ONCE) {
                 supervisor.hear(reported, ctx);
             }
-            supervisor.dispatch.end_batch();
             supervisor.wake_more(ctx);
             supervisor.look_at_drain(ctx);
         });

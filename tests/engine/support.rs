@@ -9,7 +9,9 @@ mod store;
 
 pub(crate) use again::{at_every_commit, each_crash, enumerate_later, live_through};
 pub(crate) use disk::rows;
-pub(crate) use kinds::{Active, Circling, Final, Holding, Jittery, Limited, Once, Patient, Planned, Tidy, listed};
+pub(crate) use kinds::{
+    Active, Circling, Final, Holding, Jittery, Limited, Once, Patient, Planned, Tidy, is_pure_here, listed, purely,
+};
 pub(crate) use lab::{Call, Lab};
 pub(crate) use plan::{Act, Plan, UndoAct, chain, failing, plan, spawn};
 pub(crate) use store::{InterceptedStore, StoreCalls};
@@ -19,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 
 use procession::errors::ProcedureError;
 use procession::health::{Rule, Verdict};
-use procession::testkit::{Enumeration, FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{self, Enumeration, FaultPlan, Run, Trouble, World};
 use procession::{Builder, Handle, Procedure};
 
 /// What a test gives.
@@ -74,6 +76,21 @@ pub(crate) async fn stuck(run: &Run) -> Result<Vec<Verdict>, Trouble> {
     let mut verdicts = run.executor.verdicts().await?;
     verdicts.retain(|verdict| verdict.rule != Rule::UnacknowledgedFailures);
     Ok(verdicts)
+}
+
+/// Enumerates the crashes of a scenario as the test kit does: as it is, and with stages of plans that run ahead of the
+/// disk where they may. Returns what was found of it as it is.
+pub(crate) fn enumerate<S>(
+    state: impl Fn() -> S,
+    set_up: impl Fn(&S, Builder) -> Builder,
+    drive: impl AsyncFn(&S, &Run) -> Result<(), Trouble>,
+    spaces: &[&str],
+    check: impl Fn(&S, &S, usize) -> Result<(), Trouble>,
+) -> Result<Enumeration, Trouble> {
+    let done = testkit::enumerate(&state, &set_up, &drive, spaces, &check)?;
+    let ahead = purely(|| testkit::enumerate(&state, &set_up, &drive, spaces, &check));
+    ahead.map_err(|why| format!("with pure stages: {why}"))?;
+    Ok(done)
 }
 
 /// Enumerates the crashes of one plan that is submitted and awaited.

@@ -3,11 +3,11 @@
 use procession::errors::AskError;
 use procession::operate::{AbortAnswer, BypassAs, BypassScope, OperatorRequest};
 use procession::status::{ProcedureState, WaitReason};
-use procession::testkit::{Run, Trouble, World, enumerate};
+use procession::testkit::{Run, Trouble, World};
 use procession::{Handle, Procedure, ProcedureId};
 
 use super::limits::{begun, held, is_first_life, limited, live_in, submit, usage};
-use crate::support::{Act, Final, Lab, Plan, Planned, Tested, chain, failing, plan};
+use crate::support::{Act, Final, Lab, Plan, Planned, Tested, chain, enumerate, failing, plan};
 
 /// The ways to end, each with the state that it ends in.
 const ENDINGS: [(&str, ProcedureState); 7] = [

@@ -5,11 +5,11 @@ use std::future::IntoFuture;
 use procession::errors::{ProcedureError, SubmitError};
 use procession::messages::{Submit, SubmitBatch};
 use procession::status::ListFilter;
-use procession::testkit::{Run, Trouble, World, enumerate};
+use procession::testkit::{Run, Trouble, World};
 use procession::{Handle, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Act, Lab, Plan, Planned, Tested, chain, failing, kinds, live, live_in, plan};
+use crate::support::{Act, Lab, Plan, Planned, Tested, chain, enumerate, failing, kinds, live, live_in, plan};
 
 async fn submit(run: &Run, procedure: &Plan, key: &str) -> Result<Handle<Planned>, Trouble> {
     Ok(run

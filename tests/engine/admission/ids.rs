@@ -1,10 +1,10 @@
 //! Ids: they grow, they are dense within a family, and none names two procedures.
 
 use procession::ProcedureId;
-use procession::testkit::{Run, Trouble, World, enumerate};
+use procession::testkit::{Run, Trouble, World};
 
 use super::limits::submit;
-use crate::support::{Act, Lab, Plan, Planned, Tested, chain, failing, kinds, live_in, plan, spawn};
+use crate::support::{Act, Lab, Plan, Planned, Tested, chain, enumerate, failing, kinds, live_in, plan, spawn};
 
 fn family(number: usize) -> Plan {
     let name = format!("f{number}");

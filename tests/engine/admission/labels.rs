@@ -9,11 +9,11 @@ use procession::procedure::{Child, Noop, Timestamp};
 use procession::provider::Space;
 use procession::status::{KeyedProcedure, ListFilter};
 use procession::submit::{Label, LabelError};
-use procession::testkit::{Run, Trouble, enumerate};
+use procession::testkit::{Run, Trouble};
 use procession::{Builder, Children, Handle, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Act, Lab, Planned, Tested, chain, kinds, live, plan};
+use crate::support::{Act, Lab, Planned, Tested, chain, enumerate, kinds, live, plan};
 
 /// What an order consists of.
 #[derive(Serialize, Deserialize)]

@@ -5,10 +5,10 @@ use std::future::IntoFuture;
 use procession::limits::LimitUse;
 use procession::operate::OperatorRequest;
 use procession::status::{Epoch, ProcedureState, WaitReason};
-use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Builder, Handle, Procedure};
 
-use crate::support::{Act, Lab, Limited, Patient, Plan, Planned, Tested, chain, kinds, plan, spawn};
+use crate::support::{Act, Lab, Limited, Patient, Plan, Planned, Tested, chain, enumerate, kinds, plan, spawn};
 
 /// One stage, held open by the gate of its name.
 pub(crate) fn held(name: &str) -> Plan {

@@ -9,12 +9,12 @@ use procession::messages::SendSignal;
 use procession::operate::{OperatorRequest, PauseScope};
 use procession::procedure::{HistoryDetail, RetryPolicy};
 use procession::status::ProcedureState;
-use procession::testkit::{Check, FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{Check, FaultPlan, Run, Trouble, World};
 use procession::{Builder, Executor, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::rollback::helper::{commits, rolled_back, submit};
-use crate::support::{Lab, Tested, kinds};
+use crate::support::{Lab, Tested, enumerate, kinds};
 
 /// Takes this many signals and notes each; then ends, or waits for a signal that never comes.
 #[derive(Serialize, Deserialize)]

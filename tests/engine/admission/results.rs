@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use procession::errors::{AskError, ProcedureError};
 use procession::procedure::Timestamp;
-use procession::testkit::{FaultPlan, Run, World, enumerate};
+use procession::testkit::{FaultPlan, Run, World};
 use procession::{Builder, ProcedureId};
 
 use super::limits::submit;
-use crate::support::{Act, Lab, Planned, Tested, chain, kinds, live_in, plan};
+use crate::support::{Act, Lab, Planned, Tested, chain, enumerate, kinds, live_in, plan};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const BEFORE: Duration = Duration::from_micros(1);

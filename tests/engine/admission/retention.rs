@@ -9,11 +9,11 @@ use procession::messages::{Submit, SubmitBatch};
 use procession::procedure::Timestamp;
 use procession::provider::Space;
 use procession::status::ListFilter;
-use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
 use procession::{Builder, ProcedureId};
 
 use super::limits::submit;
-use crate::support::{Act, Lab, Plan, Planned, Tested, chain, kinds, live_in, plan, spawn};
+use crate::support::{Act, Lab, Plan, Planned, Tested, chain, enumerate, kinds, live_in, plan, spawn};
 
 /// Families that one commit evicts at most.
 const AT_ONCE: usize = 64;

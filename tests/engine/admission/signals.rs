@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use procession::errors::AskError;
 use procession::status::{ProcedureState, WaitReason};
-use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
 use procession::{Handle, Procedure, ProcedureId};
 
-use crate::support::{Act, Lab, Plan, Planned, Tested, chain, enumerate_later, kinds, live, live_in, plan};
+use crate::support::{Act, Lab, Plan, Planned, Tested, chain, enumerate, enumerate_later, kinds, live, live_in, plan};
 
 async fn submit<P: Procedure>(run: &Run, procedure: P, key: &str) -> Result<Handle<P>, Trouble> {
     Ok(run

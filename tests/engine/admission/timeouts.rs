@@ -7,9 +7,9 @@ use procession::Handle;
 use procession::errors::ProcedureError;
 use procession::procedure::Timestamp;
 use procession::status::CauseKind;
-use procession::testkit::{Run, Trouble, World, enumerate};
+use procession::testkit::{Run, Trouble, World};
 
-use crate::support::{Act, Lab, Plan, Planned, Tested, kinds, live_in, plan};
+use crate::support::{Act, Lab, Plan, Planned, Tested, enumerate, kinds, live_in, plan};
 
 /// Waits for the failure by its own time of 2.5 s.
 async fn times_out(run: &Run, handle: &Handle<Planned>) -> Tested {

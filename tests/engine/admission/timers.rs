@@ -6,11 +6,11 @@ use std::time::Duration;
 use procession::errors::ProcedureError;
 use procession::procedure::Timestamp;
 use procession::status::{CauseKind, ProcedureState};
-use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Builder, Executor, Handle, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Act, Lab, Planned, Tested, kinds, live_in, plan};
+use crate::support::{Act, Lab, Planned, Tested, enumerate, kinds, live_in, plan};
 
 /// Counts the time-outs of its one stage in its value, and fails at the last.
 #[derive(Clone, Debug, Serialize, Deserialize)]

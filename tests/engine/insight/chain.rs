@@ -8,12 +8,14 @@ use procession::health::{Particulars, QueuePosition, WaitingFor, WakeSource};
 use procession::limits::{LockNeed, LockPath};
 use procession::procedure::Timestamp;
 use procession::status::{ListFilter, ProcedureState, WaitReason};
-use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Children, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::{Slow, at, links, live_in, set_up, the_verdict};
-use crate::support::{Act, Holding, Lab, Limited, Plan, Planned, Tested, chain, failing, plan, spawn, stuck};
+use crate::support::{
+    Act, Holding, Lab, Limited, Plan, Planned, Tested, chain, enumerate, failing, plan, spawn, stuck,
+};
 
 /// Noon, in ms.
 const NOON: u64 = 12 * 3_600_000;

@@ -5,10 +5,10 @@ use procession::ProcedureId;
 use procession::health::{Deadlock, Rule, WaitingFor};
 use procession::messages::{Submit, SubmitBatch};
 use procession::status::ProcedureState;
-use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{FaultPlan, Run, Trouble, World};
 
 use super::kit::{at, live_in, set_up, the_verdict};
-use crate::support::{Act, Holding, Lab, Plan, Tested, plan, spawn};
+use crate::support::{Act, Holding, Lab, Plan, Tested, enumerate, plan, spawn};
 
 /// Holds one path for life, and has a child that needs the other.
 fn holder(name: &str, holds: &str, wants: &str) -> Plan {

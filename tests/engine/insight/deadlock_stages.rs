@@ -8,10 +8,10 @@ use procession::health::Rule;
 use procession::limits::{LockNeed, LockPath};
 use procession::procedure::JoinPolicy;
 use procession::status::ProcedureState;
-use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{FaultPlan, Run, Trouble, World};
 
 use super::kit::{live_in, set_up, the_verdict};
-use crate::support::{Act, Holding, Lab, Plan, Planned, Tested, chain, plan, spawn};
+use crate::support::{Act, Holding, Lab, Plan, Planned, Tested, chain, enumerate, plan, spawn};
 
 /// Holds one path from its first stage on; its second wants the other, too.
 fn holder(name: &str, holds: &str, wants: &str) -> Plan {

@@ -7,13 +7,13 @@ use std::time::Duration;
 use procession::health::Rule;
 use procession::operate::{BypassAs, BypassScope, OperatorRequest, PauseScope};
 use procession::status::{Ending, Status, WaitReason};
-use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
 use procession::{Builder, Handle, Procedure, ProcedureId};
 
 use super::kit::{Slow, at, set_up, the_verdict, told};
 use super::stuck::{Deadly, Process};
 use crate::support::{
-    Act, Circling, Lab, Limited, Once, Patient, Plan, Planned, Tested, UndoAct, at_every_commit, chain,
+    Act, Circling, Lab, Limited, Once, Patient, Plan, Planned, Tested, UndoAct, at_every_commit, chain, enumerate,
     enumerate_later, failing, live_through, plan,
 };
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use procession::health::{Rule, Thresholds};
 use procession::provider::DiskRoom;
-use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Builder, Children, Handle, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::{at, the_verdict, told};
 use super::stuck_crashed::follow;
-use crate::support::{Act, Lab, Planned, Tested, kinds, plan};
+use crate::support::{Act, Lab, Planned, Tested, enumerate, kinds, plan};
 
 const BOUND: usize = 2_000;
 

@@ -11,13 +11,13 @@ use procession::operate::{OperatorRequest, PauseScope};
 use procession::procedure::{Hooks, JoinPolicy, Kind, KindSettings, Noop, RetryPolicy};
 use procession::sequence::{Sequence, Steps};
 use procession::status::{ListFilter, ProcedureState, WaitReason};
-use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Builder, Children, Executor, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::submit;
 use crate::rollback::helper::{at_rest, is_parked, rolled_back, states};
-use crate::support::{Call, Lab, Tested};
+use crate::support::{Call, Lab, Tested, enumerate};
 
 const ONCE: &str = "job.once";
 const TWICE: &str = "job.twice";

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use actix::prelude::*;
 use procession::messages::Subscribe;
 use procession::status::{Change, ChangeFeed, ProcedureState, Status};
-use procession::testkit::{Ended, Enumeration, Fault, FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{Ended, Enumeration, Fault, FaultPlan, Run, Trouble, World};
 use procession::{Builder, Handle, Procedure, ProcedureId};
 
-use crate::support::{Lab, Plan, Planned, Tested, kinds};
+use crate::support::{Lab, Plan, Planned, Tested, enumerate, kinds};
 
 /// Enumerates the crashes of a client, of an engine that is set up so.
 pub(crate) fn enumerate_in(

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use procession::errors::{ProcedureError, ReadError, UpgradeError};
 use procession::procedure::{JoinPolicy, Noop, Old, RetryPolicy};
-use procession::testkit::{FaultPlan, Run, World, enumerate};
+use procession::testkit::{FaultPlan, Run, World};
 use procession::{Builder, Children, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::submit;
 use crate::rollback::helper::rolled_back;
-use crate::support::{Lab, Tested};
+use crate::support::{Lab, Tested, enumerate};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Does {

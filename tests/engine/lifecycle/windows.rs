@@ -4,12 +4,12 @@ use procession::messages::SendSignal;
 use procession::procedure::{HistoryDetail, RetryPolicy};
 use procession::provider::Space;
 use procession::status::{HistoryEntry, note};
-use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Builder, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::submit;
-use crate::support::{Act, Lab, Tested, chain, live, plan, spawn};
+use crate::support::{Act, Lab, Tested, chain, enumerate, live, plan, spawn};
 
 /// Waits for a signal in each stage, and notes its number; ends with the entries that a stage reads, if it is told to
 /// end.

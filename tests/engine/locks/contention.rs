@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use procession::limits::{LockMode, LockNeed, LockPath, MAX_OVERTAKES};
 use procession::messages::{Submit, SubmitBatch};
 use procession::status::ProcedureState;
-use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Builder, Procedure};
 
 use super::kit::nothing_is_left;
 use crate::rollback::helper::Order;
-use crate::support::{Act, Holding, Lab, Limited, Plan, Planned, Tested, kinds, plan};
+use crate::support::{Act, Holding, Lab, Limited, Plan, Planned, Tested, enumerate, kinds, plan};
 
 /// Procedures of one batch; the engine takes the next when it is at rest between two turns.
 const BATCH: usize = 500;

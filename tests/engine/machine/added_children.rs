@@ -2,13 +2,13 @@
 
 use procession::procedure::JoinPolicy;
 use procession::status::{CauseKind, ProcedureState as State};
-use procession::testkit::{Run, World, enumerate};
+use procession::testkit::{Run, World};
 use procession::{Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::recovery::crash::{Expected, check};
 use crate::rollback::helper::{enumerate_client, rolled_back, states, submit};
-use crate::support::{Act, Call, Lab, Plan, Planned, Tested, chain, failing, kinds, live, plan, spawn};
+use crate::support::{Act, Call, Lab, Plan, Planned, Tested, chain, enumerate, failing, kinds, live, plan, spawn};
 
 /// Adds 3, 5 and 11; the second stage adds two children, the third spawns one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

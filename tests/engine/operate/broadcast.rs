@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use procession::messages::Broadcast;
 use procession::status::{ProcedureState as State, WaitReason};
-use procession::testkit::{FaultPlan, Run, World, enumerate};
+use procession::testkit::{FaultPlan, Run, World};
 
 use crate::rollback::helper::{commits, enumerate_client, submit};
-use crate::support::{Act, Lab, Plan, Planned, Tested, kinds, live, plan};
+use crate::support::{Act, Lab, Plan, Planned, Tested, enumerate, kinds, live, plan};
 
 fn waits(name: &str, event: &str, after_ms: u64) -> Plan {
     let acts = [

@@ -4,10 +4,10 @@
 use procession::Procedure;
 use procession::errors::AskError;
 use procession::status::ProcedureState;
-use procession::testkit::{Ended, Enumeration, Fault, FaultPlan, Run, World, enumerate, second_faults};
+use procession::testkit::{Ended, Enumeration, Fault, FaultPlan, Run, World, second_faults};
 
 use crate::support::{
-    Act, Lab, Patient, Plan, Planned, Tested, UndoAct, chain, end, failing, kinds, live_in, plan, spawn,
+    Act, Lab, Patient, Plan, Planned, Tested, UndoAct, chain, end, enumerate, failing, kinds, live_in, plan, spawn,
 };
 
 /// A script's commits, and how many prefixes of their frames were tried.

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use procession::procedure::{Fence, Token};
 use procession::status::ListFilter;
-use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
 use procession::{Builder, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Lab, Limited, Tested, chain, end, kinds};
+use crate::support::{Lab, Limited, Tested, chain, end, enumerate, kinds};
 
 /// Runs of bodies: name and stage, token, fence.
 type Runs = Vec<(String, Token, Fence)>;

@@ -8,13 +8,13 @@ use procession::limits::LockNeed;
 use procession::messages::{Submit, SubmitBatch};
 use procession::procedure::{ChildOutcome, JoinPolicy, JoinVerdict};
 use procession::status::{CauseKind, ProcedureState, WaitReason};
-use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Children, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::de::Deserializer;
 use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Lab, Planned, Tested, chain, kinds};
+use crate::support::{Lab, Planned, Tested, chain, enumerate, kinds};
 
 /// Where the panic is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

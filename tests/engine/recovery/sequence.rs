@@ -9,10 +9,10 @@ use procession::procedure::Noop;
 use procession::provider::Space;
 use procession::sequence::{Sequence, Steps};
 use procession::status::{ProcedureState, WaitReason};
-use procession::testkit::{FaultPlan, ReadFault, Run, Trouble, World, enumerate};
+use procession::testkit::{FaultPlan, ReadFault, Run, Trouble, World};
 use procession::{Builder, StageError};
 
-use crate::support::{Lab, Planned, Tested, chain, end, kinds};
+use crate::support::{Lab, Planned, Tested, chain, end, enumerate, kinds};
 
 const NAMES: [&str; 3] = ["copy", "switch", "clean"];
 

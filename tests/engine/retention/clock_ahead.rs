@@ -8,9 +8,9 @@ use procession::errors::AskError;
 use procession::health::{Rule, Verdict};
 use procession::procedure::Timestamp;
 use procession::provider::Clock;
-use procession::testkit::{Run, TestClock, Trouble, World, enumerate};
+use procession::testkit::{Run, TestClock, Trouble, World};
 
-use crate::support::{Lab, Planned, Tested, chain, kinds, live_in};
+use crate::support::{Lab, Planned, Tested, chain, enumerate, kinds, live_in};
 
 const DAYS: Duration = Duration::from_hours(72);
 const DAY: Duration = Duration::from_hours(24);

@@ -7,11 +7,11 @@ use procession::errors::{AskError, NotNow, ProcedureError};
 use procession::operate::OperatorRequest;
 use procession::provider::Space;
 use procession::status::WaitReason;
-use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Handle, Procedure, ProcedureId};
 
 use super::kinds::{Brittle, all};
-use crate::support::{Lab, Tested};
+use crate::support::{Lab, Tested, enumerate};
 
 fn by() -> OperatorRequest {
     OperatorRequest::new("ann", "its value is spoilt").key("discharge")

@@ -6,10 +6,10 @@ use std::time::Duration;
 use procession::errors::{AskError, ProcedureError};
 use procession::procedure::Timestamp;
 use procession::provider::Space;
-use procession::testkit::{Run, Trouble, enumerate};
+use procession::testkit::{Run, Trouble};
 use procession::{Handle, ProcedureId};
 
-use crate::support::{Lab, Planned, Tested, chain, kinds, live};
+use crate::support::{Lab, Planned, Tested, chain, enumerate, kinds, live};
 
 const DAY: Duration = Duration::from_hours(24);
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use procession::errors::AskError;
 use procession::procedure::Timestamp;
-use procession::testkit::{Run, Trouble, enumerate};
+use procession::testkit::{Run, Trouble};
 use procession::{Procedure, ProcedureId};
 
 use super::kinds::{HOUR, Kept, all};
-use crate::support::{Lab, Planned, Tested, chain};
+use crate::support::{Lab, Planned, Tested, chain, enumerate};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const BEFORE: Duration = Duration::from_micros(1);

@@ -4,10 +4,10 @@
 use std::future::IntoFuture;
 
 use procession::status::{Ending, HistoryEntry, ProcedureState};
-use procession::testkit::{Run, enumerate};
+use procession::testkit::Run;
 
 use super::kinds::{Terse, all};
-use crate::support::{Lab, Tested};
+use crate::support::{Lab, Tested, enumerate};
 
 fn line(history: &[HistoryEntry]) -> Vec<(Ending, u32, bool)> {
     history

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use procession::operate::AbortAnswer;
 use procession::status::CauseKind;
-use procession::testkit::{Run, Trouble, enumerate};
+use procession::testkit::{Run, Trouble};
 use procession::{Builder, Procedure};
 
 use super::helper::{at_rest, rolled_back, submit};
-use crate::support::{Act, Lab, Limited, Plan, Planned, Tested, chain, kinds, plan, spawn};
+use crate::support::{Act, Lab, Limited, Plan, Planned, Tested, chain, enumerate, kinds, plan, spawn};
 
 /// No permit of this kind is ever given.
 fn none_given(lab: &Lab, builder: Builder) -> Builder {

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use procession::errors::ProcedureError;
 use procession::status::{Cause, Ending, NotUndone, ProcedureState, Status, WaitReason};
-use procession::testkit::{Ended, Enumeration, Fault, FaultPlan, Final, Run, Trouble, World, enumerate};
+use procession::testkit::{Ended, Enumeration, Fault, FaultPlan, Final, Run, Trouble, World};
 use procession::{Handle, Procedure, ProcedureId};
 
-use crate::support::{Act, Lab, Plan, Planned, Tested, kinds};
+use crate::support::{Act, Lab, Plan, Planned, Tested, enumerate, kinds};
 
 /// Seeds of a scenario that asks for every order.
 pub(crate) const SEEDS: u64 = 200;

@@ -1,9 +1,11 @@
 //! Kinds that run plans: they differ in attempts, rollback and limits alone.
 
+use std::cell::Cell;
 use std::time::Duration;
 
+use procession::errors::CodecError;
 use procession::limits::LockNeed;
-use procession::procedure::{Child, Hold, OnTimeout, RetryPolicy};
+use procession::procedure::{Child, Hold, OnTimeout, PureContext, RetryPolicy, Signal, Timestamp};
 use procession::{Children, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +30,20 @@ macro_rules! kind_of_plan {
 
             fn first(&self) -> u32 {
                 1
+            }
+
+            fn is_pure(&self, stage: &u32) -> bool {
+                is_pure_here() && self.0.act(*stage).is_some_and(|act| act.is_pure())
+            }
+
+            fn compute(&mut self, stage: u32, cx: &mut PureContext<'_, Self>) -> Result<Step<Self>, StageError> {
+                let (id, attempt, lab) = (cx.id(), cx.attempt(), cx.env().clone());
+                lab.called(id, self.0.call(stage, attempt, false));
+                let _inside = lab.enters(&self.0.name, false, &self.0.needs(stage));
+                let act = self.0.act(stage);
+                let act = act.ok_or_else(|| StageError::fail(format!("there is no stage {stage}")))?;
+                self.0.value.push(stage);
+                compute(act, &self.0.name, stage, cx, &lab)
             }
 
             async fn execute(&mut self, stage: u32, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
@@ -191,6 +207,27 @@ kind_of_plan! {
     }
 }
 
+thread_local! {
+    static PURE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// On this thread, for as long as `work` runs, stages of plans are pure where they need nothing but their report.
+pub(crate) fn purely<R>(work: impl FnOnce() -> R) -> R {
+    struct Reset(bool);
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            PURE.set(self.0);
+        }
+    }
+    let _reset = Reset(PURE.replace(true));
+    work()
+}
+
+/// Tells whether they are.
+pub(crate) fn is_pure_here() -> bool {
+    PURE.get()
+}
+
 impl Plan {
     /// Returns what a stage does on this visit of it.
     fn act(&self, stage: u32) -> Option<Act> {
@@ -342,12 +379,7 @@ where
                 *then
             }
             Act::Signal(to, event, then) => {
-                let own = cx.id();
-                let to = match to {
-                    0 => own,
-                    1 => ProcedureId::root(own.family),
-                    _ => ProcedureId::root(own.family.saturating_sub(1)),
-                };
+                let to = receiver(cx.id(), to);
                 // A receiver that has ended refuses each attempt, and one without return would try for ever.
                 if cx.attempt() <= 2 {
                     cx.send_signal(to, event, &1_i64)?;
@@ -391,12 +423,100 @@ where
             | Act::Wait(..)
             | Act::Spawn(..)
             | Act::SpawnOn(..)
-            | Act::Visits(_)) => return finish(last, stage, cx),
+            | Act::Visits(_)) => {
+                let woken = Told {
+                    signal: cx.signal(),
+                    answer: cx.answer(),
+                    timed_out: cx.timed_out(),
+                    now: cx.now(),
+                };
+                return finish(last, stage, woken);
+            }
         };
     }
 }
 
-fn finish<P>(act: Act, stage: u32, cx: &StageContext<'_, P>) -> Result<Step<P>, StageError>
+/// Does what needs nothing but the stage's report.
+fn compute<P>(act: Act, name: &str, stage: u32, cx: &mut PureContext<'_, P>, lab: &Lab) -> Result<Step<P>, StageError>
+where
+    P: Procedure<Stage = u32, Env = Lab, Output = i64>,
+{
+    let mut act = act;
+    loop {
+        act = match act {
+            Act::Retry(times, _) if cx.attempt() <= times => {
+                return Err(StageError::retry(format!("attempt {}", cx.attempt())));
+            }
+            Act::FailFirst(times, _) if cx.attempt() <= times => {
+                return Err(StageError::fail(format!("attempt {}", cx.attempt())));
+            }
+            Act::Panic(times, _) if cx.attempt() <= times => panic!("attempt {}", cx.attempt()),
+            Act::Yield(times, _) if lab.yields(name, times) => return Ok(Step::Yield),
+            Act::Retry(_, then) | Act::FailFirst(_, then) | Act::Panic(_, then) | Act::Yield(_, then) => *then,
+            Act::Note(text, then) => {
+                cx.note(&text)?;
+                *then
+            }
+            Act::NothingToUndo(then) => {
+                cx.nothing_to_undo();
+                *then
+            }
+            Act::Submit(plan, then) => {
+                cx.submit(&Planned(*plan))?;
+                *then
+            }
+            Act::SubmitWith(plan, children, then) => {
+                cx.submit_with(&Planned(*plan), listed(children)?)?;
+                *then
+            }
+            Act::SubmitEnding(plan, children, output, then) => {
+                cx.submit_ending_with(&Planned(*plan), listed(children)?, &output)?;
+                *then
+            }
+            Act::Signal(to, event, then) => {
+                if cx.attempt() <= 2 {
+                    cx.send_signal(receiver(cx.id(), to), event, &1_i64)?;
+                }
+                *then
+            }
+            Act::AddChild(plan, then) => {
+                match plan.compensated {
+                    true => cx.add_compensated_child(&Planned(*plan))?,
+                    false => cx.add_child(&Planned(*plan))?,
+                }
+                *then
+            }
+            last => {
+                let woken = Told {
+                    signal: cx.signal(),
+                    answer: cx.answer(),
+                    timed_out: cx.timed_out(),
+                    now: cx.now(),
+                };
+                return finish(last, stage, woken);
+            }
+        };
+    }
+}
+
+/// Returns who is sent a signal: itself (0), the root of its family (1), or the root of the family before (2).
+fn receiver(own: ProcedureId, to: u32) -> ProcedureId {
+    match to {
+        0 => own,
+        1 => ProcedureId::root(own.family),
+        _ => ProcedureId::root(own.family.saturating_sub(1)),
+    }
+}
+
+/// What the last act of a stage may ask for.
+struct Told<'a> {
+    signal: Option<&'a Signal>,
+    answer: Result<Option<i64>, CodecError>,
+    timed_out: bool,
+    now: Timestamp,
+}
+
+fn finish<P>(act: Act, stage: u32, cx: Told<'_>) -> Result<Step<P>, StageError>
 where
     P: Procedure<Stage = u32, Env = Lab, Output = i64>,
 {
@@ -405,7 +525,7 @@ where
     Ok(match act {
         Act::Goto(stage) => Step::Next(stage),
         Act::Done(output) => Step::Done(output),
-        Act::DoneSignal => match cx.signal() {
+        Act::DoneSignal => match cx.signal {
             Some(signal) => Step::Done(signal.payload::<i64>()?),
             None => Step::Done(-1),
         },
@@ -416,9 +536,9 @@ where
             timeout: timeout.map(Duration::from_millis),
             then,
         },
-        Act::DoneAnswer => match cx.answer::<i64>()? {
+        Act::DoneAnswer => match cx.answer? {
             Some(answer) => Step::Done(answer),
-            None if cx.timed_out() => Step::Done(-1),
+            None if cx.timed_out => Step::Done(-1),
             None => Step::Done(-2),
         },
         Act::SpawnKeeping(plans, width) => Step::Spawn {
@@ -427,11 +547,11 @@ where
         },
         Act::SleepUntil(until) => Step::Sleep { until: ms(until), then },
         Act::Sleep(time) => Step::Sleep {
-            until: cx.now().after(Duration::from_millis(time)),
+            until: cx.now.after(Duration::from_millis(time)),
             then,
         },
         Act::SleepAgain(time) => Step::Sleep {
-            until: cx.now().after(Duration::from_millis(time)),
+            until: cx.now.after(Duration::from_millis(time)),
             then: stage,
         },
         Act::Wait(event, timeout) => Step::Wait {

@@ -96,6 +96,55 @@ pub(crate) enum Act {
     Visits(Vec<Act>),
 }
 
+impl Act {
+    /// Tells whether it needs nothing but the report of its stage.
+    pub(crate) fn is_pure(&self) -> bool {
+        match self {
+            Self::Next
+            | Self::Goto(_)
+            | Self::Done(_)
+            | Self::DoneSignal
+            | Self::Fail(_)
+            | Self::Ask(..)
+            | Self::DoneAnswer
+            | Self::SpawnKeeping(..)
+            | Self::GiveUp(_)
+            | Self::SleepUntil(_)
+            | Self::Sleep(_)
+            | Self::SleepAgain(_)
+            | Self::Wait(..)
+            | Self::Spawn(..)
+            | Self::SpawnOn(..) => true,
+            Self::AddChild(plan, then) => !plan.tidies && !plan.without_rollback && then.is_pure(),
+            Self::Note(_, then)
+            | Self::NothingToUndo(then)
+            | Self::Retry(_, then)
+            | Self::FailFirst(_, then)
+            | Self::Panic(_, then)
+            | Self::Yield(_, then)
+            | Self::Submit(_, then)
+            | Self::Signal(_, _, then)
+            | Self::SubmitWith(_, _, then)
+            | Self::SubmitEnding(_, _, _, then) => then.is_pure(),
+            Self::Visits(acts) => acts.iter().all(Self::is_pure),
+            Self::Got(_)
+            | Self::RetryAfter(..)
+            | Self::Hang(..)
+            | Self::Repeated(_)
+            | Self::Held(..)
+            | Self::Add(..)
+            | Self::AddOwn(..)
+            | Self::Seen(_)
+            | Self::Before(..)
+            | Self::Mistyped(..)
+            | Self::See(_)
+            | Self::Owners(..)
+            | Self::Turns(..)
+            | Self::Told(_) => false,
+        }
+    }
+}
+
 /// What an undo does; without a word it succeeds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum UndoAct {
