@@ -25,6 +25,7 @@ mod seen;
 mod send;
 mod signals;
 mod spawn_bounds;
+mod speculation;
 mod steps;
 mod submit;
 mod submit_more;

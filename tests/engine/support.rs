@@ -79,7 +79,8 @@ pub(crate) async fn stuck(run: &Run) -> Result<Vec<Verdict>, Trouble> {
 }
 
 /// Enumerates the crashes of a scenario as the test kit does: as it is, and with stages of plans that run ahead of the
-/// disk where they may. Returns what was found of it as it is.
+/// disk where they may. Those share batches: nothing runs further ahead than the journal takes batches. Returns what was
+/// found of it as it is.
 pub(crate) fn enumerate<S>(
     state: impl Fn() -> S,
     set_up: impl Fn(&S, Builder) -> Builder,
@@ -88,7 +89,8 @@ pub(crate) fn enumerate<S>(
     check: impl Fn(&S, &S, usize) -> Result<(), Trouble>,
 ) -> Result<Enumeration, Trouble> {
     let done = testkit::enumerate(&state, &set_up, &drive, spaces, &check)?;
-    let ahead = purely(|| testkit::enumerate(&state, &set_up, &drive, spaces, &check));
+    let set_up = |state: &S, builder: Builder| set_up(state, builder.merge(8));
+    let ahead = purely(|| testkit::enumerate(&state, set_up, &drive, spaces, &check));
     ahead.map_err(|why| format!("with pure stages: {why}"))?;
     Ok(done)
 }
