@@ -33,10 +33,12 @@ mod values;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use story::Story;
+use story::{SPECULATION_EVERY, SPECULATION_FROM, Story};
 
 /// Seeds of every run, from 1 on.
 const FIXED: u64 = 60;
+/// Seeds of every run whose stages run ahead of the disk.
+const AHEAD: u64 = 20;
 /// Seeds that have found a fault: deadlocks through a compensated child, and through an undo's place in a queue; a
 /// life whose end waited for ever for a receipt that was withheld; a stage that was set going, and cut off before its
 /// body began; a deadlock whose victim no abort could reach, because it was rolled back already; a request to the limiter
@@ -131,7 +133,8 @@ fn the_engine_survives_fixed_and_fresh_seeds() {
         eprintln!("met: {:?}", all(first..first.saturating_add(count)));
         return;
     }
-    let covered = all((1..=FIXED).chain(FOUND));
+    let ahead = (0..AHEAD).map(|place| SPECULATION_FROM + place * SPECULATION_EVERY);
+    let covered = all((1..=FIXED).chain(FOUND).chain(ahead));
     let missing: Vec<&str> = COVERED
         .into_iter()
         .filter(|what| !covered.contains_key(*what))

@@ -9,7 +9,9 @@ mod lab;
 #[path = "../engine/support/plan.rs"]
 mod plan;
 
-pub(crate) use kinds::{Active, Circling, Final, Holding, Jittery, Kept, Limited, Once, Patient, Planned, Tidy};
+pub(crate) use kinds::{
+    Active, Circling, Final, Holding, Jittery, Kept, Limited, Once, Patient, Planned, Tidy, purely,
+};
 pub(crate) use lab::{Call, Lab};
 pub(crate) use plan::{Act, Plan, UndoAct, plan};
 

@@ -479,6 +479,8 @@ where
                 }
                 *then
             }
+            // Others have their turn anyway.
+            Act::Turns(_, then) => *then,
             Act::AddChild(plan, then) => {
                 match plan.compensated {
                     true => cx.add_compensated_child(&Planned(*plan))?,

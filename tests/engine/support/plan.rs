@@ -125,7 +125,8 @@ impl Act {
             | Self::Submit(_, then)
             | Self::Signal(_, _, then)
             | Self::SubmitWith(_, _, then)
-            | Self::SubmitEnding(_, _, _, then) => then.is_pure(),
+            | Self::SubmitEnding(_, _, _, then)
+            | Self::Turns(_, then) => then.is_pure(),
             Self::Visits(acts) => acts.iter().all(Self::is_pure),
             Self::Got(_)
             | Self::RetryAfter(..)
@@ -139,8 +140,23 @@ impl Act {
             | Self::Mistyped(..)
             | Self::See(_)
             | Self::Owners(..)
-            | Self::Turns(..)
             | Self::Told(_) => false,
+        }
+    }
+
+    /// Tells whether a pure stage that does this makes the engine ask the store, so that it runs again behind the disk.
+    pub(crate) fn asks_the_store(&self) -> bool {
+        match self {
+            Self::Signal(..) => true,
+            Self::Note(_, then)
+            | Self::NothingToUndo(then)
+            | Self::Retry(_, then)
+            | Self::Panic(_, then)
+            | Self::Yield(_, then)
+            | Self::Submit(_, then)
+            | Self::AddChild(_, then)
+            | Self::Turns(_, then) => then.asks_the_store(),
+            _ => false,
         }
     }
 }
