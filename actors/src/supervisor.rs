@@ -101,7 +101,7 @@ use lifecycle::retention::{Eviction, FoundDue, due_of, find_due};
 use lifecycle::timer::{TIMERS_AT_ONCE, TimeCame};
 use lifecycle::{Open, StopHere};
 use pipeline::in_place::InPlace;
-use pipeline::{AwaitingReceipt, JournalGone, Pipeline, PipelineSettings, SUBSCRIBERS};
+use pipeline::{AwaitingReceipt, GATHERING_TIME, JournalGone, Pipeline, PipelineSettings, SUBSCRIBERS};
 use quarantine::Quarantine;
 use requests::Requests;
 use requests::again::{not_ended, read_again, read_new};
@@ -257,6 +257,11 @@ impl Supervisor {
     /// Calls pure stages at once. Their decision stands in the open batch, so whatever they report is decided behind it. A
     /// call that must wait after all goes with the other effects of its decision.
     fn speculate(&mut self, calls: Vec<SpeculativeCall>, ctx: &mut Context<Self>) {
+        if calls.is_empty() {
+            // Nearly every decision, where no stage is pure.
+            return self.pipeline.overtaken(false);
+        }
+        let mut is_overtaken = false;
         for call in calls {
             // So many decisions wait for the disk that running further ahead would only fill the memory.
             let is_early = !self.pipeline.is_backed_up();
@@ -266,10 +271,11 @@ impl Supervisor {
                 Err(call)
             };
             match call {
-                Ok(()) => self.pipeline.overtaken(),
+                Ok(()) => is_overtaken = true,
                 Err(call) => self.pipeline.open_commit().defer(call),
             }
         }
+        self.pipeline.overtaken(is_overtaken);
     }
 
     /// Tells the limiter what a decision says. It stands in the open batch, so whatever the limiter answers is decided
@@ -344,11 +350,22 @@ impl Supervisor {
     /// Appends the current batch at once, unless the supervisor may commit it itself. That is decided only behind the
     /// messages that wait in the mailbox now.
     fn flush_soon(&mut self, ctx: &mut Context<Self>) {
+        if self.pipeline.may_gather(self.dispatch.active()) {
+            return self.gather(ctx);
+        }
         let here = self.pipeline.may_commit_here(self.dispatch.active());
         if here && ctx.address().try_send(FlushTime).is_ok() {
             return;
         }
         self.flush();
+    }
+
+    /// Holds the open batch back: nobody waits for it, and the report of a stage that runs ahead of it comes soon.
+    fn gather(&mut self, ctx: &mut Context<Self>) {
+        if self.pipeline.gather() {
+            let late = self.clock.sleep_until(self.clock.now().after(GATHERING_TIME));
+            ctx.spawn(late.into_actor(self).map(|(), supervisor, _| supervisor.flush()));
+        }
     }
 
     fn flush(&mut self) {
@@ -394,7 +411,10 @@ impl Supervisor {
             // The reader may have gone.
             read.send(()).ok();
         }
-        self.flush();
+        match self.pipeline.is_gathered() {
+            true => self.flush_soon(ctx),
+            false => self.flush(),
+        }
         let waiting = self.kernel.seq().0.saturating_sub(receipt.seq().0);
         self.metrics.telemetry().commits_waiting.set(waiting as f64);
         self.count_failures(false, ctx);
@@ -901,6 +921,9 @@ impl Supervisor {
         } else {
             None
         };
+        if barrier.is_some() && self.pipeline.is_gathered() {
+            self.flush();
+        }
         let failure = self.status.failure();
         async move {
             match (refused, barrier) {

@@ -335,6 +335,14 @@ pub enum LifecycleEffect {
 }
 
 impl Effect {
+    /// Returns `true` if somebody or something waits for it. A timer that is armed later is served all the same.
+    pub(crate) const fn is_awaited(&self) -> bool {
+        match self {
+            Self::Lifecycle(LifecycleEffect::ArmTimer) => false,
+            Self::Dispatch(_) | Self::Requests(_) => true,
+        }
+    }
+
     /// Returns the call of user code, if the effect is one.
     #[must_use]
     pub const fn call(&self) -> Option<&StageCall> {

@@ -12,6 +12,7 @@ pub(crate) mod in_place;
 mod latest;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::{MailboxError, Recipient};
 use procession_kernel::{Commit, Decision, Epoch, Kernel, Receipt, Record, Seq, Timestamp};
@@ -32,6 +33,11 @@ use latest::LatestSubscribers;
 
 /// Subscribers to changes and to the latest rows at once: each subscriber costs a send per commit.
 pub(super) const SUBSCRIBERS: usize = 64;
+
+/// Fewer actors than this let a batch gather.
+const GATHERING_ACTORS: usize = 8;
+/// How long a batch gathers at most, from its first decision that nobody waits for.
+pub(super) const GATHERING_TIME: Duration = Duration::from_millis(2);
 
 /// The journal's thread has ended, so nothing more can be appended.
 pub(super) struct JournalGone;
@@ -107,9 +113,9 @@ impl Pipeline {
         self.commits.open_commit()
     }
 
-    /// Notes that a stage runs already that rests on the open commit.
-    pub(super) const fn overtaken(&mut self) {
-        self.commits.overtaken();
+    /// Notes whether a stage runs already that rests on the decision that was taken in last.
+    pub(super) const fn overtaken(&mut self, is_overtaken: bool) {
+        self.commits.overtaken(is_overtaken);
     }
 
     /// Holds effects that left no record until everything decided is on disk. If it is, returns them with the receipt
@@ -130,6 +136,23 @@ impl Pipeline {
     }
 
     // From a batch to the journal.
+
+    /// Returns `true` if the open batch should wait for the decisions that are to follow soon, while nobody waits for it. With
+    /// more actors somebody always waits, and batches are large anyway.
+    pub(super) fn may_gather(&self, actors: usize) -> bool {
+        actors < GATHERING_ACTORS && self.commits.may_gather()
+    }
+
+    /// Returns `true` if the open batch was held back.
+    pub(super) const fn is_gathered(&self) -> bool {
+        self.commits.is_gathered()
+    }
+
+    /// Notes that the open batch is held back. Returns `true` if it was not before: the caller then flushes it after
+    /// [`GATHERING_TIME`] at the latest.
+    pub(super) const fn gather(&mut self) -> bool {
+        self.commits.gather()
+    }
 
     /// Returns `true` if the open batch may be committed on the supervisor's own thread. The supervisor serves nobody
     /// else meanwhile, so at most one procedure may have an actor (docs/decisions/0017).

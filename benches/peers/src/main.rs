@@ -128,7 +128,8 @@ fn measure(arguments: &[String]) -> Result<(), Failed> {
     let window = std::time::Duration::from_secs(seconds.parse()?);
     let directory = Path::new(directory);
     let rate = match Engine::named(engine)? {
-        Engine::Ours => ours::measure(load, window, directory)?,
+        Engine::Ours => ours::measure(load, window, directory, false)?,
+        Engine::Pure => ours::measure(load, window, directory, true)?,
         Engine::Steno => steno_peer::measure(load, window, directory)?,
         Engine::Memable => memable_peer::measure(load, window, directory)?,
     };

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use procession::errors::ProcedureError;
+use procession::procedure::PureContext;
 use procession::{Children, Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,8 @@ use crate::workload::{Counter, Load, Rate, SAGA_STAGES, STAGES, Workload, payloa
 struct Chain {
     ran: u32,
     payload: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_pure: bool,
 }
 
 impl Procedure for Chain {
@@ -25,13 +28,27 @@ impl Procedure for Chain {
 
     fn first(&self) -> Self::Stage {}
 
+    fn is_pure(&self, (): &()) -> bool {
+        self.is_pure
+    }
+
+    fn compute(&mut self, (): (), cx: &mut PureContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Ok(self.next(cx.env()))
+    }
+
     async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        cx.env().add(1);
+        Ok(self.next(cx.env()))
+    }
+}
+
+impl Chain {
+    fn next(&mut self, counter: &Counter) -> Step<Self> {
+        counter.add(1);
         self.ran += 1;
         if self.ran == STAGES {
-            Ok(Step::Done(()))
+            Step::Done(())
         } else {
-            Ok(Step::Next(()))
+            Step::Next(())
         }
     }
 }
@@ -40,6 +57,8 @@ impl Procedure for Chain {
 #[derive(Clone, Serialize, Deserialize)]
 struct Parent {
     children: u32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_pure: bool,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -61,7 +80,10 @@ impl Procedure for Parent {
     async fn execute(&mut self, stage: Stage, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         match stage {
             Stage::Split => {
-                let child = Child { payload: payload() };
+                let child = Child {
+                    payload: payload(),
+                    is_pure: self.is_pure,
+                };
                 let children = (0..self.children).try_fold(Children::new(), |children, _| children.and(&child))?;
                 Ok(Step::Spawn {
                     children,
@@ -77,6 +99,8 @@ impl Procedure for Parent {
 #[derive(Clone, Serialize, Deserialize)]
 struct Child {
     payload: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_pure: bool,
 }
 
 impl Procedure for Child {
@@ -86,6 +110,15 @@ impl Procedure for Child {
     type Output = ();
 
     fn first(&self) -> Self::Stage {}
+
+    fn is_pure(&self, (): &()) -> bool {
+        self.is_pure
+    }
+
+    fn compute(&mut self, (): (), cx: &mut PureContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        cx.env().add(1);
+        Ok(Step::Done(()))
+    }
 
     async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         cx.env().add(1);
@@ -98,6 +131,8 @@ impl Procedure for Child {
 struct Saga {
     ran: u32,
     payload: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_pure: bool,
 }
 
 impl Procedure for Saga {
@@ -108,14 +143,16 @@ impl Procedure for Saga {
 
     fn first(&self) -> Self::Stage {}
 
+    fn is_pure(&self, (): &()) -> bool {
+        self.is_pure
+    }
+
+    fn compute(&mut self, (): (), cx: &mut PureContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        self.next(cx.env())
+    }
+
     async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        cx.env().add(1);
-        self.ran += 1;
-        if self.ran == SAGA_STAGES {
-            Err(StageError::fail("the last stage fails"))
-        } else {
-            Ok(Step::Next(()))
-        }
+        self.next(cx.env())
     }
 
     async fn rollback(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
@@ -125,12 +162,24 @@ impl Procedure for Saga {
     }
 }
 
-/// Measures one load.
-pub fn measure(load: Load, window: Duration, directory: &Path) -> Result<Rate, Failed> {
-    actix_rt::System::new().block_on(run(load, window, directory))
+impl Saga {
+    fn next(&mut self, counter: &Counter) -> Result<Step<Self>, StageError> {
+        counter.add(1);
+        self.ran += 1;
+        if self.ran == SAGA_STAGES {
+            Err(StageError::fail("the last stage fails"))
+        } else {
+            Ok(Step::Next(()))
+        }
+    }
 }
 
-async fn run(load: Load, window: Duration, directory: &Path) -> Result<Rate, Failed> {
+/// Measures one load, with stages that run ahead of the disk if they are pure.
+pub fn measure(load: Load, window: Duration, directory: &Path, is_pure: bool) -> Result<Rate, Failed> {
+    actix_rt::System::new().block_on(run(load, window, directory, is_pure))
+}
+
+async fn run(load: Load, window: Duration, directory: &Path, is_pure: bool) -> Result<Rate, Failed> {
     let counter = Counter::default();
     let executor = Executor::builder(directory.join("journal"))
         .register::<Chain>(counter.clone())
@@ -142,13 +191,29 @@ async fn run(load: Load, window: Duration, directory: &Path) -> Result<Rate, Fai
     let one = async || -> Result<(), Failed> {
         let payload = payload();
         match load.workload {
-            Workload::Chain => executor.submit(Chain { ran: 0, payload }).await?.await?,
+            Workload::Chain => {
+                executor
+                    .submit(Chain {
+                        ran: 0,
+                        payload,
+                        is_pure,
+                    })
+                    .await?
+                    .await?
+            }
             Workload::FanOut => {
                 let children = load.children;
-                executor.submit(Parent { children }).await?.await?;
+                executor.submit(Parent { children, is_pure }).await?.await?;
             }
             Workload::Saga => {
-                let outcome = executor.submit(Saga { ran: 0, payload }).await?.await;
+                let outcome = executor
+                    .submit(Saga {
+                        ran: 0,
+                        payload,
+                        is_pure,
+                    })
+                    .await?
+                    .await;
                 if !matches!(outcome, Err(ProcedureError::RolledBack { .. })) {
                     return Err("a saga was not rolled back".into());
                 }

@@ -42,23 +42,31 @@ pub fn print(loads: &[Load], rates: &Rates, rounds: usize) {
 
 /// Prints one number of each rate.
 fn print_one(loads: &[Load], rates: &Rates, what: &str, of: fn(&Rate) -> f64) {
-    println!("| workload | {what} | procession | steno | memable | ours to steno's | ours to memable's |");
-    println!("|---|---|---|---|---|---|---|");
+    println!(
+        "| workload | {what} | procession | with pure stages | steno | memable | ours to the best peer's | pure to it |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
     for load in loads {
         let median = |engine| rates.median(*load, engine, of);
         let cell = |engine| median(engine).map_or_else(|| "not offered".to_owned(), short);
+        let fastest = |engine: &Engine| rates.median(*load, *engine, |rate| rate.per_second);
+        let peers = Engine::PEERS.into_iter().filter(|engine| median(*engine).is_some());
+        let best = peers.max_by(|one, other| fastest(one).unwrap_or(0.0).total_cmp(&fastest(other).unwrap_or(0.0)));
         let ratio = |engine| {
-            let ratio = median(Engine::Ours).zip(median(engine)).map(|(ours, peer)| ours / peer);
+            let ratio = median(engine)
+                .zip(best.and_then(median))
+                .map(|(ours, peer)| ours / peer);
             ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"))
         };
         println!(
-            "| {load} | {} | {} | {} | {} | {} | {} |",
+            "| {load} | {} | {} | {} | {} | {} | {} | {} |",
             load.workload.units(),
             cell(Engine::Ours),
+            cell(Engine::Pure),
             cell(Engine::Steno),
             cell(Engine::Memable),
-            ratio(Engine::Steno),
-            ratio(Engine::Memable)
+            ratio(Engine::Ours),
+            ratio(Engine::Pure)
         );
     }
 }

@@ -101,16 +101,21 @@ impl fmt::Display for Load {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Engine {
     Ours,
+    /// The same with pure stages, which run ahead of the disk.
+    Pure,
     Steno,
     Memable,
 }
 
 impl Engine {
-    pub const ALL: [Self; 3] = [Self::Ours, Self::Steno, Self::Memable];
+    pub const ALL: [Self; 4] = [Self::Ours, Self::Pure, Self::Steno, Self::Memable];
+    /// Those of others.
+    pub const PEERS: [Self; 2] = [Self::Steno, Self::Memable];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ours => "procession",
+            Self::Pure => "procession, pure",
             Self::Steno => "steno",
             Self::Memable => "memable",
         }
@@ -125,15 +130,18 @@ impl Engine {
     pub const fn lacks(self, workload: Workload) -> Option<&'static str> {
         match (self, workload) {
             (Self::Memable, Workload::Saga) => Some("it has no undo: a workflow that fails stays as it is"),
-            (Self::Ours | Self::Steno | Self::Memable, _) => None,
+            (Self::Ours | Self::Pure | Self::Steno | Self::Memable, _) => None,
         }
     }
 
-    /// What is on disk when a stage's successor runs.
+    /// What is durable, and how.
     pub const fn durability(self) -> &'static str {
         match self {
             Self::Ours => {
                 "one atomic commit a stage: value, row, history; one fdatasync for all commits that wait for it"
+            }
+            Self::Pure => {
+                "the same; a stage may run before the one before it is on disk, and no answer or outcome leaves before"
             }
             Self::Steno => {
                 "brings no store; the one here appends each log entry, two a node, to a file: one fdatasync for all that wait"
@@ -146,6 +154,7 @@ impl Engine {
     pub const fn remark(self) -> &'static str {
         match self {
             Self::Ours => "a child is a procedure with a row, a history and a rollback of its own",
+            Self::Pure => "the same, with stages that `is_pure` names",
             Self::Steno => "a chain and a fan-out are nodes of one saga; a node's output stays in its log",
             Self::Memable => {
                 "a chain is the steps of a workflow; it has no children: a fan-out is steps joined in one workflow"

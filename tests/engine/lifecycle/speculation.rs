@@ -7,16 +7,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use actix_rt::Arbiter;
+use futures::future::BoxFuture;
 use procession::errors::SubmitError;
 use procession::procedure::{JoinPolicy, PureContext};
-use procession::provider::SystemClock;
+use procession::provider::{AppendError, Batch, JournalStore, Receipt, SystemClock};
 use procession::status::{ListFilter, WaitReason};
-use procession::testkit::{Ended, Fault, FaultPlan, MemoryStore, Run, World};
-use procession::{Builder, Procedure, StageContext, StageError, Step};
+use procession::testkit::{Ended, Fault, FaultPlan, MemoryDisk, MemoryStore, Run, World};
+use procession::{Builder, Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::{Changes, submit};
-use crate::support::{Act, Lab, Plan, Planned, Tested, chain, kinds, live_in, plan, purely};
+use crate::support::{
+    Act, InterceptedStore, Lab, Plan, Planned, StoreCalls, Tested, chain, kinds, live_in, plan, purely,
+};
 
 /// Lives with pure stages, and without receipts from this commit on. The start's own commit is number 0.
 fn withheld(from: u64, lab: &Lab, drive: impl AsyncFnOnce(&Run) -> Tested) -> Tested {
@@ -306,4 +309,79 @@ fn a_stage_whose_thread_is_gone_ahead_of_the_disk_goes_on_from_the_newest_value(
             Ok(())
         })?
         .done()
+}
+
+/// Ten pure stages.
+#[derive(Serialize, Deserialize)]
+struct Ten;
+
+impl Procedure for Ten {
+    const KIND: &'static str = "ten";
+    type Stage = u32;
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> u32 {
+        1
+    }
+
+    fn is_pure(&self, _: &u32) -> bool {
+        true
+    }
+
+    fn compute(&mut self, stage: u32, _: &mut PureContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Ok(if stage == 10 {
+            Step::Done(())
+        } else {
+            Step::Next(stage + 1)
+        })
+    }
+
+    async fn execute(&mut self, _: u32, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Err(StageError::fail("every stage is pure"))
+    }
+}
+
+/// Counts the batches, each of which takes a sync.
+struct Counted(Arc<AtomicU32>);
+
+impl StoreCalls for Counted {
+    fn append<'a>(&'a self, store: &'a MemoryStore, batch: Batch) -> BoxFuture<'a, Result<Receipt, AppendError>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        store.append(batch)
+    }
+}
+
+#[test]
+fn stages_that_nobody_waits_for_share_a_sync() -> Tested {
+    const PROCEDURES: u32 = 20;
+    let appends = Arc::new(AtomicU32::new(0));
+    actix_rt::System::new().block_on(async {
+        let store = InterceptedStore::open(&MemoryDisk::new(), Counted(Arc::clone(&appends)))?;
+        let builder = Executor::builder(Arc::new(store)).register::<Ten>(()).workers(1);
+        let executor = builder.health_check_every(None).start().await?;
+        let before = appends.load(Ordering::SeqCst);
+        for _ in 0..PROCEDURES {
+            executor.submit(Ten).await?.await?;
+        }
+        let syncs = appends.load(Ordering::SeqCst) - before;
+        // Two each, and more where the machine keeps a stage waiting for longer than a batch waits; without, eleven each.
+        assert!((2 * PROCEDURES..=5 * PROCEDURES).contains(&syncs), "{syncs} syncs");
+        executor.drain(Duration::from_secs(10)).await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn an_engine_that_lets_a_batch_gather_answers_questions_at_once() -> Tested {
+    let lab = Lab::default();
+    withheld(u64::MAX, &lab, async |run| {
+        let outcome = begin(run, chain("a", 50));
+        run.until("it has begun", || lab.has("a2")).await?;
+        // Time stands still here, so nothing but the question makes the batch go.
+        let list = run.executor.list(ListFilter::default(), None, 10).await?.items;
+        assert_eq!(list.len(), 1);
+        assert_eq!(run.wait(outcome).await??, Ok(7));
+        Ok(())
+    })
 }

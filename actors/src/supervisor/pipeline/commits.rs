@@ -31,8 +31,10 @@ pub(super) struct Ready {
     pub(super) batch: Batch,
     pub(super) commit: Commit,
     pub(super) waiting: AwaitingReceipt,
-    /// A stage runs already that rests on the batch, so its report may come before the receipt.
+    /// A stage runs already that rests on the newest decision, so its report may come before the receipt.
     is_overtaken: bool,
+    /// The batch was held back for the decisions that were to follow soon.
+    is_gathered: bool,
 }
 
 impl Ready {
@@ -42,6 +44,7 @@ impl Ready {
             commit: Commit::new(),
             waiting: AwaitingReceipt::default(),
             is_overtaken: false,
+            is_gathered: false,
         }
     }
 
@@ -55,6 +58,7 @@ impl Ready {
                 ..AwaitingReceipt::default()
             },
             is_overtaken: false,
+            is_gathered: false,
         }
     }
 
@@ -115,9 +119,27 @@ impl Commits {
         &mut self.open.commit
     }
 
-    /// Notes that a stage runs already that rests on the batch that was opened last.
-    pub(super) const fn overtaken(&mut self) {
-        self.open.is_overtaken = true;
+    /// Notes whether a stage runs already that rests on the newest decision.
+    pub(super) const fn overtaken(&mut self, is_overtaken: bool) {
+        self.open.is_overtaken = is_overtaken;
+    }
+
+    /// Returns `true` if nobody waits for the open batch, and the decision that follows its newest will come soon: they
+    /// may share a sync (docs/decisions/0084).
+    pub(super) fn may_gather(&self) -> bool {
+        let open = &self.open;
+        let is_awaited = open.commit.is_awaited() || !open.waiting.reads.is_empty();
+        open.is_overtaken && !is_awaited && !open.is_full(self.merge) && self.full.is_empty()
+    }
+
+    /// Returns `true` if the open batch was held back.
+    pub(super) const fn is_gathered(&self) -> bool {
+        self.open.is_gathered
+    }
+
+    /// Notes that the open batch is held back. Returns `true` if it was not before.
+    pub(super) const fn gather(&mut self) -> bool {
+        !std::mem::replace(&mut self.open.is_gathered, true)
     }
 
     /// Returns the newest commit on disk.
@@ -182,6 +204,7 @@ impl Commits {
             commit,
             mut waiting,
             is_overtaken: _,
+            is_gathered: _,
         } = ready;
         waiting.seq = batch.seq();
         waiting.writes = batch.len();
@@ -202,11 +225,12 @@ impl Commits {
     }
 
     /// Returns `true` if a single decision waits for the journal, the journal stands still, and the decision has few
-    /// enough writes. Such a decision takes little time beside the sync. If a stage runs already that rests on it, its
-    /// report must not wait for the sync.
+    /// enough writes. Such a decision takes little time beside the sync. Decisions that were gathered count as one. If a
+    /// stage runs already that rests on it, its report must not wait for the sync.
     pub(super) fn is_single(&self) -> bool {
-        let is_small = self.open.commit.decisions() == 1 && self.open.batch.len() <= SINGLE_WRITES;
-        self.is_idle() && is_small && !self.open.is_overtaken
+        let is_one = self.open.commit.decisions() == 1 || self.open.is_gathered;
+        let is_small = self.open.batch.len() <= SINGLE_WRITES;
+        self.is_idle() && is_one && is_small && !self.open.is_overtaken
     }
 
     /// Returns `true` if the journal stands still, and no full batch waits for it.
