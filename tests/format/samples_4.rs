@@ -22,6 +22,15 @@ pub(crate) fn rows() -> Vec<Sample> {
     vec![row("waits-after".to_owned(), waits)]
 }
 
+/// A row whose next stage is pure.
+pub(crate) fn pure() -> Vec<Sample> {
+    let pure = Row {
+        is_pure: true,
+        ..plain()
+    };
+    vec![row("pure".to_owned(), pure)]
+}
+
 /// The root of a family that sends a signal when it has ended.
 pub(crate) fn end_signals() -> Vec<Sample> {
     let signal = |payload: &'static [u8]| {

@@ -21,6 +21,11 @@ fn a_delay_that_code_chose_and_attempts_that_were_cut_off_are_as_when_they_came(
 }
 
 #[test]
+fn a_row_is_as_it_was_when_stages_could_be_pure() -> Tested {
+    read_rows("v4/pure.hex", &samples::pure())
+}
+
+#[test]
 fn a_child_is_as_it_was_when_it_got_a_name_and_a_gate() -> Tested {
     read_rows("v4/graph.hex", &samples::graph())
 }

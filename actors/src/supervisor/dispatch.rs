@@ -259,6 +259,12 @@ impl Dispatch {
         }
     }
 
+    /// Drops an actor with its call, as if its thread was gone.
+    #[cfg(test)]
+    pub(super) fn lose(&mut self, id: ProcedureId) {
+        self.actors.remove(id);
+    }
+
     /// Drops the cached value of a procedure that has ended: it may have ended without ever beginning.
     pub(super) fn ended(&mut self, id: ProcedureId) {
         self.payloads.take(id);

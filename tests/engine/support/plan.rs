@@ -143,22 +143,6 @@ impl Act {
             | Self::Told(_) => false,
         }
     }
-
-    /// Tells whether a pure stage that does this makes the engine ask the store, so that it runs again behind the disk.
-    pub(crate) fn asks_the_store(&self) -> bool {
-        match self {
-            Self::Signal(..) => true,
-            Self::Note(_, then)
-            | Self::NothingToUndo(then)
-            | Self::Retry(_, then)
-            | Self::Panic(_, then)
-            | Self::Yield(_, then)
-            | Self::Submit(_, then)
-            | Self::AddChild(_, then)
-            | Self::Turns(_, then) => then.asks_the_store(),
-            _ => false,
-        }
-    }
 }
 
 /// What an undo does; without a word it succeeds.

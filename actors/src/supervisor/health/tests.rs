@@ -57,7 +57,7 @@ impl Handler<Lose> for Supervisor {
                 // Granted in addition to the present holder, without a notice.
                 self.admission.limiter().tell(Restore(vec![request]));
             }
-            Lose::Call(id) => self.dispatch.stop(id),
+            Lose::Call(id) => self.dispatch.lose(id),
             Lose::Claim(id) => self.admission.forget_claim(id),
             Lose::Family(holder, waiter) => {
                 self.admission.release(holder);
