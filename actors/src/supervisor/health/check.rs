@@ -3,7 +3,9 @@
 //! until a whole check no longer finds it.
 //!
 //! Rows change between two slices. Each row is judged as it is at its turn. What looks lost is looked at again at the
-//! end, in one turn, before anything is repaired. A deadlock counts only if its links are still there.
+//! end, in one turn, before anything is repaired. The limiter's queues arrive in pages, between which procedures move as
+//! well: links of two moments may make a cycle that never was. So a deadlock counts only if none of its members has moved
+//! since before the first page, and a second reading of the queues finds it again.
 //!
 //! A check is a value. Each function of [`Health`] that takes it returns the [`Next`] step. The supervisor, which has
 //! the mailbox, the limiter and the threads, takes that step and calls the next function.
@@ -70,6 +72,8 @@ pub(in crate::supervisor) struct Check {
     searched: Option<ProcedureId>,
     search: Search,
     verdicts: Vec<Verdict>,
+    /// Deadlocks that the first reading of the queues shows.
+    deadlocks: Vec<Deadlock>,
     missed: BTreeMap<ProcedureId, Seq>,
     uncalled: Vec<ProcedureId>,
     gone: Vec<ProcedureId>,
@@ -86,7 +90,7 @@ pub(in crate::supervisor) enum Next {
     /// Search this graph for deadlocks on another thread, then call [`Health::found_deadlocks`].
     Search(Box<Check>, WaitGraph),
     /// Read the limiter's queues again, then call [`Health::look_again`]. Some procedures should wait there, and were
-    /// not found.
+    /// not found, or some seem to wait for each other.
     AskAgain(Box<Check>),
     /// Repair what was lost, then call [`Health::finish`].
     Repair(Box<Check>, Repairs),
@@ -156,6 +160,7 @@ impl Health {
             searched: None,
             search: Search::default(),
             verdicts: Vec::new(),
+            deadlocks: Vec::new(),
             missed: BTreeMap::new(),
             uncalled: Vec::new(),
             gone: Vec::new(),
@@ -189,23 +194,22 @@ impl Health {
         if graph.len() > NODES_AT_ONCE {
             return Next::Search(check, graph);
         }
-        after_search(check, graph.deadlocks())
+        after_search(check, graph.deadlocks(), state)
     }
 
-    /// Takes the deadlocks that another thread has found. The search took a while, so only deadlocks that still exist
-    /// count.
+    /// Takes the deadlocks that another thread has found.
     pub(in crate::supervisor) fn found_deadlocks(
         &self,
         check: Box<Check>,
-        mut found: Vec<Deadlock>,
+        found: Vec<Deadlock>,
         state: &EngineState<'_>,
     ) -> Next {
-        found.retain(|deadlock| self.still_is(&check, deadlock, state));
-        after_search(check, found)
+        after_search(check, found, state)
     }
 
-    /// Looks a second time at procedures that seem to wait for nothing. The wake is lost only if nothing happened to
-    /// them between the two answers of the limiter, and neither answer names them.
+    /// Looks a second time at procedures that seem to wait for nothing, or for each other. A wake is lost only if nothing
+    /// happened to them between the two answers of the limiter, and neither answer names them. A deadlock is one only if
+    /// both answers show it.
     pub(in crate::supervisor) fn look_again(
         &self,
         mut check: Box<Check>,
@@ -214,6 +218,9 @@ impl Health {
     ) -> Next {
         let first = std::mem::replace(&mut check.queues, queues);
         free_memory(first.waiting.len(), first);
+        let mut deadlocks = std::mem::take(&mut check.deadlocks);
+        deadlocks.retain(|deadlock| self.still_is(&check, deadlock, state));
+        check.verdicts.extend(deadlocks.into_iter().map(rules::deadlocked));
         let still = check.missed.iter().filter(|(id, revision)| {
             let row = state.kernel.row(**id).filter(|row| row.revision == **revision);
             row.is_some_and(|row| !row.is_ended() && is_missed(row, &check, state))
@@ -375,12 +382,14 @@ impl Health {
         true
     }
 
-    /// Returns `true` if the links of a deadlock still exist. Finding it may have taken long.
+    /// Returns `true` if the links of a deadlock still exist, and none of its members has moved.
     fn still_is(&self, check: &Check, deadlock: &Deadlock, state: &EngineState<'_>) -> bool {
+        if !are_unmoved(members(deadlock), check.asked, state.kernel) {
+            return false;
+        }
         let called = |id| state.progress(id);
         let input = self.input(state, &check.queues, &called, &|_| None);
-        let members = deadlock.cycle.iter().map(|link| link.from);
-        let again = input.graph(members, Some(state.durable)).deadlocks();
+        let again = input.graph(members(deadlock), Some(state.durable)).deadlocks();
         again.iter().any(|again| again.victim == deadlock.victim)
     }
 }
@@ -392,9 +401,19 @@ fn free_memory(entries: usize, value: impl Send + 'static) {
     }
 }
 
-fn after_search(mut check: Box<Check>, deadlocks: Vec<Deadlock>) -> Next {
-    check.verdicts.extend(deadlocks.into_iter().map(rules::deadlocked));
-    if check.missed.is_empty() {
+/// Returns `true` if no decision since this commit has touched one of these.
+fn are_unmoved(mut members: impl Iterator<Item = ProcedureId>, since: Seq, kernel: &Kernel) -> bool {
+    members.all(|id| kernel.row(id).is_some_and(|row| row.revision <= since))
+}
+
+fn members(deadlock: &Deadlock) -> impl Iterator<Item = ProcedureId> {
+    deadlock.cycle.iter().map(|link| link.from)
+}
+
+fn after_search(mut check: Box<Check>, mut deadlocks: Vec<Deadlock>, state: &EngineState<'_>) -> Next {
+    deadlocks.retain(|deadlock| are_unmoved(members(deadlock), check.asked, state.kernel));
+    check.deadlocks = deadlocks;
+    if check.missed.is_empty() && check.deadlocks.is_empty() {
         repair(check, Vec::new())
     } else {
         Next::AskAgain(check)
@@ -467,4 +486,36 @@ pub(in crate::supervisor) fn still_uncalled(
         row.is_some_and(|row| is_uncalled(row, state))
     });
     uncalled
+}
+
+#[cfg(test)]
+mod tests {
+    //! Which deadlocks count.
+
+    use procession_kernel::{Birth, Blob, Commit, Epoch, Event, Kind, KindRules, RequestId, Rules};
+
+    use super::*;
+
+    #[test]
+    fn a_deadlock_with_a_member_that_has_moved_since_it_was_asked_for_does_not_count() {
+        let rules = Rules {
+            kinds: [(Kind::from("k"), KindRules::new(1))].into(),
+            ..Rules::default()
+        };
+        let mut kernel = Kernel::new(rules, Epoch(1), 0);
+        for request in [1, 2] {
+            let birth = Birth::new(Kind::from("k"), 1, Blob::default(), Blob::default());
+            let decision = kernel.decide(Timestamp(1), Event::Submitted(RequestId(request), vec![birth.into()]));
+            kernel.apply(decision, &mut Commit::new());
+        }
+        let members = || [1, 2].map(ProcedureId::root).into_iter();
+        let newest = kernel.seq();
+        assert!(are_unmoved(members(), newest, &kernel));
+        assert!(
+            !are_unmoved(members(), Seq(newest.0 - 1), &kernel),
+            "the second has moved since"
+        );
+        let with_one_that_is_gone = members().chain([ProcedureId::root(3)]);
+        assert!(!are_unmoved(with_one_that_is_gone, newest, &kernel));
+    }
 }
