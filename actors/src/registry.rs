@@ -576,11 +576,10 @@ impl<P: Procedure> Typed<P> {
 fn computed<P: Procedure>(value: &mut P, stage: P::Stage, cx: &mut StageContext<'_, P>) -> Result<Step<P>, StageError> {
     let mut pure = PureContext::of(cx);
     let step = value.compute(stage, &mut pure);
-    let done = pure.into_done();
-    if done.call.is_speculative && done.asks_the_store() {
+    if cx.call.is_speculative && pure.asks_the_store() {
         return Ok(Step::Yield);
     }
-    cx.merge(done);
+    cx.merge(pure.into_done());
     step
 }
 

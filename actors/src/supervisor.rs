@@ -261,16 +261,15 @@ impl Supervisor {
             // Nearly every decision, where no stage is pure.
             return self.pipeline.overtaken(false);
         }
+        // So many decisions wait for the disk that running further ahead would only fill the memory.
+        let is_late = self.pipeline.is_backed_up();
         let mut is_overtaken = false;
         for call in calls {
-            // So many decisions wait for the disk that running further ahead would only fill the memory.
-            let is_early = !self.pipeline.is_backed_up();
-            let call = if is_early {
-                self.call(ctx, |dispatch, view| dispatch.speculate(view, call))
-            } else {
-                Err(call)
+            let called = match is_late {
+                true => Err(call),
+                false => self.call(ctx, |dispatch, view| dispatch.speculate(view, call)),
             };
-            match call {
+            match called {
                 Ok(()) => is_overtaken = true,
                 Err(call) => self.pipeline.open_commit().defer(call),
             }

@@ -92,6 +92,36 @@ fn chain_compares_its_rate_with_that_beside_viewers_and_searchers() -> Outcome {
 }
 
 #[test]
+fn chain_and_fanout_compare_themselves_with_pure_stages() -> Outcome {
+    // In the second of two pairs the pure ones go first.
+    for (arguments, names) in [
+        (
+            "chain --concurrency 2 --procedures 40 --stages 5 --speculate --rounds 2",
+            ["speculation_ratio", "speculation_syncs_per_procedure"],
+        ),
+        (
+            "fanout --children 200 --width 4 --speculate --rounds 2",
+            ["speculation_ratio", "speculation_syncs_ratio"],
+        ),
+    ] {
+        let output = bench(&format!("{arguments} --json"))?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments}: {said}");
+        let closing: Value = serde_json::from_slice(&output.stdout)?;
+        for name in names {
+            let number = closing[name].as_f64();
+            assert!(number.is_some_and(|number| number > 0.0), "{name} in {closing}");
+        }
+    }
+    // Six commits a procedure; stages that nobody waits for share a sync with others.
+    let output = bench("chain --concurrency 1 --procedures 100 --stages 5 --speculate --rounds 1 --json")?;
+    let closing: Value = serde_json::from_slice(&output.stdout)?;
+    let syncs = closing["speculation_syncs_per_procedure"].as_f64();
+    assert!(syncs.is_some_and(|syncs| (1.0..6.0).contains(&syncs)), "{closing}");
+    Ok(())
+}
+
+#[test]
 fn fanout_compares_children_that_fail_with_children_that_succeed() -> Outcome {
     // A failure and the undo of its stage are two commits, a failure with nothing to undo is one.
     for (options, commits) in [("", 43), (" --without-rollback", 23)] {

@@ -14,7 +14,7 @@ pub(crate) use kinds::{
 };
 pub(crate) use lab::{Call, Lab};
 pub(crate) use plan::{Act, Plan, UndoAct, chain, failing, plan, spawn};
-pub(crate) use store::{InterceptedStore, StoreCalls};
+pub(crate) use store::{CountsAppends, InterceptedStore, StoreCalls};
 
 use std::future::IntoFuture;
 use std::sync::{Mutex, PoisonError};
@@ -78,8 +78,8 @@ pub(crate) async fn stuck(run: &Run) -> Result<Vec<Verdict>, Trouble> {
     Ok(verdicts)
 }
 
-/// Tells whether this test enumerates its crashes with pure stages as well: one test in three, by its name, and all if
-/// `PROCESSION_AHEAD` is `all`.
+/// Returns `true` if this test enumerates its crashes with pure stages as well: one test in three does, by its name, and all
+/// do if `PROCESSION_AHEAD` is `all`.
 fn runs_ahead_too() -> bool {
     let name = std::thread::current().name().unwrap_or_default().to_owned();
     let sum: u32 = name.bytes().map(u32::from).sum();

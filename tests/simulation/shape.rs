@@ -338,7 +338,7 @@ impl Act {
         }
     }
 
-    /// Tells whether a pure stage that does this makes the engine ask the store, so that it runs again behind the disk.
+    /// Returns `true` if a pure stage that does this makes the engine ask the store, so that it runs again behind the disk.
     pub(crate) fn asks_the_store(&self) -> bool {
         match self {
             Self::Signal(..) => true,

@@ -157,7 +157,6 @@ const ROOM: usize = 4_096;
 pub struct Commit {
     seq: Seq,
     decisions: usize,
-    is_awaited: bool,
     effects: Vec<Effect>,
 }
 
@@ -182,7 +181,6 @@ impl Commit {
     pub(crate) fn hold(&mut self, seq: Seq, is_commit: bool, effects: &mut Vec<Effect>) {
         self.seq = self.seq.max(seq);
         self.decisions += usize::from(is_commit);
-        self.is_awaited |= effects.iter().any(Effect::is_awaited);
         if self.effects.is_empty() && self.effects.capacity() < effects.len() {
             std::mem::swap(&mut self.effects, effects);
         } else {
@@ -193,7 +191,6 @@ impl Commit {
     /// Adds a call that is not to leave early after all. It waits for the receipt with the effects of its decision; the
     /// caller has just folded that decision into this commit.
     pub fn defer(&mut self, call: SpeculativeCall) {
-        self.is_awaited = true;
         self.effects.push(DispatchEffect::Call(call.into_call()).into());
     }
 
@@ -201,7 +198,6 @@ impl Commit {
     pub fn append(&mut self, later: Self) {
         self.seq = self.seq.max(later.seq);
         self.decisions += later.decisions;
-        self.is_awaited |= later.is_awaited;
         self.effects.extend(later.effects);
     }
 
@@ -219,8 +215,8 @@ impl Commit {
 
     /// Returns `true` if anything waits for the receipt: a caller, or a call of user code.
     #[must_use]
-    pub const fn is_awaited(&self) -> bool {
-        self.is_awaited
+    pub fn is_awaited(&self) -> bool {
+        self.effects.iter().any(Effect::is_awaited)
     }
 
     /// Returns `true` if there is nothing to write and nothing to release.

@@ -30,6 +30,13 @@ impl<'a, P: Procedure> PureContext<'a, P> {
         }
     }
 
+    /// Returns `true` if the store is asked about what the stage has done, before it is committed: who receives its signals,
+    /// and what its keys stand for.
+    pub(crate) fn asks_the_store(&self) -> bool {
+        let context = &self.context;
+        !context.signals.is_empty() || context.births.iter().any(|submission| submission.key.is_some())
+    }
+
     /// Returns what the stage has done.
     pub(crate) fn into_done(self) -> CallContext<'a> {
         self.context
@@ -244,12 +251,5 @@ impl<'a, P: Procedure> PureContext<'a, P> {
     /// See [`CallContext::send`], and [`send_signal`](Self::send_signal).
     pub fn send(&mut self, signal: SendSignal) {
         self.context.send(signal);
-    }
-}
-
-impl CallContext<'_> {
-    /// Returns `true` if the store is asked about what the stage has done, before it is committed.
-    pub(crate) fn asks_the_store(&self) -> bool {
-        !self.signals.is_empty() || self.births.iter().any(|submission| submission.key.is_some())
     }
 }

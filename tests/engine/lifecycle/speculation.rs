@@ -1,24 +1,24 @@
 //! Stages that run ahead of the disk: which do, how far, and that nothing of them is seen before the disk has it. Every
 //! enumeration of crashes runs with such stages as well; see `support.rs`.
 
+use std::cell::Cell;
 use std::future::IntoFuture;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix_rt::Arbiter;
-use futures::future::BoxFuture;
 use procession::errors::SubmitError;
 use procession::procedure::{JoinPolicy, PureContext};
-use procession::provider::{AppendError, Batch, JournalStore, Receipt, SystemClock};
+use procession::provider::{Clock, SystemClock};
 use procession::status::{ListFilter, WaitReason};
-use procession::testkit::{Ended, Fault, FaultPlan, MemoryDisk, MemoryStore, Run, World};
+use procession::testkit::{Ended, Fault, FaultPlan, MemoryDisk, MemoryStore, Run, TestClock, Trouble, World};
 use procession::{Builder, Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::kit::{Changes, submit};
 use crate::support::{
-    Act, InterceptedStore, Lab, Plan, Planned, StoreCalls, Tested, chain, kinds, live_in, plan, purely,
+    Act, CountsAppends, InterceptedStore, Lab, Plan, Planned, Tested, chain, kinds, live_in, plan, purely,
 };
 
 /// Lives with pure stages, and without receipts from this commit on. The start's own commit is number 0.
@@ -342,34 +342,144 @@ impl Procedure for Ten {
     }
 }
 
-/// Counts the batches, each of which takes a sync.
-struct Counted(Arc<AtomicU32>);
-
-impl StoreCalls for Counted {
-    fn append<'a>(&'a self, store: &'a MemoryStore, batch: Batch) -> BoxFuture<'a, Result<Receipt, AppendError>> {
-        self.0.fetch_add(1, Ordering::SeqCst);
-        store.append(batch)
-    }
+/// An engine with one worker, on a store that counts.
+async fn counting<P: Procedure>(
+    env: P::Env,
+    clock: Arc<dyn Clock>,
+    appends: &Arc<AtomicUsize>,
+) -> Result<Executor, Trouble> {
+    let store = InterceptedStore::open(&MemoryDisk::new(), CountsAppends(Arc::clone(appends)))?;
+    let builder = Executor::builder(Arc::new(store)).register::<P>(env).workers(1);
+    Ok(builder.clock(clock).health_check_every(None).start().await?)
 }
 
 #[test]
 fn stages_that_nobody_waits_for_share_a_sync() -> Tested {
-    const PROCEDURES: u32 = 20;
-    let appends = Arc::new(AtomicU32::new(0));
+    const PROCEDURES: usize = 20;
+    let appends = Arc::new(AtomicUsize::new(0));
     actix_rt::System::new().block_on(async {
-        let store = InterceptedStore::open(&MemoryDisk::new(), Counted(Arc::clone(&appends)))?;
-        let builder = Executor::builder(Arc::new(store)).register::<Ten>(()).workers(1);
-        let executor = builder.health_check_every(None).start().await?;
+        // Its time stands still, so no batch goes because it is old.
+        let executor = counting::<Ten>((), Arc::new(TestClock::new()), &appends).await?;
         let before = appends.load(Ordering::SeqCst);
         for _ in 0..PROCEDURES {
             executor.submit(Ten).await?.await?;
         }
         let syncs = appends.load(Ordering::SeqCst) - before;
-        // Two each, and more where the machine keeps a stage waiting for longer than a batch waits; without, eleven each.
-        assert!((2 * PROCEDURES..=5 * PROCEDURES).contains(&syncs), "{syncs} syncs");
+        assert_eq!(syncs, 2 * PROCEDURES, "that of the submission, and that of all else");
         executor.drain(Duration::from_secs(10)).await?;
         Ok(())
     })
+}
+
+/// Three pure stages, of which the last goes on once the batch of the one before is on its way to the disk.
+#[derive(Serialize, Deserialize)]
+struct Slow {
+    /// Batches before its submission.
+    before: usize,
+}
+
+impl Procedure for Slow {
+    const KIND: &'static str = "slow";
+    type Stage = usize;
+    type Env = Arc<AtomicUsize>;
+    type Output = bool;
+
+    fn first(&self) -> usize {
+        0
+    }
+
+    fn is_pure(&self, _: &usize) -> bool {
+        true
+    }
+
+    fn compute(&mut self, stage: usize, cx: &mut PureContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        // The submission's, and that of the first two stages.
+        let (appends, both) = (cx.env(), self.before + 2);
+        let is_gone = || appends.load(Ordering::SeqCst) >= both;
+        match stage {
+            0 | 1 => Ok(Step::Next(stage + 1)),
+            _ => {
+                let begun = Instant::now();
+                while !is_gone() && begun.elapsed() < Duration::from_secs(20) {
+                    std::thread::yield_now();
+                }
+                Ok(Step::Done(is_gone()))
+            }
+        }
+    }
+
+    async fn execute(&mut self, _: usize, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Err(StageError::fail("every stage is pure"))
+    }
+}
+
+#[test]
+fn a_batch_does_not_wait_for_a_stage_that_takes_long() -> Tested {
+    let appends = Arc::new(AtomicUsize::new(0));
+    actix_rt::System::new().block_on(async {
+        let executor = counting::<Slow>(Arc::clone(&appends), Arc::new(SystemClock), &appends).await?;
+        let before = appends.load(Ordering::SeqCst);
+        assert!(
+            executor.submit(Slow { before }).await?.await?,
+            "the stage waited in vain"
+        );
+        executor.drain(Duration::from_secs(10)).await?;
+        Ok(())
+    })
+}
+
+/// Says of its second stage that it is pure when it is asked for the first time, and not again.
+#[derive(Serialize, Deserialize)]
+struct Wavering;
+
+impl Procedure for Wavering {
+    const KIND: &'static str = "wavering";
+    type Stage = u32;
+    type Env = Lab;
+    type Output = i64;
+
+    fn first(&self) -> u32 {
+        1
+    }
+
+    fn is_pure(&self, stage: &u32) -> bool {
+        thread_local! {
+            static ASKED: Cell<u32> = const { Cell::new(0) };
+        }
+        *stage == 1 || ASKED.replace(ASKED.get() + 1) == 0
+    }
+
+    fn compute(&mut self, stage: u32, cx: &mut PureContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        cx.env().note(format!("computed {stage}"));
+        Ok(Step::Next(2))
+    }
+
+    async fn execute(&mut self, stage: u32, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        cx.env().note(format!("executed {stage}"));
+        Ok(Step::Done(7))
+    }
+}
+
+#[test]
+fn a_stage_that_turns_out_not_to_be_pure_waits_for_the_disk() -> Tested {
+    let lab = Lab::default();
+    let set_up = |builder: Builder| batches(builder).register::<Wavering>(lab.clone());
+    World::new()
+        .run(FaultPlan::at(1, Fault::Withhold), set_up, async |run| {
+            let executor = run.executor.clone();
+            let outcome = actix_rt::spawn(async move {
+                let handle = executor.submit(Wavering).into_future().await;
+                let outcome = handle.map_err(|error| error.to_string())?.outcome().await;
+                outcome.map_err(|error| error.to_string())
+            });
+            run.settle().await;
+            assert_eq!(lab.noted(), ["computed 1"]);
+            run.store.release_receipts();
+            assert_eq!(run.wait(outcome).await??, Ok(7));
+            assert_eq!(lab.noted(), ["computed 1", "executed 2"]);
+            Ok(())
+        })?
+        .done()
 }
 
 #[test]

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use procession::limits::LockView;
-use procession::provider::{AppendError, Batch, JournalStore, Receipt};
-use procession::testkit::{MemoryDisk, MemoryStore};
+use procession::testkit::MemoryDisk;
 use procession::{Executor, Handle};
 
 use super::kit::{held, holder};
-use crate::support::{Act, InterceptedStore, Lab, Planned, StoreCalls, Tested, kinds, plan};
+use crate::support::{Act, CountsAppends, InterceptedStore, Lab, Planned, Tested, kinds, plan};
 
 const WAITERS: usize = 40;
 const STAGES: usize = 20;
@@ -20,19 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Syncs of the first hand-over, before the engine knows that somebody waits, and of the drain.
 const MORE: usize = 4;
 
-/// Counts the batches, each of which takes a sync.
-struct Counted(Arc<AtomicUsize>);
-
-impl StoreCalls for Counted {
-    fn append<'a>(&'a self, store: &'a MemoryStore, batch: Batch) -> BoxFuture<'a, Result<Receipt, AppendError>> {
-        self.0.fetch_add(1, Ordering::SeqCst);
-        store.append(batch)
-    }
-}
-
 /// An engine with one worker, on a store that counts.
 async fn engine(lab: &Lab, appends: &Arc<AtomicUsize>) -> Result<Executor, Box<dyn std::error::Error>> {
-    let store = InterceptedStore::open(&MemoryDisk::new(), Counted(Arc::clone(appends)))?;
+    let store = InterceptedStore::open(&MemoryDisk::new(), CountsAppends(Arc::clone(appends)))?;
     let builder = kinds(lab, Executor::builder(Arc::new(store)).workers(1));
     Ok(builder.health_check_every(None).start().await?)
 }

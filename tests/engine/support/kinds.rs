@@ -223,7 +223,7 @@ pub(crate) fn purely<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Tells whether they are.
+/// Returns `true` on such a thread.
 pub(crate) fn is_pure_here() -> bool {
     PURE.get()
 }
@@ -250,6 +250,18 @@ impl Plan {
             value: self.value.clone(),
         }
     }
+}
+
+/// What the context of a stage, of either type, tells its last act.
+macro_rules! told {
+    ($cx:ident) => {
+        Told {
+            signal: $cx.signal(),
+            answer: $cx.answer(),
+            timed_out: $cx.timed_out(),
+            now: $cx.now(),
+        }
+    };
 }
 
 async fn perform<P>(
@@ -424,13 +436,7 @@ where
             | Act::Spawn(..)
             | Act::SpawnOn(..)
             | Act::Visits(_)) => {
-                let woken = Told {
-                    signal: cx.signal(),
-                    answer: cx.answer(),
-                    timed_out: cx.timed_out(),
-                    now: cx.now(),
-                };
-                return finish(last, stage, woken);
+                return finish(last, stage, told!(cx));
             }
         };
     }
@@ -489,13 +495,7 @@ where
                 *then
             }
             last => {
-                let woken = Told {
-                    signal: cx.signal(),
-                    answer: cx.answer(),
-                    timed_out: cx.timed_out(),
-                    now: cx.now(),
-                };
-                return finish(last, stage, woken);
+                return finish(last, stage, told!(cx));
             }
         };
     }

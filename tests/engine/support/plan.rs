@@ -97,7 +97,7 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    /// Tells whether it needs nothing but the report of its stage.
+    /// Returns `true` if it needs nothing but the report of its stage.
     pub(crate) fn is_pure(&self) -> bool {
         match self {
             Self::Next

@@ -1,5 +1,8 @@
 //! A store in memory whose single calls a test can change.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use futures::future::BoxFuture;
 use procession::errors::StoreError;
 use procession::provider::{AppendError, Batch, Entries, Head, JournalStore, Receipt, Scan, Space, StoreBounds};
@@ -31,6 +34,16 @@ pub(crate) trait StoreCalls: Send + Sync + 'static {
 
     fn appends_at_once(&self) -> bool {
         false
+    }
+}
+
+/// Counts the batches. Each takes a sync.
+pub(crate) struct CountsAppends(pub(crate) Arc<AtomicUsize>);
+
+impl StoreCalls for CountsAppends {
+    fn append<'a>(&'a self, store: &'a MemoryStore, batch: Batch) -> BoxFuture<'a, Result<Receipt, AppendError>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        store.append(batch)
     }
 }
 
