@@ -294,12 +294,13 @@ impl Supervisor {
     /// whom: then the end of the one and the beginning of the other take one sync.
     fn flush_after(&mut self, may_serve: bool, ctx: &mut Context<Self>) {
         let waits = may_serve && self.pipeline.is_idle();
-        let Some(answer) = waits.then(|| self.admission.pass_on()).flatten() else {
+        let Some((number, answer)) = waits.then(|| self.admission.pass_on()).flatten() else {
             return self.flush_soon(ctx);
         };
-        self.await_limiter(answer, ctx, |supervisor, _, ctx| {
-            supervisor.admission.passed_on();
-            supervisor.flush_soon(ctx);
+        self.await_limiter(answer, ctx, move |supervisor, _, ctx| {
+            if supervisor.admission.passed_on(number) {
+                supervisor.flush_soon(ctx);
+            }
         });
     }
 

@@ -126,18 +126,20 @@ impl<A> Admission<A> {
 
     /// Notes that the limiter has served requests.
     pub(super) const fn heard_served(&mut self) {
-        self.contention.noted();
+        self.contention.served();
     }
 
     /// Asks the limiter for nothing, behind what it was just told, if somebody probably waits for that: whom it serves is
-    /// heard by then. [`Self::passed_on`] takes the answer.
-    pub(super) fn pass_on(&mut self) -> Option<impl Future<Output = Result<Acquired, MailboxError>> + use<A>> {
-        self.contention.begin().then(|| self.limiter.ask(Acquire::default()))
+    /// heard by then. Returns the number of the wait, for [`Self::passed_on`], and the answer.
+    pub(super) fn pass_on(&mut self) -> Option<(u64, impl Future<Output = Result<Acquired, MailboxError>> + use<A>)> {
+        let number = self.contention.begin()?;
+        Some((number, self.limiter.ask(Acquire::default())))
     }
 
-    /// Notes that the limiter has taken everything that it was told before [`Self::pass_on`].
-    pub(super) const fn passed_on(&mut self) {
-        self.contention.end();
+    /// Notes that the limiter has taken everything that it was told before [`Self::pass_on`]. Returns `true` if the open
+    /// batch is not held back any more.
+    pub(super) fn passed_on(&mut self, number: u64) -> bool {
+        self.contention.end(number)
     }
 
     /// Returns `true` if the limiter can serve others once it is told this.
