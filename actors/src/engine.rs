@@ -82,6 +82,9 @@ pub struct Settings {
     /// Runs pure stages before the stages before them are on disk: see [`Procedure::is_pure`](crate::Procedure::is_pure).
     /// Default: `true`.
     pub speculation: bool,
+    /// The number of pure stages that a worker runs one after the other before it reports them. 1 has each reported alone.
+    /// Default 64.
+    pub run_length: u32,
     /// The seed for the jitter of backoffs. 0 uses the store's own number.
     pub seed: u64,
     /// Refuses to start if a live procedure has no code, instead of quarantining its family.
@@ -123,6 +126,7 @@ impl Default for Settings {
             in_flight: None,
             merge: 4_096,
             speculation: true,
+            run_length: 64,
             seed: 0,
             strict: false,
             blocked_after: Duration::from_secs(5),
@@ -197,6 +201,7 @@ impl Engine {
             keep_after_failure: settings.keep_after_failure,
             seed: settings.seed,
             speculation: settings.speculation,
+            run_length: settings.run_length,
         };
         let loaded = recovery::load(Arc::clone(&store), rules, Code::Registered, Arc::clone(&settings.clock)).await?;
         if settings.strict && !loaded.report.quarantined.is_empty() {

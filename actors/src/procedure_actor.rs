@@ -1,6 +1,8 @@
 //! `ProcedureActor`: one per active procedure, on a worker. It runs one stage, one undo or one rule per message,
 //! and reports the result. It never touches the journal and never decides what comes next.
 
+mod course;
+
 use std::sync::Arc;
 
 use actix::prelude::*;
@@ -10,10 +12,11 @@ use procession_kernel::{
 };
 use tracing::{Instrument, Span};
 
+use self::course::Course;
 use crate::context::{Call, Host};
 use crate::journal::codec;
 use crate::queues::BatchedInbox;
-use crate::registry::{Registry, Running};
+use crate::registry::{Executed, Registry, Running};
 use crate::stage_error::StageError;
 use crate::step::ChildOutcome;
 use crate::telemetry::{self, FailedSpan, Marks};
@@ -167,16 +170,32 @@ struct Code {
     reason = "an async function keeps a second place for each argument"
 )]
 impl Code {
-    fn execute(self, mut running: Box<dyn Running>, run: Seq) -> impl Future<Output = Ran> {
+    /// Runs a stage, and those that may follow it in its run.
+    fn execute(mut self, mut running: Box<dyn Running>, run: Seq) -> impl Future<Output = Ran> {
         async move {
-            let stage = &self.call.stage;
-            let describe = || codec::describe(stage.stage.as_slice());
-            let span = telemetry::stage_span(&marks(&self.call, Some(run)), describe);
-            let code = running.execute(&self.call, (run, self.begun), &self.host);
-            let report = watched(&self.heartbeat, stage.id, code.instrument(span.clone())).await;
-            telemetry::record_outcome(&span, || outcome(&report.outcome));
-            let failed = failed_span(span, || has_failed(&report.outcome));
-            (Reported(self.call.stage.kind, Report::Stage(report, failed)), running)
+            let mut course = Course::new(self.begun);
+            loop {
+                let stage = &self.call.stage;
+                let describe = || codec::describe(stage.stage.as_slice());
+                let span = telemetry::stage_span(&marks(&self.call, Some(run)), describe);
+                let code = running.execute(&self.call, course.going(run), &self.host);
+                let executed = watched(&self.heartbeat, stage.id, code.instrument(span.clone())).await;
+                let (Executed::Passed(report) | Executed::Ended(report)) = &executed;
+                telemetry::record_outcome(&span, || outcome(&report.outcome));
+                match executed {
+                    Executed::Passed(report) => course.follow(report, &mut self.call),
+                    Executed::Ended(report) if report.outcome.leaves_effects() || course.is_alone() => {
+                        let report = course.end(report);
+                        let failed = failed_span(span, || has_failed(&report.outcome));
+                        return (Reported(self.call.stage.kind, Report::Stage(report, failed)), running);
+                    }
+                    Executed::Ended(report) => {
+                        let now = report.ended;
+                        running.go_back(*report);
+                        course.begin_again(now, &mut self.call);
+                    }
+                }
+            }
         }
     }
 

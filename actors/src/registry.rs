@@ -55,15 +55,32 @@ impl Undone {
     }
 }
 
+/// When a stage runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Going {
+    /// The commit that started it.
+    pub(crate) run: Seq,
+    /// When it begins, which is now.
+    pub(crate) begun: Timestamp,
+    /// From when on no other stage may follow it in its run.
+    pub(crate) until: Timestamp,
+}
+
+/// A stage that has run.
+pub(crate) enum Executed {
+    /// Another may follow it in its run: it is pure, as that one is, and has left nothing but the value, which the report
+    /// does not have yet.
+    Passed(Box<StageEnded>),
+    /// The report is complete.
+    Ended(Box<StageEnded>),
+}
+
 /// A procedure of any kind, revived on a worker.
 pub(crate) trait Running {
-    /// Runs the stage of a call. The call's commit is the one that started the stage; the stage begins now.
-    fn execute<'a>(
-        &'a mut self,
-        call: &'a Call,
-        going: (Seq, Timestamp),
-        host: &'a Host,
-    ) -> LocalBoxFuture<'a, Box<StageEnded>>;
+    /// Runs the stage of a call.
+    fn execute<'a>(&'a mut self, call: &'a Call, going: Going, host: &'a Host) -> LocalBoxFuture<'a, Executed>;
+    /// Goes back to the value before the run, of which this was to be the report.
+    fn go_back(&mut self, report: StageEnded);
     fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Undone>;
     /// Returns what a new submission of the value would be.
     fn birth(&mut self) -> Result<Birth, CodecError>;
@@ -367,13 +384,14 @@ impl<P: Procedure> Typed<P> {
         Ok((Some(bytes), is_asked.then_some(replaced)))
     }
 
-    /// Runs a stage, and fills in its report in place: a report is large, and each stage would move it.
-    async fn run_stage(&mut self, call: &Call, host: &Host, report: &mut StageEnded) {
+    /// Runs a stage, and fills in its report in place: a report is large, and each stage would move it. Returns `true` if
+    /// another stage may follow in its run. The value is not in the report then.
+    async fn run_stage(&mut self, call: &Call, host: &Host, until: Timestamp, report: &mut StageEnded) -> bool {
         let stage: P::Stage = match codec::decode_user(call.stage.stage.as_slice()) {
             Ok(stage) => stage,
             Err(error) => {
                 report.outcome = StageOutcome::Fail(format!("this code has no such stage: {error}"));
-                return;
+                return false;
             }
         };
         let env = self.env.clone();
@@ -382,12 +400,14 @@ impl<P: Procedure> Typed<P> {
             Ok(value) => value,
             Err(error) => {
                 report.outcome = StageOutcome::Panicked(error.to_string());
-                return;
+                return false;
             }
         };
         let calling = Calling::new(host, call, &stage, false);
+        let mut is_pure = false;
         let body = AssertUnwindSafe(async {
             if value.is_pure(&stage) {
+                is_pure = true;
                 return computed(value, stage, &mut cx);
             }
             if call.is_speculative {
@@ -419,17 +439,22 @@ impl<P: Procedure> Typed<P> {
             Ok(Err(StageError::Fail(text))) => StageOutcome::Fail(text),
             Err(panic) => StageOutcome::Panicked(panic_cause(&*panic)),
         };
+        report.ended = host.clock.now();
+        if is_pure && call.stage.ahead > 0 && report.ended < until && lets_another_follow(report) {
+            return true;
+        }
         if report.outcome.leaves_effects() {
             match self.changed(call.stage.as_submitted) {
                 Ok((payload, replaced)) => {
                     (report.payload, report.replaced) = (payload, replaced);
-                    return;
+                    return false;
                 }
                 Err(why) => report.outcome = StageOutcome::Panicked(why),
             }
         }
         self.value = None;
         leave_nothing(report);
+        false
     }
 
     /// Asks user code for everything that the kernel must know about the next stage.
@@ -500,13 +525,9 @@ impl<P: Procedure> Typed<P> {
 }
 
 impl<P: Procedure> Running for Typed<P> {
-    fn execute<'a>(
-        &'a mut self,
-        call: &'a Call,
-        (run, begun): (Seq, Timestamp),
-        host: &'a Host,
-    ) -> LocalBoxFuture<'a, Box<StageEnded>> {
+    fn execute<'a>(&'a mut self, call: &'a Call, going: Going, host: &'a Host) -> LocalBoxFuture<'a, Executed> {
         Box::pin(async move {
+            let Going { run, begun, until } = going;
             let mut report = Box::new(StageEnded::new(
                 call.stage.id,
                 run,
@@ -514,14 +535,20 @@ impl<P: Procedure> Running for Typed<P> {
                 begun,
                 StageOutcome::Yield,
             ));
-            self.run_stage(call, host, &mut report).await;
-            report.ended = host.clock.now();
+            if self.run_stage(call, host, until, &mut report).await {
+                return Executed::Passed(report);
+            }
             // A yield leaves no commit, so `committed` stays valid.
             if report.outcome != StageOutcome::Yield {
                 report.upgraded = self.unwritten.take();
             }
-            report
+            Executed::Ended(report)
         })
+    }
+
+    fn go_back(&mut self, report: StageEnded) {
+        self.value = None;
+        self.unwritten = self.unwritten.take().or(report.upgraded);
     }
 
     fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Undone> {
@@ -581,6 +608,19 @@ fn computed<P: Procedure>(value: &mut P, stage: P::Stage, cx: &mut StageContext<
     }
     cx.merge(pure.into_done());
     step
+}
+
+/// Returns `true` if a pure stage has left nothing but the value, and is followed by one of which the limiter and the disk
+/// need not know.
+fn lets_another_follow(report: &StageEnded) -> bool {
+    let needs = &report.next_needs;
+    let has_left_more = report.note.is_some()
+        || !report.writes.is_empty()
+        || !report.submitted.is_empty()
+        || !report.signals.is_empty()
+        || !report.children.is_empty();
+    let is_plain = needs.is_pure && needs.is_empty() && needs.next_is_no_return.is_none();
+    matches!(report.outcome, StageOutcome::Next(_)) && is_plain && !has_left_more
 }
 
 /// Converts the answer of a rule. What cannot be asked can never be met.

@@ -1420,6 +1420,7 @@ impl Supervisor {
         if let Some(longest) = longest_key(&report.submitted) {
             self.lifecycle.note_key(longest);
         }
+        self.dispatch.run_ended(report.id, report.earlier.len());
         if let Some(report) = self.admit_report(report, ctx) {
             self.decide(Event::StageEnded(report), ctx);
         }

@@ -201,6 +201,15 @@ impl Builder {
         self
     }
 
+    /// Lets a worker run this many pure stages of a procedure one after the other before it reports them together, for a
+    /// millisecond at most. They are one commit, so a crash takes back all of them. 1 has each stage reported alone. Default
+    /// 64.
+    #[must_use]
+    pub fn run_length(mut self, stages: u32) -> Self {
+        self.settings.run_length = stages;
+        self
+    }
+
     /// Runs user code on this many threads. Default: half of the processors.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {

@@ -201,13 +201,29 @@ impl StageOutcome {
     }
 }
 
-/// The report of one stage.
+/// A stage of a run that another stage of the run followed. It left nothing but the value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EarlierStage {
+    /// When user code began.
+    pub begun: Timestamp,
+    /// When user code ended.
+    pub ended: Timestamp,
+    /// The stage that followed.
+    pub next: Blob,
+    /// `true` if a rollback must pass over this stage.
+    pub nothing_to_undo: bool,
+}
+
+/// The report of one stage, or of a run: pure stages that ran one after the other in one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageEnded {
     /// The procedure that ran the stage.
     pub id: ProcedureId,
     /// The commit that started the stage. A report with another number is late.
     pub run: Seq,
+    /// The stages of the run before the one that everything else here is about, oldest first. The value is the one that the
+    /// last stage left, and `replaced` the one before the first.
+    pub earlier: Vec<EarlierStage>,
     /// The epoch of the store's owner when the stage ran. A report of an earlier epoch is late.
     pub epoch: Epoch,
     /// When user code began.

@@ -208,6 +208,8 @@ pub struct Rules {
     pub seed: u64,
     /// Pure stages may be called before the decisions that they rest on are on disk.
     pub speculation: bool,
+    /// Pure stages that run one after the other in one call, at most. 0 and 1 have each stage reported alone.
+    pub run_length: u32,
 }
 
 /// Everything that a decision may depend on.

@@ -46,6 +46,7 @@ pub(crate) fn call_of(row: &Row, task: StageTask) -> StageCall {
         payload: None,
         as_submitted: row.as_submitted,
         before: before(row),
+        ahead: 0,
         task,
     }
 }
@@ -84,6 +85,7 @@ pub(crate) fn undo_call(row: &Row, scope: ProcedureId, entry: &HistoryEntry, att
         payload: None,
         as_submitted: row.as_submitted,
         before: before(row),
+        ahead: 0,
         task: StageTask::Undo {
             scope,
             number: entry.number,

@@ -232,15 +232,22 @@ impl Dispatch {
     pub(super) fn speculate(&mut self, view: EngineView<'_>, call: SpeculativeCall) -> Result<(), SpeculativeCall> {
         let id = call.get().id;
         let is_at_hand = call.get().payload.is_some() || self.actors.contains(id) || self.payloads.contains(id);
-        if !is_at_hand || self.actors.is_far_ahead(id) || self.is_closed {
+        let may_run = self.actors.may_run_ahead(id);
+        if !is_at_hand || may_run == 0 || self.is_closed {
             return Err(call);
         }
         let mut call = call.into_call();
+        call.ahead = call.ahead.min(may_run - 1);
         if call.payload.is_none() {
             call.payload = self.payloads.take(id);
         }
         self.send(view, call, Woken::Plainly, Timing::Speculative);
         Ok(())
+    }
+
+    /// Notes that a run has ended, which had so many stages before its last one.
+    pub(super) fn run_ended(&mut self, id: ProcedureId, earlier: usize) {
+        self.actors.ran_more(id, earlier);
     }
 
     fn call_rule(&mut self, call: Box<StageCall>) {

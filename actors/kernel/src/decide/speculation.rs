@@ -4,11 +4,20 @@
 //! nothing but its report can therefore run ahead of the disk: what it reports is a later decision, and a crash loses
 //! both. The rule is that of optimistic and speculative execution in general: nothing leaves before what it rests on is
 //! durable.
+//!
+//! Such a call may also be the first of a *run*: the worker goes on by itself through the pure stages that follow, and
+//! reports them together. A run is one call. What happens to the procedure meanwhile meets it at its end, as it meets a
+//! stage that is out.
 
 use super::draft::Draft;
+use crate::effect::DispatchEffect;
+use crate::event::{EarlierStage, StageEnded};
+use crate::history::{Ending, HistoryEntry};
 use crate::id::Blob;
+use crate::kernel::HistoryDetail;
 use crate::outstanding::stage_of;
-use crate::row::Row;
+use crate::record::Record;
+use crate::row::{InFlight, Row};
 
 impl Draft<'_> {
     /// Issues the call of the stage that the row says is out: at once if it may run ahead of the disk.
@@ -16,7 +25,8 @@ impl Draft<'_> {
         if !self.may_run_ahead(row, payload.is_some()) {
             return self.advance(row, payload);
         }
-        if let Some(call) = stage_of(row, self.kernel.deaths, payload) {
+        if let Some(mut call) = stage_of(row, self.kernel.deaths, payload) {
+            call.ahead = self.stages_behind(row);
             self.speculate(call);
         }
     }
@@ -36,5 +46,75 @@ impl Draft<'_> {
     fn has_value_at_hand(&self, row: &Row) -> bool {
         let is_new = row.visit == 0 && row.history == 0;
         is_new || self.goes_on_with_actor(row.id)
+    }
+
+    // Runs.
+
+    /// Returns how many stages may follow this one in its run. There are none if each of them must be asked about or leaves
+    /// more than an entry: it holds something of the limiter, or its kind keeps values or drops entries. There are only as
+    /// many as leave the repeat limit out of reach.
+    fn stages_behind(&self, row: &Row) -> u32 {
+        let Some(rules) = self.rules_of(&row.kind) else {
+            return 0;
+        };
+        let holds = !row.locks.is_empty() || !row.stage_limits.is_empty();
+        if holds || rules.keep_values > 0 || rules.history != HistoryDetail::Full {
+            return 0;
+        }
+        let repeats = rules.repeat_limit.map(|bound| bound.saturating_sub(row.same_stage + 1));
+        let length = self.kernel.rules.run_length;
+        length.min(repeats.unwrap_or(length)).saturating_sub(1)
+    }
+
+    /// Records the stages of a run before its last one. The row is then as if the last one alone was out.
+    pub(super) fn earlier_recorded(&mut self, row: &mut Row, earlier: Vec<EarlierStage>) {
+        for stage in earlier {
+            let number = self.next_history(row.id.family);
+            let stands = !stage.nothing_to_undo;
+            let again = row.stage == stage.next;
+            self.record(Record::History(Box::new(HistoryEntry {
+                family: row.id.family,
+                number,
+                member: row.id.member,
+                stage: std::mem::replace(&mut row.stage, stage.next),
+                visit: row.visit,
+                attempt: row.attempt + 1,
+                ending: Ending::Next,
+                error: None,
+                stands,
+                queued: row.ready.unwrap_or(row.since),
+                admitted: row.ready.map(|_| row.since),
+                begun: stage.begun,
+                ended: stage.ended,
+                locks: None,
+                limits: Vec::new(),
+                note: None,
+                value: None,
+            })));
+            row.standing += u32::from(stands);
+            row.history = number;
+            row.visit += 1;
+            row.same_stage = if again { row.same_stage + 1 } else { 0 };
+            row.ready = None;
+            row.since = stage.ended;
+        }
+    }
+
+    /// Gives up a run whose last stage was refused: the value before that stage is not known. Its stages run once more,
+    /// the first in a call of its own, so that the refusal comes to meet the stage that it is about.
+    pub(super) fn run_given_up(&mut self, report: &StageEnded) {
+        let Some(mut row) = self.take(report.id) else { return };
+        if self.is_stopping(&row) || self.kernel.draining {
+            self.put(row);
+            return self.stage_yielded(report);
+        }
+        // The actor has the value that the last stage left. It is stopped, because it is out for another call than this.
+        row.in_flight = row.in_flight.map(|in_flight| InFlight {
+            run: self.seq,
+            ..in_flight
+        });
+        self.effect(DispatchEffect::Stop(report.id));
+        self.advance(&row, None);
+        self.put(row);
     }
 }

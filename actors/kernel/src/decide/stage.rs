@@ -34,19 +34,24 @@ impl Draft<'_> {
             self.late(report.id);
             return;
         }
-        if report.outcome == StageOutcome::Yield {
+        if report.outcome == StageOutcome::Yield && report.earlier.is_empty() {
             self.stage_yielded(&report);
             return;
         }
         let id = report.id;
         let left_effects = report.outcome.leaves_effects();
         let mut report = self.within_bounds(self.without_failure_past_return(report));
+        if !report.outcome.leaves_effects() && !report.earlier.is_empty() {
+            self.run_given_up(&report);
+            return;
+        }
         // The actor goes on with the value that it has reported. If that is refused, the store has the last one.
         let is_refused = matches!(report.outcome, StageOutcome::Refused(_));
         if !is_refused && left_effects == report.outcome.leaves_effects() {
             self.value_is_with_actor(id);
         }
         let Some(mut row) = self.take(id) else { return };
+        self.earlier_recorded(&mut row, std::mem::take(&mut report.earlier));
         self.stage_recorded(&mut row, &mut report);
         let signals = std::mem::take(&mut report.signals);
         if self.is_stopping(&row) {
@@ -227,7 +232,7 @@ impl Draft<'_> {
         labels.check().map_err(|why| why.to_string())
     }
 
-    fn stage_yielded(&mut self, report: &StageEnded) {
+    pub(super) fn stage_yielded(&mut self, report: &StageEnded) {
         let Some(row) = self.row(report.id).cloned() else {
             return;
         };

@@ -80,6 +80,7 @@ impl StageEnded {
         Self {
             id,
             run,
+            earlier: Vec::new(),
             epoch,
             begun: at,
             ended: at,

@@ -83,15 +83,15 @@ pub(in crate::supervisor) struct ActiveProcedure {
     sent: SentCalls,
 }
 
-/// Speculative calls in a row, at most, before a procedure waits for the disk once. So a crash takes back this many of its
-/// stages at most.
+/// Stages that a procedure runs in a row, at most, before it waits for the disk once. So a crash takes back this many of
+/// its stages at most.
 const AHEAD: u32 = 64;
 
 /// The calls that were sent to one actor.
 #[derive(Default)]
 struct SentCalls {
     count: u64,
-    /// How many of the newest were speculative.
+    /// How many stages have run, or are called, since the newest call that was not speculative.
     ahead: u32,
     /// The newest call, and the call before it: a clean-up may be out when an undo is called for.
     newest: [Option<Issued>; 2],
@@ -214,9 +214,18 @@ impl ActorTable {
         self.0.get_mut(&id).is_some_and(|active| active.send(call, wakes))
     }
 
-    /// Returns `true` if a procedure has run as many stages ahead of the disk as it may.
-    pub(super) fn is_far_ahead(&self, id: ProcedureId) -> bool {
-        self.0.get(&id).is_some_and(|active| active.sent.ahead >= AHEAD)
+    /// Returns how many stages a procedure may still run ahead of the disk.
+    pub(super) fn may_run_ahead(&self, id: ProcedureId) -> u32 {
+        let ahead = self.0.get(&id).map_or(0, |active| active.sent.ahead);
+        AHEAD.saturating_sub(ahead)
+    }
+
+    /// Notes that a call has run so many stages more than its own.
+    pub(super) fn ran_more(&mut self, id: ProcedureId, stages: usize) {
+        if let Some(active) = self.0.get_mut(&id) {
+            let stages = u32::try_from(stages).unwrap_or(AHEAD);
+            active.sent.ahead = active.sent.ahead.saturating_add(stages);
+        }
     }
 
     /// Returns the newest call of a procedure.

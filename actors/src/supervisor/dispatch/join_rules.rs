@@ -50,6 +50,7 @@ mod tests {
             payload: None,
             as_submitted: false,
             before: Vec::new(),
+            ahead: 0,
             task: StageTask::CleanUp,
         })
     }

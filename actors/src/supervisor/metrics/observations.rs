@@ -90,6 +90,7 @@ impl<'a> Observer<'a> {
                 self.look_at_failure(row);
             }
         } else if let Record::History(entry) = record {
+            self.look_at_run(entry);
             if entry_seen(self.telemetry, &mut self.rows, entry, self.seen) && !is_undo(entry.ending) {
                 let id = ProcedureId::new(entry.family, entry.member);
                 self.passing = Some((self.seen.len() - 1, id, entry.visit));
@@ -129,6 +130,16 @@ impl Observer<'_> {
             span: self.span.take(),
         };
         self.seen.push(Observation::AttemptFailed(place, Box::new(failed)));
+    }
+
+    /// Notes that this stage follows the one whose entry was observed before, in one run.
+    fn look_at_run(&mut self, entry: &HistoryEntry) {
+        let Some((place, id, visit)) = self.passing else { return };
+        if (id.family, id.member, visit + 1) == (entry.family, entry.member, entry.visit)
+            && let Some(Observation::Ran(_, ran)) = self.seen.get_mut(place)
+        {
+            ran.next = Some(entry.stage.clone());
+        }
     }
 
     /// Notes which stage follows the one that has ended. In a family that fails, and after a last stage, none does.

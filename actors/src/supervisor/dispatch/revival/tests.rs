@@ -17,6 +17,7 @@ fn call(family: u64) -> StageCall {
         payload: None,
         as_submitted: false,
         before: Vec::new(),
+        ahead: 0,
         task: StageTask::CleanUp,
     }
 }
