@@ -439,9 +439,11 @@ impl<P: Procedure> Typed<P> {
             Ok(Err(StageError::Fail(text))) => StageOutcome::Fail(text),
             Err(panic) => StageOutcome::Panicked(panic_cause(&*panic)),
         };
-        report.ended = host.clock.now();
-        if is_pure && call.stage.ahead > 0 && report.ended < until && lets_another_follow(report) {
-            return true;
+        if is_pure && call.stage.ahead > 0 && lets_another_follow(report) {
+            report.ended = host.clock.now();
+            if report.ended < until {
+                return true;
+            }
         }
         if report.outcome.leaves_effects() {
             match self.changed(call.stage.as_submitted) {
@@ -538,6 +540,7 @@ impl<P: Procedure> Running for Typed<P> {
             if self.run_stage(call, host, until, &mut report).await {
                 return Executed::Passed(report);
             }
+            report.ended = host.clock.now();
             // A yield leaves no commit, so `committed` stays valid.
             if report.outcome != StageOutcome::Yield {
                 report.upgraded = self.unwritten.take();

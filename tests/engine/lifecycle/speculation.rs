@@ -350,6 +350,8 @@ async fn counting<P: Procedure>(
 ) -> Result<Executor, Trouble> {
     let store = InterceptedStore::open(&MemoryDisk::new(), CountsAppends(Arc::clone(appends)))?;
     let builder = Executor::builder(Arc::new(store)).register::<P>(env).workers(1);
+    // Each stage has a call of its own.
+    let builder = builder.run_length(1);
     Ok(builder.clock(clock).health_check_every(None).start().await?)
 }
 
@@ -464,7 +466,7 @@ impl Procedure for Wavering {
 #[test]
 fn a_stage_that_turns_out_not_to_be_pure_waits_for_the_disk() -> Tested {
     let lab = Lab::default();
-    let set_up = |builder: Builder| batches(builder).register::<Wavering>(lab.clone());
+    let set_up = |builder: Builder| batches(builder).run_length(1).register::<Wavering>(lab.clone());
     World::new()
         .run(FaultPlan::at(1, Fault::Withhold), set_up, async |run| {
             let executor = run.executor.clone();
