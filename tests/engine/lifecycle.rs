@@ -21,6 +21,7 @@ mod kinds;
 pub(crate) mod kit;
 mod panic;
 mod retry;
+mod runs;
 mod seen;
 mod send;
 mod signals;

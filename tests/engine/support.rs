@@ -78,17 +78,22 @@ pub(crate) async fn stuck(run: &Run) -> Result<Vec<Verdict>, Trouble> {
     Ok(verdicts)
 }
 
-/// Returns `true` if this test enumerates its crashes with pure stages as well: one test in three does, by its name, and all
-/// do if `PROCESSION_AHEAD` is `all`.
-fn runs_ahead_too() -> bool {
+/// Returns the lengths of runs with which this test enumerates its crashes with pure stages as well: one test in three does,
+/// by its name, every other of them with stages that run alone; all do, with both, if `PROCESSION_AHEAD` is `all`.
+fn run_lengths() -> &'static [u32] {
     let name = std::thread::current().name().unwrap_or_default().to_owned();
     let sum: u32 = name.bytes().map(u32::from).sum();
-    sum.is_multiple_of(3) || std::env::var("PROCESSION_AHEAD").is_ok_and(|how| how == "all")
+    match sum % 6 {
+        _ if std::env::var("PROCESSION_AHEAD").is_ok_and(|how| how == "all") => &[1, 64],
+        0 => &[64],
+        3 => &[1],
+        _ => &[],
+    }
 }
 
 /// Enumerates the crashes of a scenario as the test kit does: as it is, and with stages of plans that run ahead of the
-/// disk where they may. Those share batches: nothing runs further ahead than the journal takes batches. Returns what was
-/// found of it as it is.
+/// disk where they may, alone or in runs. Those share batches: nothing runs further ahead than the journal takes batches.
+/// Returns what was found of it as it is.
 pub(crate) fn enumerate<S>(
     state: impl Fn() -> S,
     set_up: impl Fn(&S, Builder) -> Builder,
@@ -97,12 +102,11 @@ pub(crate) fn enumerate<S>(
     check: impl Fn(&S, &S, usize) -> Result<(), Trouble>,
 ) -> Result<Enumeration, Trouble> {
     let done = testkit::enumerate(&state, &set_up, &drive, spaces, &check)?;
-    if !runs_ahead_too() {
-        return Ok(done);
+    for length in run_lengths() {
+        let set_up = |state: &S, builder: Builder| set_up(state, builder.merge(8).run_length(*length));
+        let ahead = purely(|| testkit::enumerate(&state, set_up, &drive, spaces, &check));
+        ahead.map_err(|why| format!("with pure stages, in runs of {length} at most: {why}"))?;
     }
-    let set_up = |state: &S, builder: Builder| set_up(state, builder.merge(8));
-    let ahead = purely(|| testkit::enumerate(&state, set_up, &drive, spaces, &check));
-    ahead.map_err(|why| format!("with pure stages: {why}"))?;
     Ok(done)
 }
 

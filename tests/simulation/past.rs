@@ -65,7 +65,8 @@ impl Story {
             let act = plan.and_then(|plan| plan.acts.get(key.1 as usize - 1));
             // A result that is gone may be asked for once more, and its entries are gone as well.
             let runs_twice = |act: &Act| act.yields() || self.speculates && act.asks_the_store();
-            let bounded = self.keeps() && !act.is_some_and(runs_twice);
+            // The stages of a run that ends before one that fails have run before.
+            let bounded = self.keeps() && !self.runs && !act.is_some_and(runs_twice);
             // One that runs again has the same name, and each of them is cut off once a life at most.
             let named = plans.values().filter(|plan| plan.name == key.0).count();
             let cut_off = self.lives * u32::try_from(named).unwrap_or(u32::MAX);

@@ -73,6 +73,8 @@ pub(crate) struct Story {
     pub(crate) drained: bool,
     /// Stages run ahead of the disk where they may.
     pub(crate) speculates: bool,
+    /// They do so in runs.
+    pub(crate) runs: bool,
     /// The log names every call of a body.
     pub(crate) shows_calls: bool,
     pub(crate) shown: usize,
@@ -126,6 +128,7 @@ impl Story {
             stopped: 0,
             drained: false,
             speculates: seed >= SPECULATION_FROM && (seed - SPECULATION_FROM).is_multiple_of(SPECULATION_EVERY),
+            runs: seed >= SPECULATION_FROM && (seed - SPECULATION_FROM).is_multiple_of(2 * SPECULATION_EVERY),
             shows_calls: false,
             shown: 0,
             covered: BTreeMap::new(),
@@ -168,9 +171,10 @@ impl Story {
             plan = plan.and(commit, fault);
         }
         let (world, settings, lab) = (self.world.clone(), self.settings.clone(), self.lab.clone());
+        let length = if self.runs { 64 } else { 1 };
         let ended = world.run(
             plan,
-            |builder| settings.build(&lab, builder),
+            |builder| settings.build(&lab, builder).run_length(length),
             async |run: &Run| {
                 let stood = drive(self, run).await;
                 self.log.push(format!("--- left after {} commits", run.store.commits()));

@@ -76,7 +76,7 @@ fn number(name: &str) -> Option<u64> {
 
 /// Every reason to wait but quarantine, which damage alone brings; broadcasts that woke in parts, and what operators
 /// submitted.
-const WAITS: [&str; 19] = [
+const WAITS: [&str; 20] = [
     "Backoff",
     "Children",
     "Decision",
@@ -94,6 +94,7 @@ const WAITS: [&str; 19] = [
     "Width",
     WAVE,
     AGAIN,
+    RUN,
     AHEAD,
     SUBMITTED,
 ];
@@ -103,6 +104,8 @@ pub(crate) const WAVE: &str = "a broadcast in parts";
 pub(crate) const AGAIN: &str = "a failure that ran again";
 /// Said of a history in which a stage was called before what it rests on was on disk.
 pub(crate) const AHEAD: &str = "a stage ahead of the disk";
+/// Said of a history in which several stages ran in one call.
+pub(crate) const RUN: &str = "a run of stages";
 /// Said of a history in which an operator submitted a root.
 pub(crate) const SUBMITTED: &str = "a submission of an operator";
 

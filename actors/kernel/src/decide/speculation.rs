@@ -17,7 +17,7 @@ use crate::id::Blob;
 use crate::kernel::HistoryDetail;
 use crate::outstanding::stage_of;
 use crate::record::Record;
-use crate::row::{InFlight, Row};
+use crate::row::Row;
 
 impl Draft<'_> {
     /// Issues the call of the stage that the row says is out: at once if it may run ahead of the disk.
@@ -104,17 +104,19 @@ impl Draft<'_> {
     /// the first in a call of its own, so that the refusal comes to meet the stage that it is about.
     pub(super) fn run_given_up(&mut self, report: &StageEnded) {
         let Some(mut row) = self.take(report.id) else { return };
-        if self.is_stopping(&row) || self.kernel.draining {
+        if report.admission.is_some() {
+            self.admission_recorded(&mut row, report);
+            self.withdraw_next_stage(&mut row);
+        }
+        if self.is_stopping(&row) {
             self.put(row);
             return self.stage_yielded(report);
         }
-        // The actor has the value that the last stage left. It is stopped, because it is out for another call than this.
-        row.in_flight = row.in_flight.map(|in_flight| InFlight {
-            run: self.seq,
-            ..in_flight
-        });
+        // The actor has the value that the last stage left.
         self.effect(DispatchEffect::Stop(report.id));
-        self.advance(&row, None);
+        // No call of it runs ahead of the disk, so none begins a run.
+        row.is_pure = false;
+        self.set_going(&mut row, None);
         self.put(row);
     }
 }

@@ -344,7 +344,7 @@ impl Draft<'_> {
 
     /// Records the limiter's answer for the next stage. The limiter was asked before this decision, so the previous
     /// stage's locks and permits are released already.
-    fn admission_recorded(&mut self, row: &mut Row, report: &StageEnded) {
+    pub(super) fn admission_recorded(&mut self, row: &mut Row, report: &StageEnded) {
         self.stage_limits_recorded(row, report);
         let Some(admission) = &report.admission else { return };
         row.stage_permits = admission.is_granted() && is_followed(report) && !row.stage_limits.is_empty();

@@ -38,13 +38,13 @@ impl Play {
     }
 
     fn calm_step(&mut self) -> Result<bool, String> {
-        if let Some((out, _)) = self.shell.running.pop_first() {
+        if let Some((out, call)) = self.shell.running.pop_first() {
             let outcome = if out.1.0 % 3 == 0 {
                 StageOutcome::Next(stage(9))
             } else {
                 StageOutcome::Done(Blob::default())
             };
-            self.report(out, outcome)?;
+            self.report(out, Some(call), outcome)?;
         } else if let Some(undo) = self.shell.undos.pop() {
             self.undone(undo, Ok(()))?;
         } else if !self.shell.loads.is_empty() {

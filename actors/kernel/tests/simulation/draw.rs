@@ -313,6 +313,7 @@ pub(crate) fn rules(speculation: bool) -> Rules {
         keep_after_acknowledgement: Duration::from_secs(300),
         keep_after_failure: Duration::from_secs(1_800),
         speculation,
+        run_length: 4,
         ..Rules::default()
     };
     rules.bounds.depth = 4;

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Birth, Blob, EndSignal, Event, EventName, JoinRuling, Key, NextStageNeeds, ProcedureId, SentSignal, Seq,
-    StageEnded, StageOutcome, Submission, Timestamp, UndoEnded, UserWrite,
+    Birth, Blob, EarlierStage, EndSignal, Event, EventName, JoinRuling, Key, NextStageNeeds, ProcedureId, SentSignal,
+    Seq, StageCall, StageEnded, StageOutcome, Submission, Timestamp, UndoEnded, UserWrite,
 };
 
+use super::RUN;
 use super::draw::{NOTE, delay_at, stage};
 use super::graph;
 use super::play::Play;
@@ -27,7 +28,7 @@ impl Play {
         let Some(out) = self.draw.pick(&outs) else {
             return Ok(());
         };
-        self.shell.running.remove(&out);
+        let call = self.shell.running.remove(&out);
         let mut outcome = if self.windy && self.draw.percent(50) {
             let timeout = self.draw.percent(30).then(|| Duration::from_secs(self.draw.below(10)));
             StageOutcome::Wait(self.draw.event(), timeout, stage(1 + self.draw.below(200)))
@@ -37,10 +38,17 @@ impl Play {
         if self.graphs {
             graph::add(&mut outcome, out.1.0 ^ out.0.family << 20, self.custom);
         }
-        self.report(out, outcome)
+        self.report(out, call, outcome)
     }
 
-    pub(crate) fn report(&mut self, (id, run): (ProcedureId, Seq), outcome: StageOutcome) -> Result<(), String> {
+    /// Reports a stage; or a run, if its call allows one.
+    pub(crate) fn report(
+        &mut self,
+        (id, run): (ProcedureId, Seq),
+        call: Option<StageCall>,
+        outcome: StageOutcome,
+    ) -> Result<(), String> {
+        let earlier = self.earlier(call.map_or(0, |call| call.ahead));
         let write = UserWrite {
             space: Key::from("rows"),
             key: vec![1],
@@ -55,6 +63,7 @@ impl Play {
             signals: self.signals(),
             children: self.collected(&outcome),
             next_needs: self.next_needs(&outcome),
+            earlier,
             // By the time and the id alone, so that nothing else is drawn otherwise than without them.
             keep_places: now.0.is_multiple_of(2_000_000),
             note: note_at(now, id),
@@ -62,6 +71,21 @@ impl Play {
             ..StageEnded::new(id, run, epoch, now, outcome)
         };
         self.shell.report(report)
+    }
+
+    /// Draws the stages of a run before its last one, at most so many.
+    fn earlier(&mut self, most: u32) -> Vec<EarlierStage> {
+        let mut earlier = Vec::new();
+        while earlier.len() < most as usize && self.draw.percent(60) {
+            self.shell.waits.insert(RUN.to_owned());
+            earlier.push(EarlierStage {
+                begun: self.shell.now,
+                ended: self.shell.now,
+                next: stage(1 + self.draw.below(200)),
+                nothing_to_undo: self.draw.percent(20),
+            });
+        }
+        earlier
     }
 
     /// Returns the value that a report replaces, if it brings another.
