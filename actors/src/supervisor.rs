@@ -101,7 +101,7 @@ use lifecycle::retention::{Eviction, FoundDue, due_of, find_due};
 use lifecycle::timer::{TIMERS_AT_ONCE, TimeCame};
 use lifecycle::{Open, StopHere};
 use pipeline::in_place::InPlace;
-use pipeline::{AwaitingReceipt, GATHERING_TIME, JournalGone, Pipeline, PipelineSettings, SUBSCRIBERS};
+use pipeline::{AwaitingReceipt, GATHERING_TIME, Gathering, JournalGone, Pipeline, PipelineSettings, SUBSCRIBERS};
 use quarantine::Quarantine;
 use requests::Requests;
 use requests::again::{not_ended, read_again, read_new};
@@ -350,8 +350,10 @@ impl Supervisor {
     /// Appends the current batch at once, unless the supervisor may commit it itself. That is decided only behind the
     /// messages that wait in the mailbox now.
     fn flush_soon(&mut self, ctx: &mut Context<Self>) {
-        if self.pipeline.may_gather(self.dispatch.active()) {
-            return self.gather(ctx);
+        match self.pipeline.gather(self.dispatch.active(), &*self.clock) {
+            Gathering::No => {}
+            Gathering::Begun => return self.flush_late(ctx),
+            Gathering::GoesOn => return,
         }
         let here = self.pipeline.may_commit_here(self.dispatch.active());
         if here && ctx.address().try_send(FlushTime).is_ok() {
@@ -360,12 +362,10 @@ impl Supervisor {
         self.flush();
     }
 
-    /// Holds the open batch back: nobody waits for it, and the report of a stage that runs ahead of it comes soon.
-    fn gather(&mut self, ctx: &mut Context<Self>) {
-        if self.pipeline.gather() {
-            let late = self.clock.sleep_until(self.clock.now().after(GATHERING_TIME));
-            ctx.spawn(late.into_actor(self).map(|(), supervisor, _| supervisor.flush()));
-        }
+    /// Appends the batch that is held back after a while, should nothing have made it go before.
+    fn flush_late(&self, ctx: &mut Context<Self>) {
+        let late = self.clock.sleep_until(self.clock.now().after(GATHERING_TIME));
+        ctx.spawn(late.into_actor(self).map(|(), supervisor, _| supervisor.flush()));
     }
 
     fn flush(&mut self) {
@@ -1930,6 +1930,7 @@ impl Supervisor {
             writes: waiting.writes,
             took: now.since(waiting.appended),
         };
+        self.pipeline.took(batch.took);
         self.metrics
             .committed(batch, std::mem::take(&mut waiting.observations), now);
         self.metrics.show_mailboxes_soon(now);

@@ -219,6 +219,14 @@ impl Commit {
         self.effects.iter().any(Effect::is_awaited)
     }
 
+    /// Returns `true` if anything waits for the receipt that a following decision must not delay: anything but the answer to
+    /// a submission, whose first stage may be over in less time than a sync takes.
+    #[must_use]
+    pub fn is_urgent(&self) -> bool {
+        let is_urgent = |effect: &Effect| effect.is_awaited() && !effect.answers_submission();
+        self.effects.iter().any(is_urgent)
+    }
+
     /// Returns `true` if there is nothing to write and nothing to release.
     #[must_use]
     pub fn is_empty(&self) -> bool {

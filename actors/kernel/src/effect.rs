@@ -346,6 +346,11 @@ impl Effect {
         }
     }
 
+    /// Returns `true` if it tells a submitter the ids of what was submitted.
+    pub(crate) const fn answers_submission(&self) -> bool {
+        matches!(self, Self::Requests(RequestEffect::Reply(_, Answer::Submitted(_))))
+    }
+
     /// Returns the call of user code, if the effect is one.
     #[must_use]
     pub const fn call(&self) -> Option<&StageCall> {

@@ -10,6 +10,7 @@ mod changes;
 mod commits;
 pub(crate) mod in_place;
 mod latest;
+mod linger;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,7 @@ pub(super) use commits::AwaitingReceipt;
 use commits::{Commits, Ready};
 use in_place::InPlace;
 use latest::LatestSubscribers;
+use linger::Linger;
 
 /// Subscribers to changes and to the latest rows at once: each subscriber costs a send per commit.
 pub(super) const SUBSCRIBERS: usize = 64;
@@ -60,10 +62,22 @@ pub(super) struct Pipeline {
     /// The store's number is not in the store yet.
     is_number_new: bool,
     commits: Commits,
+    linger: Linger,
     journal: CountedAddr<Journal>,
     in_place: InPlace,
     changes: Changes,
     latest: LatestSubscribers,
+}
+
+/// Whether the open batch is held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gathering {
+    /// It goes as soon as it may.
+    No,
+    /// It is held back from now on, for [`GATHERING_TIME`] at most: the caller then flushes it.
+    Begun,
+    /// It was held back before, and still is.
+    GoesOn,
 }
 
 impl Pipeline {
@@ -73,6 +87,7 @@ impl Pipeline {
             store_number: settings.store.0,
             is_number_new: settings.store.1,
             commits: Commits::new(settings.epoch, settings.merge, settings.in_flight),
+            linger: Linger::default(),
             journal,
             in_place,
             changes: Changes::default(),
@@ -137,21 +152,28 @@ impl Pipeline {
 
     // From a batch to the journal.
 
-    /// Returns `true` if the open batch should wait for the decisions that are to follow soon, while nobody waits for it. With
-    /// more actors somebody always waits, and batches are large anyway.
-    pub(super) fn may_gather(&self, actors: usize) -> bool {
-        actors < GATHERING_ACTORS && self.commits.may_gather()
+    /// Holds the open batch back for the decisions that are to follow soon, if nobody waits for it, or only a submitter whose
+    /// answer may linger. With more actors somebody always waits, and batches are large anyway.
+    pub(super) fn gather(&mut self, actors: usize, clock: &dyn Clock) -> Gathering {
+        if actors >= GATHERING_ACTORS || !self.commits.may_gather() {
+            return Gathering::No;
+        }
+        let is_gathered = self.commits.is_gathered();
+        let may_linger = match self.commits.awaited() {
+            None => true,
+            Some(submission) if is_gathered => self.linger.is_for(submission),
+            Some(submission) => self.linger.begin(submission, clock.now()),
+        };
+        match may_linger {
+            false => Gathering::No,
+            true if self.commits.gather() => Gathering::Begun,
+            true => Gathering::GoesOn,
+        }
     }
 
     /// Returns `true` if the open batch was held back.
     pub(super) const fn is_gathered(&self) -> bool {
         self.commits.is_gathered()
-    }
-
-    /// Notes that the open batch is held back. Returns `true` if it was not before: the caller then flushes it after
-    /// [`GATHERING_TIME`] at the latest.
-    pub(super) const fn gather(&mut self) -> bool {
-        self.commits.gather()
     }
 
     /// Returns `true` if the open batch may be committed on the supervisor's own thread. The supervisor serves nobody
@@ -193,7 +215,9 @@ impl Pipeline {
     fn next_batch(&mut self, clock: &dyn Clock, append: &mut impl FnMut(&Batch)) -> Option<Batch> {
         let batch = self.commits.next_batch()?;
         append(&batch);
-        self.commits.appended(clock.now());
+        let now = clock.now();
+        self.commits.appended(now);
+        self.linger.ended(now);
         Some(batch)
     }
 
@@ -202,6 +226,11 @@ impl Pipeline {
     /// Takes everything that waited for the oldest batch under way, which this receipt proves.
     pub(super) fn proved(&mut self, receipt: &Receipt) -> Option<AwaitingReceipt> {
         self.commits.proved(receipt.seq())
+    }
+
+    /// Notes how long the newest batch took, from the journal's mailbox to the receipt.
+    pub(super) const fn took(&mut self, time: Duration) {
+        self.linger.synced(time);
     }
 
     /// Sends the feeds what was proved. Must run before any reply: commit, then publish, then reply.

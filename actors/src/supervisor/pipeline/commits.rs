@@ -124,12 +124,17 @@ impl Commits {
         self.open.is_overtaken = is_overtaken;
     }
 
-    /// Returns `true` if nobody waits for the open batch, and the decision that follows its newest will come soon: they
-    /// may share a sync (docs/decisions/0084).
+    /// Returns `true` if nobody waits for the open batch who must not wait a moment longer, and the decision that follows
+    /// its newest will come soon: they may share a sync (docs/decisions/0084).
     pub(super) fn may_gather(&self) -> bool {
         let open = &self.open;
-        let is_awaited = open.commit.is_awaited() || !open.waiting.reads.is_empty();
-        open.is_overtaken && !is_awaited && !open.is_full(self.merge) && self.full.is_empty()
+        let is_urgent = open.commit.is_urgent() || !open.waiting.reads.is_empty();
+        open.is_overtaken && !is_urgent && !open.is_full(self.merge) && self.full.is_empty()
+    }
+
+    /// Returns the newest decision of the open batch if somebody waits for the batch.
+    pub(super) fn awaited(&self) -> Option<Seq> {
+        self.open.commit.is_awaited().then(|| self.open.batch.seq())
     }
 
     /// Returns `true` if the open batch was held back.
