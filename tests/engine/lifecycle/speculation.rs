@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::future::IntoFuture;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -346,30 +346,90 @@ impl Procedure for Ten {
 async fn counting<P: Procedure>(
     env: P::Env,
     clock: Arc<dyn Clock>,
+    length: u32,
     appends: &Arc<AtomicUsize>,
 ) -> Result<Executor, Trouble> {
     let store = InterceptedStore::open(&MemoryDisk::new(), CountsAppends(Arc::clone(appends)))?;
     let builder = Executor::builder(Arc::new(store)).register::<P>(env).workers(1);
-    // Each stage has a call of its own.
-    let builder = builder.run_length(1);
+    let builder = builder.run_length(length);
     Ok(builder.clock(clock).health_check_every(None).start().await?)
+}
+
+/// Returns how many syncs twenty procedures take, one after the other, whose runs have this length at most.
+fn syncs_of_twenty(length: u32) -> Result<usize, Trouble> {
+    let appends = Arc::new(AtomicUsize::new(0));
+    actix_rt::System::new().block_on(async {
+        // Its time stands still, so no batch goes because it is old.
+        let executor = counting::<Ten>((), Arc::new(TestClock::new()), length, &appends).await?;
+        let before = appends.load(Ordering::SeqCst);
+        for _ in 0..20 {
+            executor.submit(Ten).await?.await?;
+        }
+        let syncs = appends.load(Ordering::SeqCst) - before;
+        executor.drain(Duration::from_secs(10)).await?;
+        Ok(syncs)
+    })
 }
 
 #[test]
 fn stages_that_nobody_waits_for_share_a_sync() -> Tested {
-    const PROCEDURES: usize = 20;
-    let appends = Arc::new(AtomicUsize::new(0));
+    // That of the submission and the first stage, and that of all else.
+    assert_eq!(syncs_of_twenty(1)?, 40);
+    Ok(())
+}
+
+#[test]
+fn a_submission_and_the_end_of_its_run_share_a_sync() -> Tested {
+    assert_eq!(syncs_of_twenty(64)?, 20);
+    Ok(())
+}
+
+/// One pure stage, which goes on once its submission was answered.
+#[derive(Serialize, Deserialize)]
+struct Unhurried;
+
+impl Procedure for Unhurried {
+    const KIND: &'static str = "unhurried";
+    type Stage = ();
+    type Env = Arc<AtomicBool>;
+    type Output = bool;
+
+    fn first(&self) {}
+
+    fn is_pure(&self, (): &()) -> bool {
+        true
+    }
+
+    fn compute(&mut self, (): (), cx: &mut PureContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Ok(Step::Done(comes_true(|| cx.env().load(Ordering::SeqCst))))
+    }
+
+    async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Err(StageError::fail("every stage is pure"))
+    }
+}
+
+#[test]
+fn a_submission_is_answered_while_its_first_stage_takes_long() -> Tested {
+    let (appends, answered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     actix_rt::System::new().block_on(async {
-        // Its time stands still, so no batch goes because it is old.
-        let executor = counting::<Ten>((), Arc::new(TestClock::new()), &appends).await?;
-        let before = appends.load(Ordering::SeqCst);
-        for _ in 0..PROCEDURES {
-            executor.submit(Ten).await?.await?;
+        let executor = counting::<Unhurried>(Arc::clone(&answered), Arc::new(SystemClock), 64, &appends).await?;
+        for _ in 0..3 {
+            answered.store(false, Ordering::SeqCst);
+            let handle = executor.submit(Unhurried).await?;
+            answered.store(true, Ordering::SeqCst);
+            assert!(handle.await?, "its submission waited for it");
         }
-        let syncs = appends.load(Ordering::SeqCst) - before;
-        assert_eq!(syncs, 2 * PROCEDURES, "that of the submission, and that of all else");
         executor.drain(Duration::from_secs(10)).await?;
         Ok(())
+    })
+}
+
+/// Returns `true` once this is so; `false` if it is not after some seconds.
+fn comes_true(is_so: impl Fn() -> bool) -> bool {
+    (0..20_000_000).any(|_| {
+        std::thread::yield_now();
+        is_so()
     })
 }
 
@@ -400,14 +460,7 @@ impl Procedure for Slow {
         let is_gone = || appends.load(Ordering::SeqCst) >= both;
         match stage {
             0 | 1 => Ok(Step::Next(stage + 1)),
-            _ => {
-                // Some seconds at most.
-                let found = (0..20_000_000).any(|_| {
-                    std::thread::yield_now();
-                    is_gone()
-                });
-                Ok(Step::Done(found))
-            }
+            _ => Ok(Step::Done(comes_true(is_gone))),
         }
     }
 
@@ -420,7 +473,7 @@ impl Procedure for Slow {
 fn a_batch_does_not_wait_for_a_stage_that_takes_long() -> Tested {
     let appends = Arc::new(AtomicUsize::new(0));
     actix_rt::System::new().block_on(async {
-        let executor = counting::<Slow>(Arc::clone(&appends), Arc::new(SystemClock), &appends).await?;
+        let executor = counting::<Slow>(Arc::clone(&appends), Arc::new(SystemClock), 1, &appends).await?;
         let before = appends.load(Ordering::SeqCst);
         assert!(
             executor.submit(Slow { before }).await?.await?,
