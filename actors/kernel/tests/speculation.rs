@@ -247,19 +247,14 @@ fn a_run_leaves_what_its_stages_leave_one_by_one() {
 }
 
 #[test]
-fn a_run_whose_last_stage_is_refused_begins_again_stage_by_stage() {
+fn a_run_whose_last_stage_is_refused_runs_again_without_it() {
     let mut shell = with_runs(64, KindRules::new(1));
     submit(&mut shell, birth(pure()));
     let before = row(&shell, ROOT).clone();
     let most = shell.kernel.rules().bounds.payload;
     let too_large = StageOutcome::Done(Blob::from(vec![0; most + 1]));
-    let effects = report_run(
-        &mut shell,
-        1,
-        vec![earlier(0, "second")],
-        too_large.clone(),
-        Some(blob("new")),
-    );
+    let before_it = vec![earlier(0, "second"), earlier(1, "third")];
+    let effects = report_run(&mut shell, 2, before_it, too_large.clone(), Some(blob("new")));
 
     // The actor is stopped, because its value is that of the refused stage; the call that follows reads the store.
     assert!(shell.history.is_empty());
@@ -269,7 +264,7 @@ fn a_run_whose_last_stage_is_refused_begins_again_stage_by_stage() {
     );
     let calls: Vec<_> = effects.iter().filter_map(Effect::call).collect();
     assert_eq!(calls.len(), 1);
-    assert_eq!(calls.first().map(|call| (call.ahead, &call.payload)), Some((0, &None)));
+    assert_eq!(calls.first().map(|call| (call.ahead, &call.payload)), Some((1, &None)));
     let after = row(&shell, ROOT);
     assert_eq!((&after.stage, after.visit, after.history), (&before.stage, 0, 0));
     assert_ne!(
@@ -277,11 +272,11 @@ fn a_run_whose_last_stage_is_refused_begins_again_stage_by_stage() {
         "a report of the run that was given up is late"
     );
 
-    // Each stage for itself now: the second one is refused, and nothing else is lost.
-    report_run(&mut shell, 2, vec![], next(), Some(blob("new")));
-    report_run(&mut shell, 3, vec![], too_large, None);
+    // The stages before it run once more, and then it alone is refused.
+    report_run(&mut shell, 3, vec![earlier(2, "second")], next(), Some(blob("new")));
+    report_run(&mut shell, 4, vec![], too_large, None);
     let endings: Vec<_> = shell.history.iter().map(|entry| (entry.visit, entry.ending)).collect();
-    assert_eq!(endings, [(0, Ending::Next), (1, Ending::Fail)]);
+    assert_eq!(endings, [(0, Ending::Next), (1, Ending::Next), (2, Ending::Fail)]);
 }
 
 #[test]

@@ -461,6 +461,15 @@ impl<'a> Draft<'a> {
         self.effects.push(effect.into());
     }
 
+    /// Lets the call that was issued last, if it is one of this procedure, run so many stages more than its own.
+    pub(super) fn let_run(&mut self, id: ProcedureId, stages: u32) {
+        if let Some(Effect::Dispatch(DispatchEffect::Call(call))) = self.effects.last_mut()
+            && call.id == id
+        {
+            call.ahead = stages;
+        }
+    }
+
     /// Issues a call that need not wait for the receipt.
     pub(super) fn speculate(&mut self, call: StageCall) {
         self.calls.push(SpeculativeCall::new(call));

@@ -100,8 +100,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Gives up a run whose last stage was refused: the value before that stage is not known. Its stages run once more,
-    /// the first in a call of its own, so that the refusal comes to meet the stage that it is about.
+    /// Gives up a run whose last stage was refused: the value before that stage is not known. The stages before it run once
+    /// more, as a run without it. Then that stage has a call of its own, and its refusal counts.
     pub(super) fn run_given_up(&mut self, report: &StageEnded) {
         let Some(mut row) = self.take(report.id) else { return };
         if report.admission.is_some() {
@@ -114,9 +114,13 @@ impl Draft<'_> {
         }
         // The actor has the value that the last stage left.
         self.effect(DispatchEffect::Stop(report.id));
-        // No call of it runs ahead of the disk, so none begins a run.
+        // No call of its stage runs ahead of the disk now, and none begins another run than this.
         row.is_pure = false;
         self.set_going(&mut row, None);
+        let others = u32::try_from(report.earlier.len())
+            .unwrap_or(u32::MAX)
+            .saturating_sub(1);
+        self.let_run(report.id, others);
         self.put(row);
     }
 }

@@ -31,14 +31,14 @@ enum Queued {
     /// The stage that this commit started. The rest is in the procedure's row, and taken from there when its read
     /// begins: a start may queue a million of these.
     Stage(ProcedureId, Seq),
-    /// Any other call, or a stage call that brings its value.
+    /// Any other call, and a stage call with something of which the row knows nothing: its value, or the length of its run.
     Call(Box<StageCall>),
 }
 
 impl Queued {
     fn of(call: Box<StageCall>) -> Self {
         match call.run() {
-            Some(run) if call.payload.is_none() => Self::Stage(call.id, run),
+            Some(run) if call.payload.is_none() && call.ahead == 0 => Self::Stage(call.id, run),
             Some(_) | None => Self::Call(call),
         }
     }
