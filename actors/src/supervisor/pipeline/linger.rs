@@ -2,14 +2,16 @@
 //! submitted, which run meanwhile. If they end in a fraction of the time that a sync takes, submission and outcome take one
 //! sync in place of two. The submitter pays for it with that fraction.
 //!
-//! It learns from the last time: after a batch that waited too long, the next submissions go at once.
+//! It learns from the last times: after a batch that waited too long, the next submissions go at once, and twice as many
+//! after each further one.
 
 use std::time::Duration;
 
 use procession_kernel::{Seq, Timestamp};
 
-/// Submissions that go at once after one that waited too long, before another is tried.
-const REST: u32 = 64;
+/// Submissions that go at once after the first one that waited too long, before another is tried; and at most so many.
+const REST: u32 = 8;
+const REST_MAX: u32 = 512;
 
 /// What the last times have shown.
 #[derive(Debug, Default)]
@@ -20,6 +22,8 @@ pub(super) struct Linger {
     sync: Duration,
     /// Submissions that are still to go at once.
     rest: u32,
+    /// How many went at once after the last one that waited too long; 0 once one has not.
+    rested: u32,
 }
 
 impl Linger {
@@ -40,10 +44,12 @@ impl Linger {
 
     /// Notes that a batch goes to the journal: the one that lingers, if one does.
     pub(super) fn ended(&mut self, now: Timestamp) {
-        if let Some((_, since)) = self.now.take()
-            && now.since(since) > self.sync / 2
-        {
-            self.rest = REST;
+        let Some((_, since)) = self.now.take() else { return };
+        if now.since(since) > self.sync / 2 {
+            self.rested = (self.rested * 2).clamp(REST, REST_MAX);
+            self.rest = self.rested;
+        } else {
+            self.rested = 0;
         }
     }
 
@@ -65,11 +71,15 @@ mod tests {
         assert!(linger.is_for(Seq(1)) && !linger.is_for(Seq(2)));
         linger.ended(Timestamp(50));
         assert!(!linger.is_for(Seq(1)));
-        assert!(linger.begin(Seq(3), Timestamp(1_000)));
-        linger.ended(Timestamp(1_051));
-        for submission in 0..64 {
-            assert!(!linger.begin(Seq(submission), Timestamp(2_000)));
+        for rest in [8, 16, 32, 64, 128, 256, 512, 512] {
+            assert!(linger.begin(Seq(3), Timestamp(1_000)), "it tries once more");
+            linger.ended(Timestamp(1_051));
+            for submission in 0..rest {
+                assert!(!linger.begin(Seq(submission), Timestamp(2_000)));
+            }
         }
-        assert!(linger.begin(Seq(99), Timestamp(2_000)), "it tries once more");
+        assert!(linger.begin(Seq(4), Timestamp(3_000)));
+        linger.ended(Timestamp(3_010));
+        assert!(linger.begin(Seq(5), Timestamp(4_000)));
     }
 }
