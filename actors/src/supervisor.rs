@@ -1420,7 +1420,9 @@ impl Supervisor {
         if let Some(longest) = longest_key(&report.submitted) {
             self.lifecycle.note_key(longest);
         }
-        self.dispatch.run_ended(report.id, report.earlier.len());
+        if !report.earlier.is_empty() {
+            self.dispatch.run_ended(report.id, report.earlier.len());
+        }
         if let Some(report) = self.admit_report(report, ctx) {
             self.decide(Event::StageEnded(report), ctx);
         }

@@ -20,7 +20,7 @@ pub(super) struct Course {
     begun: Timestamp,
     until: Timestamp,
     /// The call of the first stage, once another has followed it.
-    first: Option<First>,
+    first: Option<Box<First>>,
     /// The stages that were followed by another.
     passed: Vec<EarlierStage>,
 }
@@ -60,9 +60,11 @@ impl Course {
         let StageOutcome::Next(next) = report.outcome else {
             return;
         };
-        self.first.get_or_insert_with(|| First {
-            stage: (*call.stage).clone(),
-            is_speculative: call.is_speculative,
+        self.first.get_or_insert_with(|| {
+            Box::new(First {
+                stage: (*call.stage).clone(),
+                is_speculative: call.is_speculative,
+            })
         });
         call.stage.stage = next.clone();
         call.stage.visit += 1;
@@ -81,9 +83,8 @@ impl Course {
 
     /// Makes the call the first one again, for a run that ends before the stage that has just failed.
     pub(super) fn begin_again(&mut self, now: Timestamp, call: &mut Call) {
-        let Some(First { stage, is_speculative }) = self.first.take() else {
-            return;
-        };
+        let Some(first) = self.first.take() else { return };
+        let First { stage, is_speculative } = *first;
         *call.stage = stage;
         call.stage.ahead = u32::try_from(self.passed.len() - 1).unwrap_or(0);
         call.is_speculative = is_speculative;

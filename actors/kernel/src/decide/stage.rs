@@ -344,6 +344,7 @@ impl Draft<'_> {
 
     /// Records the limiter's answer for the next stage. The limiter was asked before this decision, so the previous
     /// stage's locks and permits are released already.
+    #[inline]
     pub(super) fn admission_recorded(&mut self, row: &mut Row, report: &StageEnded) {
         self.stage_limits_recorded(row, report);
         let Some(admission) = &report.admission else { return };

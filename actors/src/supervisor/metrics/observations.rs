@@ -19,7 +19,8 @@ use crate::telemetry::{FailedSpan, Telemetry, live_place, wait_place};
 pub(crate) struct Ran {
     ending: Ending,
     took: Duration,
-    /// How long a stage had waited for its turn; of an undo that is not counted.
+    /// How long a stage had waited for its turn. An undo is not counted, and a stage that followed another in its run did
+    /// not wait.
     queued: Option<Duration>,
     stage: Blob,
     /// The stage that follows.
@@ -90,8 +91,8 @@ impl<'a> Observer<'a> {
                 self.look_at_failure(row);
             }
         } else if let Record::History(entry) = record {
-            self.look_at_run(entry);
-            if entry_seen(self.telemetry, &mut self.rows, entry, self.seen) && !is_undo(entry.ending) {
+            let follows = self.look_at_run(entry);
+            if entry_seen(self.telemetry, &mut self.rows, entry, follows, self.seen) && !is_undo(entry.ending) {
                 let id = ProcedureId::new(entry.family, entry.member);
                 self.passing = Some((self.seen.len() - 1, id, entry.visit));
             }
@@ -132,14 +133,16 @@ impl Observer<'_> {
         self.seen.push(Observation::AttemptFailed(place, Box::new(failed)));
     }
 
-    /// Notes that this stage follows the one whose entry was observed before, in one run.
-    fn look_at_run(&mut self, entry: &HistoryEntry) {
-        let Some((place, id, visit)) = self.passing else { return };
-        if (id.family, id.member, visit + 1) == (entry.family, entry.member, entry.visit)
-            && let Some(Observation::Ran(_, ran)) = self.seen.get_mut(place)
-        {
+    /// Notes if this stage follows the one whose entry was observed before, in one run; returns `true` if it does.
+    fn look_at_run(&mut self, entry: &HistoryEntry) -> bool {
+        let Some((place, id, visit)) = self.passing else {
+            return false;
+        };
+        let follows = (id.family, id.member, visit + 1) == (entry.family, entry.member, entry.visit);
+        if follows && let Some(Observation::Ran(_, ran)) = self.seen.get_mut(place) {
             ran.next = Some(entry.stage.clone());
         }
+        follows
     }
 
     /// Notes which stage follows the one that has ended. In a family that fails, and after a last stage, none does.
@@ -258,8 +261,15 @@ fn live(row: &Row) -> Option<usize> {
 }
 
 /// Observes a history entry. An entry is new unless it overwrites another. A stage has run unless it was only in
-/// doubt, in which case it was not out. Returns `true` if something was observed.
-fn entry_seen(telemetry: &Telemetry, rows: &mut Rows<'_>, entry: &HistoryEntry, seen: &mut Vec<Observation>) -> bool {
+/// doubt, in which case it was not out. `follows` says that it ran behind another in one run. Returns `true` if something was
+/// observed.
+fn entry_seen(
+    telemetry: &Telemetry,
+    rows: &mut Rows<'_>,
+    entry: &HistoryEntry,
+    follows: bool,
+    seen: &mut Vec<Observation>,
+) -> bool {
     let Some(family) = rows.family(entry.family) else {
         return false;
     };
@@ -273,7 +283,7 @@ fn entry_seen(telemetry: &Telemetry, rows: &mut Rows<'_>, entry: &HistoryEntry, 
     let ran = Ran {
         ending: entry.ending,
         took: entry.ended.since(entry.begun),
-        queued: (!is_undo(entry.ending)).then(|| entry.begun.since(entry.queued)),
+        queued: (!is_undo(entry.ending) && !follows).then(|| entry.begun.since(entry.queued)),
         stage: entry.stage.clone(),
         next: None,
     };
