@@ -144,6 +144,8 @@ pub(crate) struct Call {
     pub(crate) row: Option<Box<OfRow>>,
     /// What the call rests on may not be on disk yet, so it must reach nothing but its report.
     pub(crate) is_speculative: bool,
+    /// From when on no further stage may follow in its run. Its actor says so.
+    pub(crate) run_until: Timestamp,
 }
 
 impl Call {

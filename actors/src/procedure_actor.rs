@@ -173,12 +173,12 @@ impl Code {
     /// Runs a stage, and those that may follow it in its run.
     fn execute(mut self, mut running: Box<dyn Running>, run: Seq) -> impl Future<Output = Ran> {
         async move {
-            let mut course = Course::new(self.begun);
+            let mut course = Course::new(self.begun, &mut self.call);
             loop {
                 let stage = &self.call.stage;
                 let describe = || codec::describe(stage.stage.as_slice());
                 let span = telemetry::stage_span(&marks(&self.call, Some(run)), describe);
-                let code = running.execute(&self.call, course.going(run), &self.host);
+                let code = running.execute(&self.call, (run, course.begun()), &self.host);
                 let executed = watched(&self.heartbeat, stage.id, code.instrument(span.clone())).await;
                 let (Executed::Passed(report) | Executed::Ended(report)) = &executed;
                 telemetry::record_outcome(&span, || outcome(&report.outcome));

@@ -55,17 +55,6 @@ impl Undone {
     }
 }
 
-/// When a stage runs.
-#[derive(Clone, Copy)]
-pub(crate) struct Going {
-    /// The commit that started it.
-    pub(crate) run: Seq,
-    /// When it begins, which is now.
-    pub(crate) begun: Timestamp,
-    /// From when on no other stage may follow it in its run.
-    pub(crate) until: Timestamp,
-}
-
 /// A stage that has run.
 pub(crate) enum Executed {
     /// Another may follow it in its run: it is pure, as that one is, and has left nothing but the value, which the report
@@ -77,8 +66,13 @@ pub(crate) enum Executed {
 
 /// A procedure of any kind, revived on a worker.
 pub(crate) trait Running {
-    /// Runs the stage of a call.
-    fn execute<'a>(&'a mut self, call: &'a Call, going: Going, host: &'a Host) -> LocalBoxFuture<'a, Executed>;
+    /// Runs the stage of a call. The call's commit is the one that started the stage; the stage begins now.
+    fn execute<'a>(
+        &'a mut self,
+        call: &'a Call,
+        going: (Seq, Timestamp),
+        host: &'a Host,
+    ) -> LocalBoxFuture<'a, Executed>;
     /// Goes back to the value before the run, of which this was to be the report.
     fn go_back(&mut self, report: StageEnded);
     fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Undone>;
@@ -386,7 +380,7 @@ impl<P: Procedure> Typed<P> {
 
     /// Runs a stage, and fills in its report in place: a report is large, and each stage would move it. Returns `true` if
     /// another stage may follow in its run. The value is not in the report then.
-    async fn run_stage(&mut self, call: &Call, host: &Host, until: Timestamp, report: &mut StageEnded) -> bool {
+    async fn run_stage(&mut self, call: &Call, host: &Host, report: &mut StageEnded) -> bool {
         let stage: P::Stage = match codec::decode_user(call.stage.stage.as_slice()) {
             Ok(stage) => stage,
             Err(error) => {
@@ -441,7 +435,7 @@ impl<P: Procedure> Typed<P> {
         };
         if is_pure && call.stage.ahead > 0 && lets_another_follow(report) {
             report.ended = host.clock.now();
-            if report.ended < until {
+            if report.ended < call.run_until {
                 return true;
             }
         }
@@ -527,9 +521,13 @@ impl<P: Procedure> Typed<P> {
 }
 
 impl<P: Procedure> Running for Typed<P> {
-    fn execute<'a>(&'a mut self, call: &'a Call, going: Going, host: &'a Host) -> LocalBoxFuture<'a, Executed> {
+    fn execute<'a>(
+        &'a mut self,
+        call: &'a Call,
+        (run, begun): (Seq, Timestamp),
+        host: &'a Host,
+    ) -> LocalBoxFuture<'a, Executed> {
         Box::pin(async move {
-            let Going { run, begun, until } = going;
             let mut report = Box::new(StageEnded::new(
                 call.stage.id,
                 run,
@@ -537,7 +535,7 @@ impl<P: Procedure> Running for Typed<P> {
                 begun,
                 StageOutcome::Yield,
             ));
-            if self.run_stage(call, host, until, &mut report).await {
+            if self.run_stage(call, host, &mut report).await {
                 return Executed::Passed(report);
             }
             report.ended = host.clock.now();

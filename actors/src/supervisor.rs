@@ -1105,6 +1105,10 @@ impl Handler<AwaitOutcome> for Supervisor {
 
     fn handle(&mut self, AwaitOutcome(id): AwaitOutcome, _: &mut Self::Context) -> Self::Result {
         let has_ended = self.kernel.row(id).is_none_or(Row::is_ended) && !self.quarantine.contains(id.family);
+        let is_over = has_ended && self.status.refusal().is_none() && self.kernel.row(id).is_none();
+        if let Some(outcome) = is_over.then(|| self.requests.newest_end(id)).flatten() {
+            return Box::pin(std::future::ready(Ok(outcome)));
+        }
         if has_ended || self.status.refusal().is_some() {
             return self
                 .query(move |committed| async move { committed.outcome(id).await?.ok_or(AskError::Unknown(id)) });

@@ -194,6 +194,11 @@ impl Outcome {
         }
     }
 
+    /// Returns the bytes of the output, if it has one.
+    pub(crate) fn output_len(&self) -> Option<usize> {
+        self.output.as_ref().map(Blob::len)
+    }
+
     pub(crate) fn stored(row: Row, output: Option<Blob>) -> Self {
         Self {
             id: row.id,

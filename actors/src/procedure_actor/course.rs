@@ -7,18 +7,17 @@
 
 use std::time::Duration;
 
-use procession_kernel::{EarlierStage, Seq, StageCall, StageEnded, StageOutcome, Timestamp};
+use procession_kernel::{EarlierStage, StageCall, StageEnded, StageOutcome, Timestamp};
 
 use crate::context::Call;
-use crate::registry::Going;
 
 /// How long a run goes on. Others wait for its worker meanwhile.
 const RUN_TIME: Duration = Duration::from_millis(1);
 
 /// How far a run has come.
 pub(super) struct Course {
+    /// When the stage began that runs.
     begun: Timestamp,
-    until: Timestamp,
     /// The call of the first stage, once another has followed it.
     first: Option<Box<First>>,
     /// The stages that were followed by another.
@@ -32,22 +31,18 @@ struct First {
 }
 
 impl Course {
-    pub(super) fn new(begun: Timestamp) -> Self {
+    pub(super) fn new(begun: Timestamp, call: &mut Call) -> Self {
+        call.run_until = begun.after(RUN_TIME);
         Self {
             begun,
-            until: begun.after(RUN_TIME),
             first: None,
             passed: Vec::new(),
         }
     }
 
-    /// Returns when the next stage runs.
-    pub(super) const fn going(&self, run: Seq) -> Going {
-        Going {
-            run,
-            begun: self.begun,
-            until: self.until,
-        }
+    /// Returns when the stage began that runs.
+    pub(super) const fn begun(&self) -> Timestamp {
+        self.begun
     }
 
     /// Returns `true` if the stage that runs is the first.
@@ -89,7 +84,8 @@ impl Course {
         call.stage.ahead = u32::try_from(self.passed.len() - 1).unwrap_or(0);
         call.is_speculative = is_speculative;
         self.passed.clear();
-        (self.begun, self.until) = (now, now.after(RUN_TIME));
+        call.run_until = now.after(RUN_TIME);
+        self.begun = now;
     }
 
     /// Completes the report of the last stage to that of the run.

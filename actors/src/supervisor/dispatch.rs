@@ -319,6 +319,7 @@ impl Dispatch {
             trace,
             row,
             is_speculative: matches!(timing, Timing::Speculative),
+            run_until: Timestamp::default(),
         }
     }
 

@@ -8,6 +8,7 @@
 pub(super) mod again;
 pub(super) mod discharge;
 pub(super) mod finished;
+mod newest_ends;
 pub(super) mod operate;
 pub(super) mod outcomes;
 pub(super) mod replies;
@@ -24,6 +25,7 @@ use self::replies::{Answered, Replies, Reply};
 use super::failure::FailureCause;
 use crate::error::{AskError, SubmitBound, SubmitError};
 use crate::read::CommittedReader;
+use crate::view::Outcome;
 
 /// When to repeat a request that met a full queue: a few commits later.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
@@ -111,6 +113,11 @@ impl Requests {
         self.outcomes.watch(id)
     }
 
+    /// Takes the outcome of a procedure that ended a moment ago, if nobody was waiting for it.
+    pub(super) fn newest_end(&mut self, id: ProcedureId) -> Option<Outcome> {
+        self.outcomes.newest_end(id)
+    }
+
     /// Sends the outcome of a procedure whose end is on disk.
     pub(super) fn ended(&mut self, ended: Ended) {
         self.outcomes.ended(ended);
@@ -145,6 +152,7 @@ impl Requests {
 
     /// Records a decision on a finished family, so that rows read before it are read again.
     pub(super) fn overtake(&mut self, family: u64) {
+        self.outcomes.overtake(family);
         self.finished.overtake(family);
     }
 
@@ -163,7 +171,7 @@ impl Requests {
             });
         }
         let row = row.ok_or(AskError::Unknown(id))?;
-        self.finished.overtake(root.family);
+        self.overtake(root.family);
         Ok(Box::new(row))
     }
 }

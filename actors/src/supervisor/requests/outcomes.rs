@@ -7,6 +7,7 @@ use procession_kernel::{Ended, ProcedureId};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
+use super::newest_ends::NewestEnds;
 use crate::error::AskError;
 use crate::view::Outcome;
 
@@ -30,6 +31,7 @@ pub(super) struct OutcomeWatchers {
     /// Every caller that still waits has a clone.
     seats: Arc<()>,
     max: usize,
+    newest: NewestEnds,
 }
 
 /// A caller that waits. It keeps its seat until it is dropped.
@@ -53,6 +55,7 @@ impl OutcomeWatchers {
             senders: 0,
             seats: Arc::default(),
             max: awake.max(WAITERS),
+            newest: NewestEnds::default(),
         }
     }
 
@@ -89,6 +92,7 @@ impl OutcomeWatchers {
     /// Tells the callers how the procedure ended.
     pub(super) fn ended(&mut self, ended: Ended) {
         let Some(waiting) = self.waiting.remove(&ended.id) else {
+            self.newest.keep(Outcome::of(ended));
             return;
         };
         self.senders -= waiting.len();
@@ -97,6 +101,16 @@ impl OutcomeWatchers {
             // The caller may have gone.
             caller.send(outcome.clone()).ok();
         }
+    }
+
+    /// Takes the outcome of a procedure that ended a moment ago, if nobody was waiting for it.
+    pub(super) fn newest_end(&mut self, id: ProcedureId) -> Option<Outcome> {
+        self.newest.take(id)
+    }
+
+    /// Notes that something is decided on a finished family, so that its end is read anew.
+    pub(super) fn overtake(&mut self, family: u64) {
+        self.newest.forget(family);
     }
 
     /// Ends the waits for all members of a family that was discharged.
@@ -108,6 +122,7 @@ impl OutcomeWatchers {
     /// Ends all waits: the engine has failed.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
+        self.newest.clear();
         self.senders = 0;
     }
 }
