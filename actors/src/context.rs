@@ -26,6 +26,7 @@ use crate::journal::keys::OUTPUT;
 use crate::journal::reader::HISTORY_PAGE;
 use crate::journal::{Reader, Space, codec};
 use crate::procedure::Procedure;
+use crate::registry::RunProgress;
 use crate::signal::SendSignal;
 use crate::step::{ChildOutcome, Children, birth_of};
 use crate::submission_key::submission_of;
@@ -144,8 +145,8 @@ pub(crate) struct Call {
     pub(crate) row: Option<Box<OfRow>>,
     /// What the call rests on may not be on disk yet, so it must reach nothing but its report.
     pub(crate) is_speculative: bool,
-    /// From when on no further stage may follow in its run. Its actor says so.
-    pub(crate) run_until: Timestamp,
+    /// The run that its stage is part of, as its actor goes through it.
+    pub(crate) run: RunProgress,
 }
 
 impl Call {

@@ -1,7 +1,7 @@
 //! `ProcedureActor`: one per active procedure, on a worker. It runs one stage, one undo or one rule per message,
 //! and reports the result. It never touches the journal and never decides what comes next.
 
-mod course;
+mod run;
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use procession_kernel::{
 };
 use tracing::{Instrument, Span};
 
-use self::course::Course;
+use self::run::Run;
 use crate::context::{Call, Host};
 use crate::journal::codec;
 use crate::queues::BatchedInbox;
@@ -173,28 +173,29 @@ impl Code {
     /// Runs a stage, and those that may follow it in its run.
     fn execute(mut self, mut running: Box<dyn Running>, run: Seq) -> impl Future<Output = Ran> {
         async move {
-            let mut course = Course::new(self.begun, &mut self.call);
+            let mut in_run = Run::new(self.begun, &mut self.call);
             loop {
                 let stage = &self.call.stage;
                 let describe = || codec::describe(stage.stage.as_slice());
                 let span = telemetry::stage_span(&marks(&self.call, Some(run)), describe);
-                let code = running.execute(&self.call, (run, course.begun()), &self.host);
+                let code = running.execute(&self.call, (run, in_run.stage_begun()), &self.host);
                 let executed = watched(&self.heartbeat, stage.id, code.instrument(span.clone())).await;
-                let (Executed::Passed(report) | Executed::Ended(report)) = &executed;
+                let report = match executed {
+                    Executed::Passed(stage) => {
+                        telemetry::record_outcome(&span, || "next");
+                        in_run.follow(stage, &mut self.call);
+                        continue;
+                    }
+                    Executed::Ended(report) => report,
+                };
                 telemetry::record_outcome(&span, || outcome(&report.outcome));
-                match executed {
-                    Executed::Passed(report) => course.follow(report, &mut self.call),
-                    Executed::Ended(report) if report.outcome.leaves_effects() || course.is_alone() => {
-                        let report = course.end(report);
-                        let failed = failed_span(span, || has_failed(&report.outcome));
-                        return (Reported(self.call.stage.kind, Report::Stage(report, failed)), running);
-                    }
-                    Executed::Ended(report) => {
-                        let now = report.ended;
-                        running.go_back(*report);
-                        course.begin_again(now, &mut self.call);
-                    }
+                if in_run.takes(&report) {
+                    let failed = failed_span(span, || has_failed(&report.outcome));
+                    let report = in_run.end(report);
+                    return (Reported(self.call.stage.kind, Report::Stage(report, failed)), running);
                 }
+                in_run.begin_again(&report, &mut self.call);
+                running.go_back(*report);
             }
         }
     }

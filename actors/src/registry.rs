@@ -11,8 +11,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use procession_kernel::{
-    Birth, Blob, EventName, HistoryDetail, JoinRuling, Kind, KindRules, NextStageNeeds, SentSignal, Seq, StageEnded,
-    StageOutcome, Timestamp, UserWrite,
+    Birth, Blob, EarlierStage, EventName, HistoryDetail, JoinRuling, Kind, KindRules, NextStageNeeds, SentSignal, Seq,
+    StageEnded, StageOutcome, Timestamp, UserWrite,
 };
 
 use crate::accepts::{Accepts, SignalRules};
@@ -57,11 +57,32 @@ impl Undone {
 
 /// A stage that has run.
 pub(crate) enum Executed {
-    /// Another may follow it in its run: it is pure, as that one is, and has left nothing but the value, which the report
-    /// does not have yet.
-    Passed(Box<StageEnded>),
-    /// The report is complete.
+    /// Another may follow it in its run: both are pure, and it has left nothing but the value.
+    Passed(EarlierStage),
+    /// It is the last of its run.
     Ended(Box<StageEnded>),
+}
+
+/// How long a run goes on. Others wait for its worker meanwhile.
+const RUN_TIME: Duration = Duration::from_millis(1);
+
+/// How far a run has come when a stage of it begins.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct RunProgress {
+    /// When it began.
+    pub(crate) since: Timestamp,
+    /// How many of its stages have run.
+    pub(crate) passed: usize,
+}
+
+impl RunProgress {
+    fn has_time_left(self, now: Timestamp) -> bool {
+        now < self.since.after(RUN_TIME)
+    }
+
+    const fn has_passed_any(self) -> bool {
+        self.passed > 0
+    }
 }
 
 /// A procedure of any kind, revived on a worker.
@@ -73,7 +94,7 @@ pub(crate) trait Running {
         going: (Seq, Timestamp),
         host: &'a Host,
     ) -> LocalBoxFuture<'a, Executed>;
-    /// Goes back to the value before the run, of which this was to be the report.
+    /// Goes back to the value before the run that this report was to end.
     fn go_back(&mut self, report: StageEnded);
     fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Undone>;
     /// Returns what a new submission of the value would be.
@@ -362,14 +383,26 @@ impl<P: Procedure> Typed<P> {
 
     /// Encodes the value as the stage left it. Returns it, and the one that it replaces if that is asked for; nothing if
     /// it is unchanged.
-    fn changed(&mut self, is_asked: bool) -> Result<(Option<Blob>, Option<Blob>), String> {
+    ///
+    /// `run` is the run that ends with the stage. What `is_as_before` says is about one stage, so it is not asked after a
+    /// longer run; and that one must not end with more bytes than a value may have, since the kernel would have to give it
+    /// up.
+    fn changed(
+        &mut self,
+        is_asked: bool,
+        run: RunProgress,
+        host: &Host,
+    ) -> Result<(Option<Blob>, Option<Blob>), String> {
         let Some(value) = &self.value else {
             return Ok((None, None));
         };
-        if guarded("is_as_before", || value.is_as_before())? {
+        if !run.has_passed_any() && guarded("is_as_before", || value.is_as_before())? {
             return Ok((None, None));
         }
         let bytes = guarded("Serialize", || codec::encode_user(value))?.map_err(|error| error.to_string())?;
+        if run.has_passed_any() && bytes.len() > host.max_payload {
+            return Err(format!("a value of {} bytes is over the limit", bytes.len()));
+        }
         if bytes == self.committed {
             return Ok((None, None));
         }
@@ -435,16 +468,18 @@ impl<P: Procedure> Typed<P> {
         };
         if is_pure && call.stage.ahead > 0 && lets_another_follow(report) {
             report.ended = host.clock.now();
-            if report.ended < call.run_until {
+            if call.run.has_time_left(report.ended) {
                 return true;
             }
         }
         if report.outcome.leaves_effects() {
-            match self.changed(call.stage.as_submitted) {
+            match self.changed(call.stage.as_submitted, call.run, host) {
                 Ok((payload, replaced)) => {
                     (report.payload, report.replaced) = (payload, replaced);
                     return false;
                 }
+                // It need not be this stage whose value is to blame.
+                Err(why) if call.run.has_passed_any() => report.outcome = StageOutcome::Refused(why),
                 Err(why) => report.outcome = StageOutcome::Panicked(why),
             }
         }
@@ -499,7 +534,7 @@ impl<P: Procedure> Typed<P> {
         let (writes, note) = (std::mem::take(&mut cx.writes), cx.note.take());
         drop(cx);
         let (failed, note) = match result {
-            Ok(Ok(())) => match self.changed(call.stage.as_submitted) {
+            Ok(Ok(())) => match self.changed(call.stage.as_submitted, RunProgress::default(), host) {
                 Ok((payload, replaced)) => {
                     return Undone {
                         outcome: Ok(()),
@@ -535,8 +570,15 @@ impl<P: Procedure> Running for Typed<P> {
                 begun,
                 StageOutcome::Yield,
             ));
-            if self.run_stage(call, host, &mut report).await {
-                return Executed::Passed(report);
+            if self.run_stage(call, host, &mut report).await
+                && let StageOutcome::Next(next) = report.outcome
+            {
+                return Executed::Passed(EarlierStage {
+                    begun,
+                    ended: report.ended,
+                    next,
+                    nothing_to_undo: report.nothing_to_undo,
+                });
             }
             report.ended = host.clock.now();
             // A yield leaves no commit, so `committed` stays valid.
@@ -620,7 +662,9 @@ fn lets_another_follow(report: &StageEnded) -> bool {
         || !report.submitted.is_empty()
         || !report.signals.is_empty()
         || !report.children.is_empty();
-    let is_plain = needs.is_pure && needs.is_empty() && needs.next_is_no_return.is_none();
+    // A stage that may take long has a call of its own, so that it is seen where it is.
+    let is_short = needs.expected.is_none_or(|time| time < RUN_TIME);
+    let is_plain = needs.is_pure && needs.is_empty() && needs.next_is_no_return.is_none() && is_short;
     matches!(report.outcome, StageOutcome::Next(_)) && is_plain && !has_left_more
 }
 

@@ -352,7 +352,7 @@ impl Supervisor {
     fn flush_soon(&mut self, ctx: &mut Context<Self>) {
         match self.pipeline.gather(self.dispatch.active(), &*self.clock) {
             Gathering::No => {}
-            Gathering::Begun => return self.flush_late(ctx),
+            Gathering::Begun(hold) => return self.flush_late(hold, ctx),
             Gathering::GoesOn => return,
         }
         let here = self.pipeline.may_commit_here(self.dispatch.active());
@@ -363,9 +363,13 @@ impl Supervisor {
     }
 
     /// Appends the batch that is held back after a while, should nothing have made it go before.
-    fn flush_late(&self, ctx: &mut Context<Self>) {
+    fn flush_late(&self, hold: u64, ctx: &mut Context<Self>) {
         let late = self.clock.sleep_until(self.clock.now().after(GATHERING_TIME));
-        ctx.spawn(late.into_actor(self).map(|(), supervisor, _| supervisor.flush()));
+        ctx.spawn(late.into_actor(self).map(move |(), supervisor, _| {
+            if supervisor.pipeline.end_hold(hold) {
+                supervisor.flush();
+            }
+        }));
     }
 
     fn flush(&mut self) {

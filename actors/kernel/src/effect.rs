@@ -37,8 +37,9 @@ pub struct StageCall {
     pub as_submitted: bool,
     /// For a child with a gate: the siblings that come before it, in the order given.
     pub before: Vec<ProcedureId>,
-    /// How many stages the caller may run behind this one without a call for each, if they are pure and leave nothing but
-    /// the value. They are part of [the same report](crate::StageEnded::earlier). 0 if the stage is to be reported alone.
+    /// How many further stages may run after this one without a call for each, as long as each leaves nothing but the value
+    /// and is followed by a pure one. They are part of [the same report](crate::StageEnded::earlier). 0 if the stage is to be
+    /// reported alone.
     pub ahead: u32,
     /// The task for user code.
     pub task: StageTask,

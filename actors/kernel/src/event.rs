@@ -201,7 +201,7 @@ impl StageOutcome {
     }
 }
 
-/// A stage of a run that another stage of the run followed. It left nothing but the value.
+/// A stage of a run, other than the last. It left nothing but the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EarlierStage {
     /// When user code began.

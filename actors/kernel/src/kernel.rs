@@ -208,9 +208,14 @@ pub struct Rules {
     pub seed: u64,
     /// Pure stages may be called before the decisions that they rest on are on disk.
     pub speculation: bool,
-    /// Pure stages that run one after the other in one call, at most. 0 and 1 have each stage reported alone.
+    /// Pure stages that run one after the other in one call, at most; more than [`RUN_LENGTH_MAX`] counts as that. 0 and 1
+    /// have each stage reported alone.
     pub run_length: u32,
 }
+
+/// The most stages that one call may run, and that a procedure may be ahead of the disk: so many of its stages a crash takes
+/// back at most.
+pub const RUN_LENGTH_MAX: u32 = 64;
 
 /// Everything that a decision may depend on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

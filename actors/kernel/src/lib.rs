@@ -81,7 +81,7 @@ pub use id::{
     ProcedureId, RequestId, Seq, Timestamp, TraceParent,
 };
 pub use intake::RejectedFamily;
-pub use kernel::{Bounds, HistoryDetail, Kernel, KindRules, Rules, SIGNAL_KEYS};
+pub use kernel::{Bounds, HistoryDetail, Kernel, KindRules, RUN_LENGTH_MAX, Rules, SIGNAL_KEYS};
 pub use label::{LABEL_BIT, LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX, Label, LabelError, Labels};
 pub use latch::{Join, Latch, LatchState};
 pub use lifecycle::ProcedureState;

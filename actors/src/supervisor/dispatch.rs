@@ -32,7 +32,7 @@ use crate::context::{Call, Fence, Host, OfRow, Woken};
 use crate::error::{ReadError, StoreError};
 use crate::procedure_actor::{ProcedureActor, Report, Reported};
 use crate::queues::BatchedInbox;
-use crate::registry::Registry;
+use crate::registry::{Registry, RunProgress};
 use crate::view::WorkerStatus;
 use crate::worker::CallSlot;
 use actor_table::{ActiveProcedure, ActorTable, Issued, LostCall, describe};
@@ -319,7 +319,7 @@ impl Dispatch {
             trace,
             row,
             is_speculative: matches!(timing, Timing::Speculative),
-            run_until: Timestamp::default(),
+            run: RunProgress::default(),
         }
     }
 

@@ -38,7 +38,7 @@ pub(super) const SUBSCRIBERS: usize = 64;
 
 /// Fewer actors than this let a batch gather.
 const GATHERING_ACTORS: usize = 8;
-/// How long a batch gathers at most, from its first decision that nobody waits for.
+/// How long a batch is held back at most.
 pub(super) const GATHERING_TIME: Duration = Duration::from_millis(2);
 
 /// The journal's thread has ended, so nothing more can be appended.
@@ -74,8 +74,9 @@ pub(super) struct Pipeline {
 pub(super) enum Gathering {
     /// It goes as soon as it may.
     No,
-    /// It is held back from now on, for [`GATHERING_TIME`] at most: the caller then flushes it.
-    Begun,
+    /// It is held back from now on, for [`GATHERING_TIME`] at most: the caller then [ends](Pipeline::end_hold) the hold of
+    /// this number.
+    Begun(u64),
     /// It was held back before, and still is.
     GoesOn,
 }
@@ -158,22 +159,27 @@ impl Pipeline {
         if actors >= GATHERING_ACTORS || !self.commits.may_gather() {
             return Gathering::No;
         }
-        let is_gathered = self.commits.is_gathered();
-        let may_linger = match self.commits.awaited() {
+        let may_wait = match self.commits.awaited() {
             None => true,
-            Some(submission) if is_gathered => self.linger.is_for(submission),
+            Some(newest) if self.commits.is_gathered() => self.linger.is_for(newest),
+            // While the journal is busy the batch waits anyway, and others join it.
+            Some(_) if !self.commits.is_idle() => false,
             Some(submission) => self.linger.begin(submission, clock.now()),
         };
-        match may_linger {
-            false => Gathering::No,
-            true if self.commits.gather() => Gathering::Begun,
-            true => Gathering::GoesOn,
+        if !may_wait {
+            return Gathering::No;
         }
+        self.commits.gather().map_or(Gathering::GoesOn, Gathering::Begun)
     }
 
     /// Returns `true` if the open batch was held back.
-    pub(super) const fn is_gathered(&self) -> bool {
+    pub(super) fn is_gathered(&self) -> bool {
         self.commits.is_gathered()
+    }
+
+    /// Ends a hold: from now on its batch goes as soon as it may. Returns `true` if it has not gone yet.
+    pub(super) fn end_hold(&mut self, number: u64) -> bool {
+        self.commits.end_hold(number)
     }
 
     /// Returns `true` if the open batch may be committed on the supervisor's own thread. The supervisor serves nobody

@@ -461,7 +461,7 @@ impl<'a> Draft<'a> {
         self.effects.push(effect.into());
     }
 
-    /// Lets the call that was issued last, if it is one of this procedure, run so many stages more than its own.
+    /// Lets the call that was issued last, if it belongs to this procedure, run this many further stages.
     pub(super) fn let_run(&mut self, id: ProcedureId, stages: u32) {
         if let Some(Effect::Dispatch(DispatchEffect::Call(call))) = self.effects.last_mut()
             && call.id == id

@@ -14,7 +14,7 @@ use crate::effect::DispatchEffect;
 use crate::event::{EarlierStage, StageEnded};
 use crate::history::{Ending, HistoryEntry};
 use crate::id::Blob;
-use crate::kernel::HistoryDetail;
+use crate::kernel::{HistoryDetail, RUN_LENGTH_MAX};
 use crate::outstanding::stage_of;
 use crate::record::Record;
 use crate::row::Row;
@@ -26,7 +26,7 @@ impl Draft<'_> {
             return self.advance(row, payload);
         }
         if let Some(mut call) = stage_of(row, self.kernel.deaths, payload) {
-            call.ahead = self.stages_behind(row);
+            call.ahead = self.stages_after(row);
             self.speculate(call);
         }
     }
@@ -50,10 +50,9 @@ impl Draft<'_> {
 
     // Runs.
 
-    /// Returns how many stages may follow this one in its run. There are none if each of them must be asked about or leaves
-    /// more than an entry: it holds something of the limiter, or its kind keeps values or drops entries. There are only as
-    /// many as leave the repeat limit out of reach.
-    fn stages_behind(&self, row: &Row) -> u32 {
+    /// Returns how many stages may follow this one in its run: none if the limiter must be asked about each of them, or if
+    /// each leaves more than its entry, because its kind keeps values or drops entries. The repeat limit stays out of reach.
+    fn stages_after(&self, row: &Row) -> u32 {
         let Some(rules) = self.rules_of(&row.kind) else {
             return 0;
         };
@@ -62,7 +61,7 @@ impl Draft<'_> {
             return 0;
         }
         let repeats = rules.repeat_limit.map(|bound| bound.saturating_sub(row.same_stage + 1));
-        let length = self.kernel.rules.run_length;
+        let length = self.kernel.rules.run_length.min(RUN_LENGTH_MAX);
         length.min(repeats.unwrap_or(length)).saturating_sub(1)
     }
 
@@ -114,7 +113,7 @@ impl Draft<'_> {
         }
         // The actor has the value that the last stage left.
         self.effect(DispatchEffect::Stop(report.id));
-        // No call of its stage runs ahead of the disk now, and none begins another run than this.
+        // Its stage does not run ahead of the disk now: that would begin the same run once more.
         row.is_pure = false;
         self.set_going(&mut row, None);
         let others = u32::try_from(report.earlier.len())

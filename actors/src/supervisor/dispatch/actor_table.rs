@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actix::prelude::*;
-use procession_kernel::{Kernel, ProcedureId, Scope, Seq, StageCall, StageTask, Timestamp};
+use procession_kernel::{Kernel, ProcedureId, RUN_LENGTH_MAX, Scope, Seq, StageCall, StageTask, Timestamp};
 use rustc_hash::FxHashMap;
 
 use super::wake_batch::WakeBatch;
@@ -83,34 +83,38 @@ pub(in crate::supervisor) struct ActiveProcedure {
     sent: SentCalls,
 }
 
-/// Stages that a procedure runs in a row, at most, before it waits for the disk once. So a crash takes back this many of
-/// its stages at most.
-const AHEAD: u32 = 64;
+/// Stages that a procedure runs, at most, before it waits for the disk once. So a crash takes back this many of its stages at
+/// most.
+const AHEAD: u32 = RUN_LENGTH_MAX;
 
 /// The calls that were sent to one actor.
 #[derive(Default)]
 struct SentCalls {
     count: u64,
-    /// How many stages have run, or are called, since the newest call that was not speculative.
+    /// How many stages have run or are called, that of the newest call which was not speculative included.
     ahead: u32,
+    /// The newest call may be more than one stage.
+    is_run: bool,
     /// The newest call, and the call before it: a clean-up may be out when an undo is called for.
     newest: [Option<Issued>; 2],
 }
 
 impl SentCalls {
-    fn push(&mut self, issued: Issued, is_speculative: bool) {
+    fn push(&mut self, issued: Issued, is_speculative: bool, is_run: bool) {
         self.count += 1;
-        self.ahead = if is_speculative { self.ahead + 1 } else { 0 };
+        self.ahead = if is_speculative { self.ahead + 1 } else { 1 };
+        self.is_run = is_run;
         self.newest = [Some(issued), self.newest[0]];
     }
 
-    /// Returns the calls that have not ended, the oldest first.
+    /// Returns the calls that have not ended, the oldest first. A run counts as not begun: nothing of it has left, and its first
+    /// stage is called again, alone, so that the stage which ends its thread is found.
     fn open(&self, ended: u64, is_running: bool) -> Vec<LostCall> {
         let open = usize::try_from(self.count.saturating_sub(ended)).unwrap_or(usize::MAX);
         let issued = self.newest.iter().take(open).rev().flatten();
         let calls = issued.enumerate().map(|(place, issued)| LostCall {
             issued: *issued,
-            ran: is_running && place == 0,
+            ran: is_running && place == 0 && !self.is_run,
         });
         calls.collect()
     }
@@ -128,7 +132,8 @@ impl ActiveProcedure {
 
     /// Sends a call; returns `false` if the actor is gone.
     fn send(&mut self, call: Call, wakes: &mut WakeBatch) -> bool {
-        self.sent.push(Issued::of(&call.stage), call.is_speculative);
+        self.sent
+            .push(Issued::of(&call.stage), call.is_speculative, call.stage.ahead > 0);
         let is_connected = self.addr.connected();
         if is_connected {
             self.slot.sent();
@@ -259,16 +264,18 @@ mod tests {
     fn calls_that_ended_are_not_lost_and_only_the_oldest_open_call_has_begun() {
         let mut sent = SentCalls::default();
         assert_eq!(sent.open(0, false), []);
-        sent.push(STAGE, false);
+        sent.push(STAGE, false, false);
         assert_eq!(sent.open(1, false), []);
         let lost = |issued, ran| LostCall { issued, ran };
         assert_eq!(sent.open(0, true), [lost(STAGE, true)]);
-        sent.push(Issued::CleanUp, false);
+        sent.push(Issued::CleanUp, false, false);
         let undo = Issued::Undo(ProcedureId::root(1), 3);
-        sent.push(undo, false);
+        sent.push(undo, false, false);
         assert_eq!(sent.open(1, true), [lost(Issued::CleanUp, true), lost(undo, false)]);
         assert_eq!(sent.open(1, false), [lost(Issued::CleanUp, false), lost(undo, false)]);
         assert_eq!(sent.open(2, true), [lost(undo, true)]);
         assert_eq!(sent.open(3, false), []);
+        sent.push(STAGE, true, true);
+        assert_eq!(sent.open(3, true), [lost(STAGE, false)], "a run is called again");
     }
 }

@@ -28,24 +28,24 @@ const KEPT: usize = 4 * GROUPS * GROUP;
 
 /// A call whose read has not begun.
 enum Queued {
-    /// The stage that this commit started. The rest is in the procedure's row, and taken from there when its read
-    /// begins: a start may queue a million of these.
-    Stage(ProcedureId, Seq),
-    /// Any other call, and a stage call with something of which the row knows nothing: its value, or the length of its run.
+    /// The stage that this commit started, and how many may follow it in its run. The rest is in the procedure's row, and
+    /// taken from there when its read begins: a start may queue a million of these.
+    Stage(ProcedureId, Seq, u32),
+    /// Any other call, or a stage call that brings its value.
     Call(Box<StageCall>),
 }
 
 impl Queued {
     fn of(call: Box<StageCall>) -> Self {
         match call.run() {
-            Some(run) if call.payload.is_none() && call.ahead == 0 => Self::Stage(call.id, run),
+            Some(run) if call.payload.is_none() => Self::Stage(call.id, run, call.ahead),
             Some(_) | None => Self::Call(call),
         }
     }
 
     const fn id(&self) -> ProcedureId {
         match self {
-            Self::Stage(id, _) => *id,
+            Self::Stage(id, ..) => *id,
             Self::Call(call) => call.id,
         }
     }
@@ -53,9 +53,10 @@ impl Queued {
     /// Returns the call if it is still out; a call that was stopped meanwhile needs no read.
     fn call(self, kernel: &Kernel) -> Option<StageCall> {
         match self {
-            Self::Stage(id, run) => {
+            Self::Stage(id, run, ahead) => {
                 let mut calls = kernel.calls_of(id).into_iter();
-                calls.find(|call| call.run() == Some(run))
+                let call = calls.find(|call| call.run() == Some(run))?;
+                Some(StageCall { ahead, ..call })
             }
             Self::Call(call) => Some(*call),
         }

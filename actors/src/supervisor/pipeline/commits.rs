@@ -33,8 +33,18 @@ pub(super) struct Ready {
     pub(super) waiting: AwaitingReceipt,
     /// A stage runs already that rests on the newest decision, so its report may come before the receipt.
     is_overtaken: bool,
-    /// The batch was held back for the decisions that were to follow soon.
-    is_gathered: bool,
+    hold: Hold,
+}
+
+/// Whether a batch is held back for the decisions that are to follow soon.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    /// It never was.
+    Never,
+    /// It is; the holds are counted.
+    Held(u64),
+    /// It was. It goes as soon as it may.
+    Over,
 }
 
 impl Ready {
@@ -44,7 +54,7 @@ impl Ready {
             commit: Commit::new(),
             waiting: AwaitingReceipt::default(),
             is_overtaken: false,
-            is_gathered: false,
+            hold: Hold::Never,
         }
     }
 
@@ -58,7 +68,7 @@ impl Ready {
                 ..AwaitingReceipt::default()
             },
             is_overtaken: false,
-            is_gathered: false,
+            hold: Hold::Never,
         }
     }
 
@@ -89,6 +99,8 @@ pub(super) struct Commits {
     full: VecDeque<Ready>,
     in_flight: VecDeque<AwaitingReceipt>,
     durable: Seq,
+    /// Batches that were held back so far.
+    holds: u64,
 }
 
 impl Commits {
@@ -101,6 +113,7 @@ impl Commits {
             full: VecDeque::new(),
             in_flight: VecDeque::new(),
             durable: Seq::default(),
+            holds: 0,
         }
     }
 
@@ -128,8 +141,11 @@ impl Commits {
     /// its newest will come soon: they may share a sync (docs/decisions/0084).
     pub(super) fn may_gather(&self) -> bool {
         let open = &self.open;
-        let is_urgent = open.commit.is_urgent() || !open.waiting.reads.is_empty();
-        open.is_overtaken && !is_urgent && !open.is_full(self.merge) && self.full.is_empty()
+        // This comes first, because nearly always it says no, and the effects of a batch are many.
+        if !open.is_overtaken || open.hold == Hold::Over || open.is_full(self.merge) || !self.full.is_empty() {
+            return false;
+        }
+        open.waiting.reads.is_empty() && !open.commit.is_urgent()
     }
 
     /// Returns the newest decision of the open batch if somebody waits for the batch.
@@ -138,13 +154,27 @@ impl Commits {
     }
 
     /// Returns `true` if the open batch was held back.
-    pub(super) const fn is_gathered(&self) -> bool {
-        self.open.is_gathered
+    pub(super) fn is_gathered(&self) -> bool {
+        self.open.hold != Hold::Never
     }
 
-    /// Notes that the open batch is held back. Returns `true` if it was not before.
-    pub(super) const fn gather(&mut self) -> bool {
-        !std::mem::replace(&mut self.open.is_gathered, true)
+    /// Holds the open batch back. Returns the number of the hold if it begins now.
+    pub(super) fn gather(&mut self) -> Option<u64> {
+        if self.open.hold != Hold::Never {
+            return None;
+        }
+        self.holds += 1;
+        self.open.hold = Hold::Held(self.holds);
+        Some(self.holds)
+    }
+
+    /// Ends a hold. Returns `true` if its batch is still open.
+    pub(super) fn end_hold(&mut self, number: u64) -> bool {
+        let is_open = self.open.hold == Hold::Held(number);
+        if is_open {
+            self.open.hold = Hold::Over;
+        }
+        is_open
     }
 
     /// Returns the newest commit on disk.
@@ -209,7 +239,7 @@ impl Commits {
             commit,
             mut waiting,
             is_overtaken: _,
-            is_gathered: _,
+            hold: _,
         } = ready;
         waiting.seq = batch.seq();
         waiting.writes = batch.len();
@@ -233,7 +263,7 @@ impl Commits {
     /// enough writes. Such a decision takes little time beside the sync. Decisions that were gathered count as one. If a
     /// stage runs already that rests on it, its report must not wait for the sync.
     pub(super) fn is_single(&self) -> bool {
-        let is_one = self.open.commit.decisions() == 1 || self.open.is_gathered;
+        let is_one = self.open.commit.decisions() == 1 || self.is_gathered();
         let is_small = self.open.batch.len() <= SINGLE_WRITES;
         self.is_idle() && is_one && is_small && !self.open.is_overtaken
     }

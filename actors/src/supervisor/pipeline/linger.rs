@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use procession_kernel::{Seq, Timestamp};
 
-/// Submissions that go at once after the first one that waited too long, before another is tried; and at most so many.
+/// Submissions that go at once after the first one that waited too long, before another is tried.
 const REST: u32 = 8;
+/// Submissions that go at once, at most, after many in a row that waited too long.
 const REST_MAX: u32 = 512;
 
 /// What the last times have shown.
