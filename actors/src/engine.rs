@@ -82,8 +82,8 @@ pub struct Settings {
     /// Runs pure stages before the stages before them are on disk: see [`Procedure::is_pure`](crate::Procedure::is_pure).
     /// Default: `true`.
     pub speculation: bool,
-    /// The number of pure stages that a worker runs one after the other before it reports them. 1 has each reported alone.
-    /// Default 64.
+    /// The number of pure stages that a worker runs one after the other before it reports them; more than 64 counts as 64.
+    /// With 1 or 0 each is reported alone. Default 64.
     pub run_length: u32,
     /// The seed for the jitter of backoffs. 0 uses the store's own number.
     pub seed: u64,

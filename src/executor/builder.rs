@@ -202,8 +202,8 @@ impl Builder {
     }
 
     /// Lets a worker run this many pure stages of a procedure one after the other before it reports them together, for a
-    /// millisecond at most. They are one commit, so a crash takes back all of them. 1 has each stage reported alone. Default
-    /// 64.
+    /// millisecond and the stage that it is in. They are one commit, so a crash takes back all of them. With 1 or 0 each stage
+    /// is reported alone; more than 64 counts as 64. Default 64.
     #[must_use]
     pub fn run_length(mut self, stages: u32) -> Self {
         self.settings.run_length = stages;

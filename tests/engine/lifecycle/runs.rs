@@ -1,11 +1,13 @@
-//! Runs: pure stages that a worker goes through in one call. They leave what they leave one by one, wherever something else
-//! than the next stage comes between.
+//! Runs: pure stages that a worker goes through in one call. A run leaves what its stages would leave one by one, whatever
+//! comes between them.
 
+use std::future::IntoFuture;
 use std::time::Duration;
 
-use procession::procedure::{JoinPolicy, PureContext};
+use procession::errors::UpgradeError;
+use procession::procedure::{JoinPolicy, Old, PureContext, Timestamp};
 use procession::status::HistoryEntry;
-use procession::testkit::{FaultPlan, Run, TestClock, Trouble, World};
+use procession::testkit::{Fault, FaultPlan, Run, TestClock, Trouble, World};
 use procession::{Builder, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
@@ -209,6 +211,188 @@ fn a_run_lasts_a_millisecond_and_the_stage_that_it_is_in() -> Tested {
             let history = run.executor.history(slow.id()).await?;
             let took = history.iter().map(|entry| entry.ended.since(entry.begun));
             assert_eq!(took.collect::<Vec<_>>(), [Duration::from_micros(400); 9]);
+            Ok(())
+        })?
+        .done()
+}
+
+/// Grows by a kibibyte with each stage.
+#[derive(Serialize, Deserialize)]
+struct Growing(Vec<u8>);
+
+impl Procedure for Growing {
+    const KIND: &'static str = "growing";
+    type Stage = u32;
+    type Env = ();
+    type Output = usize;
+
+    fn first(&self) -> u32 {
+        1
+    }
+
+    fn is_pure(&self, _: &u32) -> bool {
+        true
+    }
+
+    fn compute(&mut self, stage: u32, _: &mut PureContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        self.0.extend([0; 1024]);
+        Ok(if stage == 50 {
+            Step::Done(self.0.len())
+        } else {
+            Step::Next(stage + 1)
+        })
+    }
+
+    async fn execute(&mut self, _: u32, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Err(StageError::fail("every stage is pure"))
+    }
+}
+
+#[test]
+fn a_value_that_grows_too_large_within_a_run_fails_the_stage_that_makes_it_so() -> Tested {
+    let mut ends = Vec::new();
+    for length in [1, 64] {
+        let set_up = |builder: Builder| {
+            let builder = builder.merge(8).run_length(length).max_payload(20 << 10);
+            builder.register::<Growing>(())
+        };
+        let ended = World::new().run(FaultPlan::none(), set_up, async |run| {
+            let growing = submit(run, Growing(Vec::new()), "k").await?;
+            let failed = run.wait(growing.outcome()).await?.map_err(|error| error.to_string());
+            let history = run.executor.history(growing.id()).await?;
+            let commits = run.executor.snapshot().await?.commits;
+            Ok((failed, history.iter().map(entry).collect::<Vec<_>>(), commits))
+        })?;
+        ends.push(ended.done()?);
+    }
+    let [alone, run] = &ends[..] else {
+        return Err("two were run".into());
+    };
+    assert!(alone.0.is_err());
+    assert_eq!((&alone.0, &alone.1), (&run.0, &run.1));
+    let undos = alone.1.iter().filter(|entry| entry.contains("Undone")).count();
+    assert!(run.2 <= undos as u64 + 10, "{} commits", run.2);
+    Ok(())
+}
+
+#[test]
+fn a_procedure_is_64_stages_ahead_of_the_disk_at_most_however_long_its_runs_may_be() -> Tested {
+    for length in [64, 1_000] {
+        let lab = Lab::default();
+        let set_up = |builder: Builder| kinds(&lab, builder).merge(1_000).run_length(length);
+        purely(|| {
+            let ended = World::new().run(FaultPlan::at(1, Fault::Withhold), set_up, async |run| {
+                let executor = run.executor.clone();
+                let plan = chain("a", 300);
+                let outcome = actix_rt::spawn(async move {
+                    let handle = executor.submit(Planned(plan)).key("k").into_future().await;
+                    let outcome = handle.map_err(|error| error.to_string())?.outcome().await;
+                    outcome.map_err(|error| error.to_string())
+                });
+                // One receipt at a time: what ran before it was on disk was not more than that.
+                let mut ran = 0;
+                while ran < 300 {
+                    run.settle().await;
+                    let now = lab.calls().len();
+                    assert!(now <= ran + 64, "{now} stages after {ran}");
+                    ran = now;
+                    run.store.fault_next(Fault::Withhold);
+                    run.store.release_receipts();
+                }
+                run.settle().await;
+                run.store.release_receipts();
+                assert_eq!(run.wait(outcome).await??, Ok(7));
+                Ok(())
+            })?;
+            ended.done()
+        })?;
+    }
+    Ok(())
+}
+
+/// A value of version 2 that was one number before. Its second stage fails once.
+#[derive(Serialize, Deserialize)]
+struct Upgraded(Vec<u32>);
+
+impl Procedure for Upgraded {
+    const KIND: &'static str = "upgraded_in_a_run";
+    const VERSION: u16 = 2;
+    const OLDEST: u16 = 1;
+    type Stage = u32;
+    type Env = ();
+    type Output = Vec<u32>;
+
+    fn first(&self) -> u32 {
+        1
+    }
+
+    fn upgrade(_: u16, old: Old<'_>) -> Result<Self, UpgradeError> {
+        Ok(Self(vec![old.decode::<Before>()?.0]))
+    }
+
+    fn is_pure(&self, _: &u32) -> bool {
+        true
+    }
+
+    fn compute(&mut self, stage: u32, cx: &mut PureContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        if stage == 3 && cx.attempt() == 1 {
+            return Err(StageError::retry("once more"));
+        }
+        self.0.push(stage);
+        Ok(if stage == 4 {
+            Step::Done(self.0.clone())
+        } else {
+            Step::Next(stage + 1)
+        })
+    }
+
+    async fn execute(&mut self, _: u32, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Err(StageError::fail("every stage is pure"))
+    }
+}
+
+/// Version 1, which waits.
+#[derive(Serialize, Deserialize)]
+struct Before(u32);
+
+impl Procedure for Before {
+    const KIND: &'static str = "upgraded_in_a_run";
+    type Stage = u32;
+    type Env = ();
+    type Output = Vec<u32>;
+
+    fn first(&self) -> u32 {
+        0
+    }
+
+    async fn execute(&mut self, _: u32, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Ok(Step::Sleep {
+            until: Timestamp(1_000_000),
+            then: 1,
+        })
+    }
+}
+
+#[test]
+fn a_value_of_an_older_version_goes_through_a_run_that_begins_again() -> Tested {
+    let world = World::new();
+    let id = world
+        .run(
+            FaultPlan::none(),
+            |builder| builder.register::<Before>(()),
+            async |run| {
+                let before = submit(run, Before(7), "k").await?;
+                run.settle().await;
+                Ok(before.id())
+            },
+        )?
+        .done()?;
+    let set_up = |builder: Builder| builder.merge(8).register::<Upgraded>(());
+    world
+        .run(FaultPlan::none(), set_up, async |run| {
+            run.pass(Duration::from_secs(60)).await;
+            let outcome = run.wait(run.executor.handle::<Upgraded>(id).outcome()).await??;
+            assert_eq!(outcome, [7, 1, 2, 3, 4]);
             Ok(())
         })?
         .done()

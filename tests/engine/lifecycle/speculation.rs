@@ -425,6 +425,39 @@ fn a_submission_is_answered_while_its_first_stage_takes_long() -> Tested {
     })
 }
 
+#[test]
+fn a_submission_that_meets_a_busy_journal_goes_with_the_next_receipt() -> Tested {
+    let answered = Arc::new(AtomicBool::new(false));
+    let set_up = |builder: Builder| batches(builder).register::<Unhurried>(Arc::clone(&answered)).workers(1);
+    let lab = Lab::default();
+    World::new()
+        .run(
+            FaultPlan::at(1, Fault::Withhold),
+            |builder| kinds(&lab, set_up(builder)),
+            async |run| {
+                // A batch is on its way to the disk.
+                let first = begin(run, chain("a", 3));
+                run.settle().await;
+                let executor = run.executor.clone();
+                let held = Arc::clone(&answered);
+                let submission = actix_rt::spawn(async move {
+                    let handle = executor.submit(Unhurried).await.map_err(|error| error.to_string())?;
+                    held.store(true, Ordering::SeqCst);
+                    handle.await.map_err(|error| error.to_string())
+                });
+                while !run.store.is_withholding() {
+                    tokio::task::yield_now().await;
+                }
+                run.store.release_receipts();
+                // The stage is on another thread, so time must not jump.
+                assert_eq!(submission.await?, Ok(true));
+                assert_eq!(first.await?, Ok(7));
+                Ok(())
+            },
+        )?
+        .done()
+}
+
 /// Returns `true` once this is so; `false` if it is not after some seconds.
 fn comes_true(is_so: impl Fn() -> bool) -> bool {
     (0..20_000_000).any(|_| {

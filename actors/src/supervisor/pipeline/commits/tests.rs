@@ -118,3 +118,30 @@ fn effects_without_records_keep_their_place_among_those_of_commits() {
     refuse(&mut kernel, &mut commits, 5);
     assert_eq!(answered(&mut commits, rest), [1, 4, 5]);
 }
+
+#[test]
+fn a_batch_whose_hold_is_over_is_not_held_again() {
+    let (mut kernel, mut commits) = (kernel(), Commits::new(Epoch(1), 4_096, 2));
+    submit(&mut kernel, &mut commits, 4);
+    let first = commits.next_batch().expect("nothing is under way");
+    // A batch of a stage that runs already is held back while the journal is busy.
+    submit(&mut kernel, &mut commits, 1);
+    commits.overtaken(true);
+    assert!(commits.may_gather());
+    let hold = commits.gather().expect("it begins");
+    assert_eq!(commits.gather(), None, "it goes on");
+    assert!(commits.may_gather());
+    // Its time is up before the receipt comes: the batch must not wait for the stage any longer.
+    assert!(commits.end_hold(hold));
+    assert!(commits.next_batch().is_none(), "the journal is busy");
+    assert!(commits.proved(first.seq()).is_some());
+    assert!(!commits.may_gather());
+    assert!(commits.next_batch().is_some());
+    // The time of a batch that has gone is not that of the next.
+    submit(&mut kernel, &mut commits, 1);
+    commits.overtaken(true);
+    let next = commits.gather().expect("another begins");
+    assert!(!commits.end_hold(hold));
+    assert!(commits.may_gather());
+    assert!(commits.end_hold(next));
+}
