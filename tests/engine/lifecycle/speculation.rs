@@ -384,6 +384,13 @@ fn a_submission_and_the_end_of_its_run_share_a_sync() -> Tested {
     Ok(())
 }
 
+/// What a stage and its submitter tell each other.
+#[derive(Default)]
+struct Told {
+    begun: AtomicBool,
+    answered: AtomicBool,
+}
+
 /// One pure stage, which goes on once its submission was answered.
 #[derive(Serialize, Deserialize)]
 struct Unhurried;
@@ -391,7 +398,7 @@ struct Unhurried;
 impl Procedure for Unhurried {
     const KIND: &'static str = "unhurried";
     type Stage = ();
-    type Env = Arc<AtomicBool>;
+    type Env = Arc<Told>;
     type Output = bool;
 
     fn first(&self) {}
@@ -401,7 +408,8 @@ impl Procedure for Unhurried {
     }
 
     fn compute(&mut self, (): (), cx: &mut PureContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        Ok(Step::Done(comes_true(|| cx.env().load(Ordering::SeqCst))))
+        cx.env().begun.store(true, Ordering::SeqCst);
+        Ok(Step::Done(comes_true(|| cx.env().answered.load(Ordering::SeqCst))))
     }
 
     async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
@@ -411,13 +419,13 @@ impl Procedure for Unhurried {
 
 #[test]
 fn a_submission_is_answered_while_its_first_stage_takes_long() -> Tested {
-    let (appends, answered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (appends, told) = (Arc::new(AtomicUsize::new(0)), Arc::<Told>::default());
     actix_rt::System::new().block_on(async {
-        let executor = counting::<Unhurried>(Arc::clone(&answered), Arc::new(SystemClock), 64, &appends).await?;
+        let executor = counting::<Unhurried>(Arc::clone(&told), Arc::new(SystemClock), 64, &appends).await?;
         for _ in 0..3 {
-            answered.store(false, Ordering::SeqCst);
+            told.answered.store(false, Ordering::SeqCst);
             let handle = executor.submit(Unhurried).await?;
-            answered.store(true, Ordering::SeqCst);
+            told.answered.store(true, Ordering::SeqCst);
             assert!(handle.await?, "its submission waited for it");
         }
         executor.drain(Duration::from_secs(10)).await?;
@@ -427,8 +435,8 @@ fn a_submission_is_answered_while_its_first_stage_takes_long() -> Tested {
 
 #[test]
 fn a_submission_that_meets_a_busy_journal_goes_with_the_next_receipt() -> Tested {
-    let answered = Arc::new(AtomicBool::new(false));
-    let set_up = |builder: Builder| batches(builder).register::<Unhurried>(Arc::clone(&answered)).workers(1);
+    let told = Arc::<Told>::default();
+    let set_up = |builder: Builder| batches(builder).register::<Unhurried>(Arc::clone(&told)).workers(1);
     let lab = Lab::default();
     World::new()
         .run(
@@ -439,13 +447,14 @@ fn a_submission_that_meets_a_busy_journal_goes_with_the_next_receipt() -> Tested
                 let first = begin(run, chain("a", 3));
                 run.settle().await;
                 let executor = run.executor.clone();
-                let held = Arc::clone(&answered);
+                let tells = Arc::clone(&told);
                 let submission = actix_rt::spawn(async move {
                     let handle = executor.submit(Unhurried).await.map_err(|error| error.to_string())?;
-                    held.store(true, Ordering::SeqCst);
+                    tells.answered.store(true, Ordering::SeqCst);
                     handle.await.map_err(|error| error.to_string())
                 });
-                while !run.store.is_withholding() {
+                // The journal is still busy when it is decided.
+                while !run.store.is_withholding() || !told.begun.load(Ordering::SeqCst) {
                     tokio::task::yield_now().await;
                 }
                 run.store.release_receipts();

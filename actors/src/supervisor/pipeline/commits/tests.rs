@@ -10,8 +10,14 @@ use crate::journal::encode;
 
 /// Decides on this many submissions. Each is a commit of its own in the open batch.
 fn submit(kernel: &mut Kernel, commits: &mut Commits, number: usize) {
+    submit_with(kernel, commits, number, false);
+}
+
+/// Decides on this many submissions whose first stage is pure, or is not.
+fn submit_with(kernel: &mut Kernel, commits: &mut Commits, number: usize, is_pure: bool) {
     for _ in 0..number {
-        let birth = Birth::new(Kind::from("k"), 1, Blob::default(), Blob::default());
+        let mut birth = Birth::new(Kind::from("k"), 1, Blob::default(), Blob::default());
+        birth.next_needs.is_pure = is_pure;
         let decision = kernel.decide(
             Timestamp(1),
             Event::Submitted(RequestId(1), vec![Submission::from(birth)]),
@@ -21,13 +27,15 @@ fn submit(kernel: &mut Kernel, commits: &mut Commits, number: usize) {
             encode::write(&mut ready.batch, record).expect("it can be encoded");
         }
         ready.batch.advance_to(kernel.seq().next());
-        kernel.apply(decision, &mut ready.commit);
+        let (_, immediate) = kernel.apply(decision, &mut ready.commit);
+        assert_eq!(immediate.calls.is_empty(), !is_pure);
     }
 }
 
 fn kernel() -> Kernel {
     let rules = Rules {
         kinds: [(Kind::from("k"), KindRules::new(1))].into(),
+        speculation: true,
         ..Rules::default()
     };
     Kernel::new(rules, Epoch(1), 0)
@@ -125,7 +133,7 @@ fn a_batch_whose_hold_is_over_is_not_held_again() {
     submit(&mut kernel, &mut commits, 4);
     let first = commits.next_batch().expect("nothing is under way");
     // A batch of a stage that runs already is held back while the journal is busy.
-    submit(&mut kernel, &mut commits, 1);
+    submit_with(&mut kernel, &mut commits, 1, true);
     commits.overtaken(true);
     assert!(commits.may_gather());
     let hold = commits.gather().expect("it begins");
@@ -138,7 +146,7 @@ fn a_batch_whose_hold_is_over_is_not_held_again() {
     assert!(!commits.may_gather());
     assert!(commits.next_batch().is_some());
     // The time of a batch that has gone is not that of the next.
-    submit(&mut kernel, &mut commits, 1);
+    submit_with(&mut kernel, &mut commits, 1, true);
     commits.overtaken(true);
     let next = commits.gather().expect("another begins");
     assert!(!commits.end_hold(hold));
