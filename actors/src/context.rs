@@ -26,7 +26,6 @@ use crate::journal::keys::OUTPUT;
 use crate::journal::reader::HISTORY_PAGE;
 use crate::journal::{Reader, Space, codec};
 use crate::procedure::Procedure;
-use crate::registry::RunProgress;
 use crate::signal::SendSignal;
 use crate::step::{ChildOutcome, Children, birth_of};
 use crate::submission_key::submission_of;
@@ -127,6 +126,28 @@ impl Woken {
 pub(crate) struct OfRow {
     pub(crate) state: ProcedureState,
     pub(crate) revision: Seq,
+}
+
+/// How long a run goes on. Others wait for its worker meanwhile.
+pub(crate) const RUN_TIME: Duration = Duration::from_millis(1);
+
+/// How far a run has come when a stage of it begins.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct RunProgress {
+    /// When it began.
+    pub(crate) since: Timestamp,
+    /// How many of its stages have run.
+    pub(crate) passed: usize,
+}
+
+impl RunProgress {
+    pub(crate) fn has_time_left(self, now: Timestamp) -> bool {
+        now < self.since.after(RUN_TIME)
+    }
+
+    pub(crate) const fn has_passed_any(self) -> bool {
+        self.passed > 0
+    }
 }
 
 /// A call on its way to a worker: the kernel's part, and what the supervisor adds.

@@ -16,7 +16,7 @@ use procession_kernel::{
 };
 
 use crate::accepts::{Accepts, SignalRules};
-use crate::context::{Call, Host, PureContext, StageContext};
+use crate::context::{Call, Host, PureContext, RUN_TIME, RunProgress, StageContext};
 use crate::error::{CodecError, StartError, SubmitError};
 use crate::fault_injection::Calling;
 use crate::guard::{guarded, guarded_each, panic_cause, panic_text};
@@ -61,28 +61,6 @@ pub(crate) enum Executed {
     Passed(EarlierStage),
     /// It is the last of its run.
     Ended(Box<StageEnded>),
-}
-
-/// How long a run goes on. Others wait for its worker meanwhile.
-const RUN_TIME: Duration = Duration::from_millis(1);
-
-/// How far a run has come when a stage of it begins.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct RunProgress {
-    /// When it began.
-    pub(crate) since: Timestamp,
-    /// How many of its stages have run.
-    pub(crate) passed: usize,
-}
-
-impl RunProgress {
-    fn has_time_left(self, now: Timestamp) -> bool {
-        now < self.since.after(RUN_TIME)
-    }
-
-    const fn has_passed_any(self) -> bool {
-        self.passed > 0
-    }
 }
 
 /// A procedure of any kind, revived on a worker.

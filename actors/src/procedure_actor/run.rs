@@ -7,8 +7,7 @@
 
 use procession_kernel::{EarlierStage, StageCall, StageEnded, StageOutcome, Timestamp};
 
-use crate::context::Call;
-use crate::registry::RunProgress;
+use crate::context::{Call, RunProgress};
 
 /// How far a run has come.
 pub(super) struct Run {

@@ -28,11 +28,11 @@ use procession_kernel::{
 use rustc_hash::FxHashSet;
 use tokio::sync::oneshot;
 
-use crate::context::{Call, Fence, Host, OfRow, Woken};
+use crate::context::{Call, Fence, Host, OfRow, RunProgress, Woken};
 use crate::error::{ReadError, StoreError};
 use crate::procedure_actor::{ProcedureActor, Report, Reported};
 use crate::queues::BatchedInbox;
-use crate::registry::{Registry, RunProgress};
+use crate::registry::Registry;
 use crate::view::WorkerStatus;
 use crate::worker::CallSlot;
 use actor_table::{ActiveProcedure, ActorTable, Issued, LostCall, describe};
