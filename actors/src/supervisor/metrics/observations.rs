@@ -261,7 +261,7 @@ fn live(row: &Row) -> Option<usize> {
 }
 
 /// Observes a history entry. An entry is new unless it overwrites another. A stage has run unless it was only in
-/// doubt, in which case it was not out. `follows` says that it ran behind another in one run. Returns `true` if something was
+/// doubt, in which case it was not out. `follows` says that it ran after another in one run. Returns `true` if something was
 /// observed.
 fn entry_seen(
     telemetry: &Telemetry,
