@@ -631,8 +631,8 @@ fn computed<P: Procedure>(value: &mut P, stage: P::Stage, cx: &mut StageContext<
     step
 }
 
-/// Returns `true` if a pure stage has left nothing but the value, and is followed by one of which the limiter and the disk
-/// need not know.
+/// Returns `true` if a pure stage has left nothing but the value, and the next stage is pure, needs neither locks nor permits,
+/// and can be undone.
 fn lets_another_follow(report: &StageEnded) -> bool {
     let needs = &report.next_needs;
     let has_left_more = report.note.is_some()

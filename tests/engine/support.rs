@@ -10,7 +10,8 @@ mod store;
 pub(crate) use again::{at_every_commit, each_crash, enumerate_later, live_through};
 pub(crate) use disk::rows;
 pub(crate) use kinds::{
-    Active, Circling, Final, Holding, Jittery, Limited, Once, Patient, Planned, Tidy, is_pure_here, listed, purely,
+    Active, Circling, Final, Holding, Jittery, Limited, Once, Patient, Planned, Tidy, in_runs, is_pure_here, listed,
+    purely,
 };
 pub(crate) use lab::{Call, Lab};
 pub(crate) use plan::{Act, Plan, UndoAct, chain, failing, plan, spawn};
@@ -104,7 +105,12 @@ pub(crate) fn enumerate<S>(
     let done = testkit::enumerate(&state, &set_up, &drive, spaces, &check)?;
     for length in run_lengths() {
         let set_up = |state: &S, builder: Builder| set_up(state, builder.merge(8).run_length(*length));
-        let ahead = purely(|| testkit::enumerate(&state, set_up, &drive, spaces, &check));
+        let enumerate = || testkit::enumerate(&state, set_up, &drive, spaces, &check);
+        let ahead = if *length > 1 {
+            in_runs(enumerate)
+        } else {
+            purely(enumerate)
+        };
         ahead.map_err(|why| format!("with pure stages, in runs of {length} at most: {why}"))?;
     }
     Ok(done)

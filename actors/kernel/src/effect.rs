@@ -347,7 +347,7 @@ impl Effect {
         }
     }
 
-    /// Returns `true` if it tells a submitter the ids of what was submitted.
+    /// Returns `true` if it is the answer to a submission.
     pub(crate) const fn answers_submission(&self) -> bool {
         matches!(self, Self::Requests(RequestEffect::Reply(_, Answer::Submitted(_))))
     }

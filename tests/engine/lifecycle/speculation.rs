@@ -475,7 +475,7 @@ fn comes_true(is_so: impl Fn() -> bool) -> bool {
     })
 }
 
-/// Three pure stages, of which the last goes on once the batch of the one before is on its way to the disk.
+/// Three pure stages. The last goes on once the batch of the one before it is on its way to the disk.
 #[derive(Serialize, Deserialize)]
 struct Slow {
     /// Batches before its submission.

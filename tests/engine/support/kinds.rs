@@ -209,17 +209,33 @@ kind_of_plan! {
 
 thread_local! {
     static PURE: Cell<bool> = const { Cell::new(false) };
+    static RUNS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// As [`purely`], with stages that run several in one call. A run that ends before a stage which fails has its other stages
+/// run once more, so what [`Lab::compare`] counts without a crash may be more than what was committed.
+pub(crate) fn in_runs<R>(work: impl FnOnce() -> R) -> R {
+    let _reset = Reset(&RUNS, RUNS.replace(true));
+    purely(work)
+}
+
+/// Returns `true` on such a thread.
+pub(crate) fn has_runs_here() -> bool {
+    RUNS.get()
+}
+
+/// Sets a flag of this thread back.
+struct Reset(&'static std::thread::LocalKey<Cell<bool>>, bool);
+
+impl Drop for Reset {
+    fn drop(&mut self) {
+        self.0.set(self.1);
+    }
 }
 
 /// On this thread, for as long as `work` runs, stages of plans are pure where they need nothing but their report.
 pub(crate) fn purely<R>(work: impl FnOnce() -> R) -> R {
-    struct Reset(bool);
-    impl Drop for Reset {
-        fn drop(&mut self) {
-            PURE.set(self.0);
-        }
-    }
-    let _reset = Reset(PURE.replace(true));
+    let _reset = Reset(&PURE, PURE.replace(true));
     work()
 }
 
@@ -252,7 +268,7 @@ impl Plan {
     }
 }
 
-/// What the context of a stage, of either type, tells its last act.
+/// What the last act of a stage reads from its context, whichever type that has.
 macro_rules! told {
     ($cx:ident) => {
         Told {

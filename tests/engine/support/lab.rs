@@ -8,6 +8,7 @@ use procession::testkit::{Run, Trouble};
 use procession::{Executor, ProcedureId};
 
 use super::Tested;
+use super::kinds::has_runs_here;
 
 /// One call of a body.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -138,6 +139,9 @@ impl Lab {
 
     /// Every committed attempt appears at least once, at most once more for each crash, and nothing
     /// else appears; and no two bodies ever ran side by side whose locks exclude each other.
+    ///
+    /// Without a crash a body may run twice in a run that is taken back. Nothing runs ahead of the disk for a while after a
+    /// crash, so there it may run once.
     pub(crate) fn compare(&self, crashed: &Self, crashes: usize) -> Tested {
         for lab in [self, crashed] {
             if let Some(clash) = lab.clashes().into_iter().next() {
@@ -163,7 +167,8 @@ impl Lab {
         }
         for (call, times) in &found {
             let expected = plain.get(call).copied().unwrap_or_default();
-            if *times < expected || *times > expected + crashes {
+            let least = if has_runs_here() { expected.min(1) } else { expected };
+            if *times < least || *times > expected + crashes {
                 return Err(format!(
                     "{} ran {times} times; {expected} are expected with {crashes} crashes",
                     call.short()

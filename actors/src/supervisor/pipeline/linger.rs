@@ -1,5 +1,5 @@
-//! Tells whether the answer to a submission may linger: whether its batch is held back for the first pure stages of what was
-//! submitted, which run meanwhile. If they end in a fraction of the time that a sync takes, submission and outcome take one
+//! Decides whether the answer to a submission may linger: whether its batch is held back for the first pure stages of what
+//! was submitted, which run meanwhile. If they end in a fraction of the time that a sync takes, submission and outcome take one
 //! sync in place of two. The submitter pays for it with that fraction.
 //!
 //! It learns from the last times: after a batch that waited too long, the next submissions go at once, and twice as many
