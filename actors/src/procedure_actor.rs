@@ -178,7 +178,7 @@ impl Code {
                 let stage = &self.call.stage;
                 let describe = || codec::describe(stage.stage.as_slice());
                 let span = telemetry::stage_span(&marks(&self.call, Some(run)), describe);
-                let code = running.execute(&self.call, (run, in_run.stage_begun()), &self.host);
+                let code = running.execute(&self.call, (run, in_run.stage_begun(&self.call)), &self.host);
                 let executed = watched(&self.heartbeat, stage.id, code.instrument(span.clone())).await;
                 let report = match executed {
                     Executed::Passed(stage) => {

@@ -11,8 +11,6 @@ use crate::context::{Call, RunProgress};
 
 /// How far a run has come.
 pub(super) struct Run {
-    /// When the running stage began.
-    stage_begun: Timestamp,
     /// The call of the first stage, once another has followed it.
     first: Option<Box<First>>,
     /// The stages that were followed by another.
@@ -30,15 +28,14 @@ impl Run {
     pub(super) fn new(now: Timestamp, call: &mut Call) -> Self {
         call.run = RunProgress { since: now, passed: 0 };
         Self {
-            stage_begun: now,
             first: None,
             passed: Vec::new(),
         }
     }
 
-    /// Returns when the running stage began.
-    pub(super) const fn stage_begun(&self) -> Timestamp {
-        self.stage_begun
+    /// Returns when the running stage began: at the end of the stage before it.
+    pub(super) fn stage_begun(&self, call: &Call) -> Timestamp {
+        self.passed.last().map_or(call.run.since, |stage| stage.ended)
     }
 
     /// Makes the call the one of the stage that follows.
@@ -55,7 +52,6 @@ impl Run {
         call.stage.ahead = call.stage.ahead.saturating_sub(1);
         // The stage before it is not on disk.
         call.is_speculative = true;
-        self.stage_begun = passed.ended;
         self.passed.push(passed);
         call.run.passed = self.passed.len();
     }
