@@ -29,7 +29,10 @@ pub(super) struct KeyspaceTables {
 }
 
 impl KeyspaceTables {
-    /// Reads the names of the keyspaces from fjall's own tables.
+    /// Reads the names of the keyspaces from fjall's own tables, and checks the manifest of each that has a name.
+    ///
+    /// A folder without a name is left over from an interrupted creation, and fjall removes it. A power cut during
+    /// that may have removed its files in any order.
     pub(super) fn look(store: &Path) -> Result<Self, LogProblem> {
         let keyspaces = store.join("keyspaces");
         let names = Tables::look(&keyspaces.join("0"))?;
@@ -44,6 +47,7 @@ impl KeyspaceTables {
             key.extend(number.to_be_bytes());
             match names.get(&key)? {
                 Some(name) => {
+                    manifest::check(&keyspaces.join(number.to_string()))?;
                     numbers.insert(String::from_utf8_lossy(&name).into_owned(), number);
                 }
                 // fjall would remove the folder. A keyspace whose creation was interrupted has no tables yet.

@@ -203,9 +203,8 @@ fn check_files(store: &Path) -> Result<(), LogProblem> {
         if tables.is_dir() && !list(&tables)?.is_empty() {
             require(&path.join("current"))?;
         }
-        manifest::check(&path)?;
     }
-    Ok(())
+    manifest::check(&keyspaces.join("0"))
 }
 
 fn require(path: &Path) -> Result<(), LogProblem> {

@@ -421,6 +421,22 @@ fn a_changed_byte_of_a_manifest_is_named() -> Outcome {
     Ok(())
 }
 
+/// fjall removes the folder of a keyspace whose creation was interrupted, and a power cut may leave any of its files.
+#[test]
+fn what_is_left_of_a_folder_that_no_keyspace_has_is_no_damage() -> Outcome {
+    let master = TempDir::new()?;
+    journal(master.path(), 2)?;
+    let keyspaces = master.path().join("store/keyspaces");
+    let left = keyspaces.join("99");
+    for file in ["current", "v0"] {
+        fs::create_dir_all(left.join("tables"))?;
+        fs::copy(keyspaces.join("1").join(file), left.join(file))?;
+        assert_eq!(count(master.path())?, 3, "only \"{file}\" is left");
+        assert!(!left.exists());
+    }
+    Ok(())
+}
+
 #[test]
 fn writes_are_sorted_by_keyspace_and_key_and_those_of_one_key_stay_in_turn() {
     let mut batch = Batch::new(Epoch(1));
