@@ -17,6 +17,7 @@ mod samples_2;
 mod samples_4;
 mod store;
 mod store_2;
+mod store_5;
 mod upgrade;
 mod values;
 mod values_2;

@@ -1,6 +1,6 @@
 //! History entries. They serve as rollback stack and as timeline.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -49,17 +49,24 @@ pub enum Ending {
     UndoSkipped,
 }
 
-/// Settles which of the read entries stand: only the newest attempt of each visit. On disk, an older attempt may still
-/// be marked as standing.
+/// Settles which of the read entries stand: of each visit that was not undone, the newest attempt. On disk, an older
+/// attempt and a stage that was undone may still be marked as standing. The entries must be all that there are of their
+/// visits.
 pub fn settle_standing(entries: &mut [HistoryEntry]) {
     let mut newest: BTreeMap<(u64, u32, u32), u32> = BTreeMap::new();
-    for entry in entries.iter().filter(|entry| entry.ending.is_stage()) {
-        let number = newest.entry((entry.family, entry.member, entry.visit)).or_default();
-        *number = entry.number.max(*number);
+    let mut undone = BTreeSet::new();
+    for entry in entries.iter() {
+        let visit = (entry.family, entry.member, entry.visit);
+        if entry.ending.is_stage() {
+            let number = newest.entry(visit).or_default();
+            *number = entry.number.max(*number);
+        } else if entry.ending.takes_off() {
+            undone.insert(visit);
+        }
     }
     for entry in entries {
-        let of_visit = newest.get(&(entry.family, entry.member, entry.visit));
-        entry.stands &= of_visit == Some(&entry.number);
+        let visit = (entry.family, entry.member, entry.visit);
+        entry.stands &= newest.get(&visit) == Some(&entry.number) && !undone.contains(&visit);
     }
 }
 
@@ -91,7 +98,8 @@ pub struct HistoryEntry {
     /// Text of the failure, cut; the question; or the operator who skipped the undo, and why.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The stage is on the rollback stack, unless a newer entry of the same visit is.
+    /// The stage was put on the rollback stack. It stands there until a newer entry of the same visit ends a stage, or
+    /// [takes it off](Ending::takes_off): see [`settle_standing`].
     #[serde(rename = "s", default, skip_serializing_if = "std::ops::Not::not")]
     pub stands: bool,
     /// When the stage became ready to run.

@@ -7,8 +7,9 @@
 /// 3 since the newest commits have a keyspace of their own: a release that knows 2 would not see them.
 /// 4 since a broadcast may be stored before all of its waiters are woken: a release that knows 3 would leave them
 /// asleep.
-/// The first commit of an engine upgrades a store of an older format to 4.
-pub const FORMAT: u32 = 4;
+/// 5 since the entry of a stage stays as it is when the stage is undone: a release that knows 4 would undo it again.
+/// The first commit of an engine upgrades a store of an older format to 5.
+pub const FORMAT: u32 = 5;
 
 /// Key in `meta` of the format, a big-endian `u32`.
 pub const FORMAT_KEY: &[u8] = b"format";

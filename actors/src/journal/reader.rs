@@ -1,8 +1,11 @@
 //! Reads beside the journal: bounded, and never on a thread that others wait for.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
-use procession_kernel::{AuditEntry, Blob, HistoryEntry, Key, KeyEntry, ProcedureId, Row, settle_standing};
+use procession_kernel::{
+    AuditEntry, Blob, Ending, HistoryEntry, Key, KeyEntry, ProcedureId, ProcedureState, Row, settle_standing,
+};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
@@ -258,7 +261,10 @@ impl Reader {
         let decoded = entries
             .iter()
             .filter_map(|(key, value)| decode_entry(key, value).transpose());
-        Ok(settled(decoded.collect::<Result<_, _>>()?))
+        let decoded: Vec<HistoryEntry> = decoded.collect::<Result<_, _>>()?;
+        let behind = decoded.last().filter(|_| decoded.len() >= limit);
+        let behind = behind.map(|last| last.number.saturating_add(1));
+        self.settled(family, decoded, behind).await
     }
 
     /// Reads the first `limit` entries of a family's history without the values that their stages left, a page at a
@@ -276,7 +282,57 @@ impl Reader {
             }
             entries.append(&mut page);
         }
-        Ok(settled(entries))
+        self.settled(family, entries, (!is_over).then_some(from)).await
+    }
+
+    /// Settles which of these entries of a family stand. `behind` is the number from which on there may be others, which
+    /// may take them off: they are read if the stages of a member may have been undone.
+    async fn settled(
+        &self,
+        family: u64,
+        mut entries: Vec<HistoryEntry>,
+        behind: Option<u32>,
+    ) -> Result<Vec<HistoryEntry>, ReadError> {
+        settle_standing(&mut entries);
+        let standing = entries.iter().filter(|entry| entry.stands);
+        let mut visits: BTreeSet<(u32, u32)> = standing.map(|entry| (entry.member, entry.visit)).collect();
+        let members: BTreeSet<u32> = visits.iter().map(|(member, _)| *member).collect();
+        let Some(mut from) = behind else {
+            return Ok(entries);
+        };
+        if visits.is_empty() || !self.has_failed_above(family, members).await? {
+            return Ok(entries);
+        }
+        let mut is_over = false;
+        while !is_over && !visits.is_empty() {
+            let page = self.entries_in(family, from, u32::MAX, OUTLINE_PAGE).await?;
+            is_over = page.len() < OUTLINE_PAGE;
+            from = page.last().map_or(u32::MAX, |last| last.number.saturating_add(1));
+            for entry in page.iter().filter(|entry| entry.ending != Ending::UndoFailed) {
+                visits.remove(&(entry.member, entry.visit));
+            }
+        }
+        for entry in &mut entries {
+            entry.stands &= visits.contains(&(entry.member, entry.visit));
+        }
+        Ok(entries)
+    }
+
+    /// Returns `true` if one of these members, or an ancestor, has failed: nothing else is undone.
+    async fn has_failed_above(&self, family: u64, members: BTreeSet<u32>) -> Result<bool, ReadError> {
+        let mut open: Vec<u32> = members.into_iter().collect();
+        let mut seen = BTreeSet::new();
+        while let Some(member) = open.pop() {
+            if !seen.insert(member) {
+                continue;
+            }
+            match self.row(ProcedureId::new(family, member)).await? {
+                Some(row) if is_undone_below(row.state) => return Ok(true),
+                Some(row) => open.extend(row.parent),
+                None => {}
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -302,7 +358,7 @@ impl Reader {
         while entries.len() < limit {
             // The next entry may be far below: one stage may have had a million attempts.
             let Some(newest) = self.newest_below(family, to).await? else {
-                return Ok((settled(entries), None));
+                return Ok((self.settled(family, entries, before).await?, None));
             };
             let missing = u32::try_from(limit - entries.len()).unwrap_or(u32::MAX);
             let from = newest.saturating_sub(missing.max(NUMBERS_AT_ONCE)).max(1);
@@ -314,7 +370,7 @@ impl Reader {
         }
         entries.truncate(limit);
         let next = entries.last().map(|entry| entry.number);
-        Ok((settled(entries), next))
+        Ok((self.settled(family, entries, before).await?, next))
     }
 
     /// Finds the newest entry with a number below `to`, by halving: no store reads backwards.
@@ -351,6 +407,11 @@ impl Reader {
     }
 }
 
+/// Returns `true` if a procedure in this state may have been undone, with its descendants.
+const fn is_undone_below(state: ProcedureState) -> bool {
+    matches!(state, ProcedureState::Failed | ProcedureState::RolledBack)
+}
+
 /// Decodes a history entry. Returns `None` if the key does not belong to the history.
 pub(crate) fn decode_entry(key: &[u8], value: &[u8]) -> Result<Option<HistoryEntry>, CodecError> {
     let Some(id) = keys::parse_procedure(key) else {
@@ -366,12 +427,6 @@ pub(crate) fn decode_entry(key: &[u8], value: &[u8]) -> Result<Option<HistoryEnt
     entry.family = id.family;
     entry.number = id.member;
     Ok(Some(entry))
-}
-
-/// Marks the entries that still stand on the rollback stack.
-pub(crate) fn settled(mut entries: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
-    settle_standing(&mut entries);
-    entries
 }
 
 pub(crate) fn decode_row(id: ProcedureId, bytes: &[u8]) -> Result<Row, CodecError> {

@@ -88,7 +88,7 @@ fn e_092_e_093_crashes_in_a_nested_rollback() -> Tested {
             ],
         )
     };
-    check(enumerate_one(|| Planned(root()))?, &Expected { commits: 7, torn: 52 });
+    check(enumerate_one(|| Planned(root()))?, &Expected { commits: 7, torn: 49 });
     Ok(())
 }
 

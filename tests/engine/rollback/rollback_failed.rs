@@ -70,6 +70,52 @@ async fn parked(run: &Run, plan: &Plan) -> Result<Handle<Planned>, Trouble> {
     Ok(handle)
 }
 
+/// Whether each entry stands, oldest first: as a whole history says it, and as pages of each size do.
+async fn standing(run: &Run, handle: &Handle<Planned>) -> Result<Vec<bool>, Trouble> {
+    let whole = run.executor.history(handle.id()).await?;
+    let whole: Vec<bool> = whole.iter().map(|entry| entry.stands).collect();
+    for limit in 1..=whole.len() {
+        let (mut paged, mut before) = (Vec::new(), None);
+        loop {
+            let page = run.executor.history_page(handle.id(), before, limit).await?;
+            paged.extend(page.entries.iter().map(|entry| entry.stands));
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+        }
+        paged.reverse();
+        assert_eq!(paged, whole, "in pages of {limit}");
+    }
+    Ok(whole)
+}
+
+/// The entry of a stage stays as it is when the stage is undone: only the entry of the undo says so.
+#[test]
+fn what_stands_is_told_alike_by_a_whole_history_and_by_its_pages() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    live_in(&world, &lab, async |run| {
+        let handle = parked(run, &stuck()).await?;
+        // Three stages, the undo of the third, three attempts at that of the second.
+        let expected = [true, true, false, false, false, false, false];
+        assert_eq!(standing(run, &handle).await?, expected);
+        Ok(())
+    })?;
+    live_in(&world, &lab, async |run| {
+        let handle = parked(run, &stuck()).await?;
+        lab.open("repaired");
+        run.wait(
+            run.executor
+                .skip_undo(handle.id(), OperatorRequest::new("ann", "done by hand")),
+        )
+        .await??;
+        rolled_back(run.wait(handle.outcome()).await?)?;
+        assert!(!standing(run, &handle).await?.contains(&true));
+        Ok(())
+    })?;
+    Ok(())
+}
+
 /// Parks, restarts twice, and is ended by an operator; gives the calls.
 fn parked_and_ended(plan: &Plan, retry: bool) -> Result<Lab, Trouble> {
     let (world, lab) = (World::new(), Lab::default());

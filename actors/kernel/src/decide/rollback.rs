@@ -8,7 +8,7 @@ use super::stage::attempt_stands;
 use crate::cause::NotUndone;
 use crate::effect::DispatchEffect;
 use crate::family::Scope;
-use crate::history::{Ending, HistoryEntry};
+use crate::history::{Ending, HistoryEntry, settle_standing};
 use crate::id::ProcedureId;
 use crate::lifecycle::ProcedureState;
 use crate::lock::LockNeed;
@@ -273,12 +273,12 @@ impl Draft<'_> {
                 *number = entry.number.max(*number);
             }
         }
+        settle_standing(&mut entries);
         entries.sort_by_key(|entry| entry.number);
         let is_newest = |entry: &HistoryEntry| newest.get(&(entry.member, entry.visit)) == Some(&entry.number);
         pass_locks_on(entries.iter_mut().filter(|entry| is_newest(entry)));
         entries.retain(|entry| {
             entry.stands
-                && is_newest(entry)
                 && family.is_within(scope.member, entry.member)
                 && self
                     .row(ProcedureId::new(scope.family, entry.member))
@@ -417,6 +417,12 @@ impl Ending {
             | Self::Panic => true,
             Self::Undone | Self::UndoFailed | Self::UndoSkipped => false,
         }
+    }
+
+    /// Returns `true` if it takes the stage of its visit off the rollback stack.
+    #[must_use]
+    pub const fn takes_off(self) -> bool {
+        matches!(self, Self::Undone | Self::UndoSkipped)
     }
 }
 

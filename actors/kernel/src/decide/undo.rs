@@ -199,10 +199,10 @@ impl Draft<'_> {
         number
     }
 
-    /// Removes the top of the stack, and goes on with the next entry or ends the scope.
+    /// Removes the top of the stack, and goes on with the next entry or ends the scope. The entry of the undo names the
+    /// visit, so the one of the stage stays as it is.
     fn undone(&mut self, scope: ProcedureId, mut top: HistoryEntry) {
         let id = ProcedureId::new(scope.family, top.member);
-        top.stands = false;
         if self.row(id).is_some_and(|row| self.keeps_only_stack(row)) {
             // Older attempts of that visit are below this entry, and go with it.
             let row = self.row(id).filter(|row| row.visit == top.visit);
@@ -212,14 +212,12 @@ impl Draft<'_> {
                 // It says under which locks the entries below it ran. Without it a start would take those of an entry
                 // above it that the rollback has passed over.
                 dropped.remove(&top.number);
+                top.stands = false;
                 self.record(Record::History(Box::new(top)));
             }
             for number in dropped {
                 self.record(Record::HistoryDropped(scope.family, number));
             }
-            self.change(id, |row| row.attempts_kept.clear());
-        } else {
-            self.record(Record::History(Box::new(top)));
         }
         self.change(id, |row| {
             row.standing = row.standing.saturating_sub(1);

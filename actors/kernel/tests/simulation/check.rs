@@ -227,7 +227,10 @@ fn newest(disk: &Disk, family: u64) -> impl Iterator<Item = (u32, u32)> {
             E::Next | E::Done | E::Spawn | E::Sleep | E::Wait | E::Asked | E::Retry | E::Fail | E::Panic => {
                 newest.insert((entry.member, entry.visit), (entry.number, entry.stands));
             }
-            E::Undone | E::UndoFailed | E::UndoSkipped => {}
+            E::Undone | E::UndoSkipped => {
+                newest.remove(&(entry.member, entry.visit));
+            }
+            E::UndoFailed => {}
             _ => {}
         }
     }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
-    AuditEntry, Blob, Broadcast, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, Label, Limit, LimitKey,
-    LockNeed, PauseScope, ProcedureId, ProcedureState, RateWindow, Record, Row, Rules, Seq, SignalEntry, Timestamp,
+    AuditEntry, Blob, Broadcast, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, Label, Limit, LimitKey, LockNeed,
+    PauseScope, ProcedureId, ProcedureState, RateWindow, Record, Row, Rules, Seq, SignalEntry, Timestamp,
 };
 
 use super::draw::{PAYLOAD, limits};
@@ -239,8 +239,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Numbers are dense, an entry is overwritten only to stand no more, and
-    /// nothing is undone twice.
+    /// Numbers are dense, an entry is overwritten only to stand no more where its
+    /// undo leaves none, and nothing is undone twice.
     fn history_put(&mut self, entry: &HistoryEntry) -> Result<(), String> {
         let key = (entry.family, entry.number);
         match self.history.get(&key) {
@@ -251,7 +251,7 @@ impl Disk {
                     locks: old.locks.clone().or_else(|| entry.locks.clone()),
                     ..old.clone()
                 };
-                if !old.stands || *entry != fallen {
+                if !old.stands || *entry != fallen || entry.locks.is_none() {
                     return Err(format!("entry {key:?} is overwritten by {entry:?}"));
                 }
             }
@@ -266,11 +266,10 @@ impl Disk {
                 }
             }
         }
-        let undone = |ending| matches!(ending, Ending::Undone | Ending::UndoSkipped);
-        if undone(entry.ending) {
+        if entry.ending.takes_off() {
             let twice = self
                 .of_family(entry.family)
-                .any(|old| undone(old.ending) && (old.member, old.visit) == (entry.member, entry.visit));
+                .any(|old| old.ending.takes_off() && (old.member, old.visit) == (entry.member, entry.visit));
             if twice {
                 return Err(format!(
                     "visit {} of member {} is undone twice",

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use procession_kernel::{HistoryEntry, ProcedureId};
+use procession_kernel::{HistoryEntry, ProcedureId, settle_standing};
 
 use crate::error::ReadError;
 use crate::journal::keys;
-use crate::journal::reader::{PAGE, decode_entry, settled};
+use crate::journal::reader::{PAGE, decode_entry};
 use crate::journal::store::Scan;
 use crate::journal::{JournalStore, Reader, Space};
 
@@ -138,5 +138,6 @@ async fn entries_of(
             entries.extend(decode_entry(&key, &value)?);
         }
     }
-    Ok(settled(entries))
+    settle_standing(&mut entries);
+    Ok(entries)
 }

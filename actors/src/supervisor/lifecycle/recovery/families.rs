@@ -5,7 +5,7 @@
 use std::sync::mpsc;
 use std::thread;
 
-use procession_kernel::HistoryEntry;
+use procession_kernel::{HistoryEntry, settle_standing};
 
 use super::checked::{Checked, Checker, Faulty, Sound};
 use super::ranges::{Stored, read_live};
@@ -118,10 +118,12 @@ async fn read_stack(store: &dyn JournalStore, family: u64) -> Result<Vec<History
     let prefix = keys::family(family).to_vec();
     let to = keys::after_prefix(&prefix);
     let history = scan(store, Space::History, prefix, to, usize::MAX).await?;
-    Ok(decode_history(&history).unwrap_or_else(|error| {
+    let mut history = decode_history(&history).unwrap_or_else(|error| {
         tracing::warn!(family, %error, "the history of a family is damaged");
         Vec::new()
-    }))
+    });
+    settle_standing(&mut history);
+    Ok(history)
 }
 
 fn decode_history(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<HistoryEntry>, crate::error::CodecError> {
