@@ -18,6 +18,8 @@ export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-auto}"
 export CARGO_INCREMENTAL="${CARGO_INCREMENTAL:-0}"
 # Nor would line tables: a test that fails names its line without them. Building and running take a seventh less.
 export CARGO_PROFILE_DEV_DEBUG="${CARGO_PROFILE_DEV_DEBUG:-none}"
+# Fewer units of each crate: a tenth less of the processors' time, which is what a whole build waits for on two of them.
+export CARGO_PROFILE_DEV_CODEGEN_UNITS="${CARGO_PROFILE_DEV_CODEGEN_UNITS:-4}"
 # Many tests panic on purpose, thousands of times in the simulation, and a trace without lines says little.
 export RUST_BACKTRACE=0
 

@@ -131,6 +131,14 @@ pub(crate) mod seen {
         fn begins(&self, called: &Called) -> Injection;
         /// Receives how a call ended.
         fn left(&self, called: &Called, how: Leaving);
+        /// Returns `true` if each pure stage is to be computed several times on copies of its value, before it runs.
+        fn examines_pure_stages(&self) -> bool {
+            false
+        }
+        /// Receives what is not pure about a stage that was computed several times; `None` if nothing is.
+        fn examined(&self, called: &Called, why: Option<&str>) {
+            let _ = (called, why);
+        }
     }
 
     /// Reports to the interceptor how the call ended, even if it is dropped.

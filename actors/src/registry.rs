@@ -1,6 +1,9 @@
 //! The registered kinds, and how a stored value becomes running code. Types are erased here: the rest of the engine
 //! does not know the users' types.
 
+#[cfg(feature = "testkit")]
+mod purity;
+
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -413,6 +416,8 @@ impl<P: Procedure> Typed<P> {
         let body = AssertUnwindSafe(async {
             if value.is_pure(&stage) {
                 is_pure = true;
+                #[cfg(feature = "testkit")]
+                purity::examine(host, call, &*value, &cx);
                 return computed(value, stage, &mut cx);
             }
             if call.is_speculative {

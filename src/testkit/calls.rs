@@ -7,12 +7,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use procession_actors::testkit::{Called, Injection, Interception, Leaving, StageInterceptor};
 use procession_kernel::ProcedureId;
 
+use super::check::Case;
+
 /// How often in a row a stage is made to fail: beyond its point of no return it is
 /// tried again for ever, and a second failure shows that it bears that.
 const FAILURES: u32 = 2;
 
 /// Others get up to this many turns before a call begins, where a seed draws them.
 const TURNS_BELOW: u64 = 8;
+
+/// Characters of what is not pure about a stage: it names what was left, and that may be large.
+const WHY_MAX: usize = 2_000;
 
 /// Calls that a report lists; the last ones tell most.
 const LISTED: usize = 40;
@@ -80,6 +85,10 @@ struct Notes {
     inside: usize,
     /// None while the scenario is set up: nothing is noted, and nothing fails.
     seed: Option<u64>,
+    /// How many pure stages were examined.
+    examined: usize,
+    /// The first of them that is not pure, and why.
+    impure: Option<(Spot, String)>,
 }
 
 /// Sees every call of one case, over all its lives.
@@ -88,6 +97,8 @@ pub(super) struct Calls {
     root: u64,
     stage: Option<Failure>,
     undo: Option<Failure>,
+    /// Pure stages are computed several times.
+    examines: bool,
     notes: Mutex<Notes>,
     /// What fails of streams: the node, and not the stage.
     #[cfg(feature = "flow")]
@@ -96,11 +107,12 @@ pub(super) struct Calls {
 
 impl Calls {
     /// Has these fail; `root` is the family that the root had when they were found.
-    pub(super) fn new(root: u64, stage: Option<Failure>, undo: Option<Failure>) -> Self {
+    pub(super) fn new(root: u64, case: &Case) -> Self {
         Self {
             root,
-            stage,
-            undo,
+            stage: case.stage.clone(),
+            undo: case.undo.clone(),
+            examines: case.examines,
             notes: Mutex::default(),
             #[cfg(feature = "flow")]
             injections: crate::flow::Injections::default(),
@@ -143,6 +155,15 @@ impl Calls {
     /// Returns `true` if an undo is made to fail.
     pub(super) fn fails_an_undo(&self) -> bool {
         self.undo.is_some()
+    }
+
+    /// Returns how many pure stages were examined, or the first that is not pure.
+    pub(super) fn examined(&self) -> Result<usize, String> {
+        let notes = self.notes();
+        match &notes.impure {
+            None => Ok(notes.examined),
+            Some((spot, why)) => Err(format!("{spot} is not pure: {why}")),
+        }
     }
 
     /// Returns `true` if user code is on its way.
@@ -224,6 +245,19 @@ impl StageInterceptor for Calls {
         let mut open = notes.calls.iter_mut().rev().filter(|noted| noted.left.is_none());
         if let Some(noted) = open.find(|noted| noted.called == *called) {
             noted.left = Some(how);
+        }
+    }
+
+    fn examines_pure_stages(&self) -> bool {
+        self.examines && self.notes().seed.is_some()
+    }
+
+    fn examined(&self, called: &Called, why: Option<&str>) {
+        let mut notes = self.notes();
+        notes.examined += 1;
+        if let Some(why) = why {
+            let why = why.chars().take(WHY_MAX).collect();
+            notes.impure.get_or_insert_with(|| (Spot(called.clone()), why));
         }
     }
 }

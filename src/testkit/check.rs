@@ -18,6 +18,7 @@ mod shown;
 #[cfg(feature = "flow")]
 mod stream;
 
+pub(in crate::testkit) use case::Case;
 pub use finding::Finding;
 pub use properties::Checked;
 #[cfg(feature = "flow")]

@@ -5,6 +5,7 @@ mod faults;
 mod outside;
 mod own_parts;
 mod provision;
+mod pure;
 mod replay;
 mod seeds;
 mod sound;

@@ -35,10 +35,12 @@ impl Crashes {
 
 /// One way to disturb a scenario.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Case {
+pub(in crate::testkit) struct Case {
     pub(super) crashes: Crashes,
-    pub(super) stage: Option<Failure>,
-    pub(super) undo: Option<Failure>,
+    pub(in crate::testkit) stage: Option<Failure>,
+    pub(in crate::testkit) undo: Option<Failure>,
+    /// Each pure stage is computed several times before it runs.
+    pub(in crate::testkit) examines: bool,
 }
 
 impl Case {
@@ -86,6 +88,9 @@ impl fmt::Display for Case {
                         .join(" and in the next life "),
                 );
             }
+        }
+        if self.examines {
+            parts.push("pure stages computed several times".to_owned());
         }
         if parts.is_empty() {
             return f.write_str("undisturbed");

@@ -56,7 +56,7 @@ pub(super) fn live<S: 'static>(
     root: u64,
     to_the_last: bool,
 ) -> (Shared, Result<Lived, Trouble>) {
-    let calls = Arc::new(Calls::new(root, case.stage.clone(), case.undo.clone()));
+    let calls = Arc::new(Calls::new(root, case));
     let lived = begin(check, &calls).and_then(|(world, state)| {
         let trial = Trial {
             check,

@@ -154,6 +154,65 @@ impl<S: 'static> Check<S> {
         Ok(property.checked)
     }
 
+    /// Each [pure stage](crate::Procedure::is_pure) is computed five times, from copies of the same value: it must leave the
+    /// same each time, and may not take longer than a millisecond. It is what shows that the stage may run ahead of the
+    /// disk, as often as crashes and its run ask for.
+    ///
+    /// The clock stands still meanwhile. A stage that draws random numbers is a finding here, although the engine bears
+    /// that. What a stage does to memory of its environment shows if [`picture`](Self::picture) or
+    /// [`effects`](Self::effects) tell of it. The time is that of this build: one without optimisation may take longer
+    /// than the millisecond where a release would not.
+    ///
+    /// ```
+    /// use procession::procedure::PureContext;
+    /// use procession::testkit::Check;
+    /// # use procession::{Procedure, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Quote { pieces: u32 }
+    /// # impl Procedure for Quote {
+    /// #     const KIND: &'static str = "quote";
+    /// #     type Stage = ();
+    /// #     type Env = ();
+    /// #     type Output = u32;
+    /// #     fn first(&self) {}
+    /// #     fn is_pure(&self, (): &()) -> bool { true }
+    ///     fn compute(&mut self, (): (), _: &mut PureContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    ///         Ok(Step::Done(self.pieces * 250))
+    ///     }
+    /// #     async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    /// #         Ok(Step::Done(0))
+    /// #     }
+    /// # }
+    /// # fn main() -> Result<(), procession::testkit::Finding> {
+    /// let check = Check::new(|builder| builder.register::<Quote>(()), || Quote { pieces: 12 });
+    /// check.assert_pure()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Finding`] names the stage and what differs; or says that no stage was pure.
+    pub fn assert_pure(&self) -> Result<Checked, Finding> {
+        let mut property = Property::new(self, "assert_pure");
+        let plain = property.plain()?;
+        let case = Case {
+            examines: true,
+            ..Case::default()
+        };
+        let Some(lived) = property.run(&case, None)? else {
+            return Ok(property.checked);
+        };
+        // The stage says more than what became of it.
+        let found = match lived.calls.examined() {
+            Ok(0) => Err("no stage of it is pure, so nothing was checked".to_owned()),
+            Ok(_) => lived.after.is_as(&plain.after),
+            Err(why) => Err(why),
+        };
+        found.map_err(|why| property.finding(&case, lived.calls.line(), why))?;
+        Ok(property.checked)
+    }
+
     /// Each attempt of each stage fails for good in turn, before it begins and after all
     /// that it does: what the procedure did until then must be undone.
     ///

@@ -32,7 +32,7 @@ fn seen(seen: &Mutex<Seen>) -> std::sync::MutexGuard<'_, Seen> {
 
 /// Holds the thread, as a store that appends on it does.
 fn dawdle() {
-    let end = SystemClock.now().after(Duration::from_millis(20));
+    let end = SystemClock.now().after(Duration::from_millis(50));
     while SystemClock.now() < end {
         thread::yield_now();
     }
