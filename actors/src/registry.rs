@@ -443,10 +443,7 @@ impl<P: Procedure> Typed<P> {
         };
         report.outcome = match result {
             Ok(Ok(step)) => self.step_taken(step, &mut report.next_needs),
-            Ok(Err(StageError::Retry(text))) => StageOutcome::Retry(text),
-            Ok(Err(StageError::RetryAfter(delay, text))) => StageOutcome::RetryAfter(delay, text),
-            Ok(Err(StageError::TimedOut(text))) => StageOutcome::TimedOut(text),
-            Ok(Err(StageError::Fail(text))) => StageOutcome::Fail(text),
+            Ok(Err(error)) => failure(error),
             Err(panic) => StageOutcome::Panicked(panic_cause(&*panic)),
         };
         if is_pure && call.stage.ahead > 0 && lets_another_follow(report) {
@@ -703,6 +700,15 @@ async fn limited<T>(
             "{elapsed}, the limit of this {what} (`{what}_timeout`); raise it if the {what} needs longer"
         )))
     })
+}
+
+fn failure(error: StageError) -> StageOutcome {
+    match error {
+        StageError::Retry(text) => StageOutcome::Retry(text),
+        StageError::RetryAfter(delay, text) => StageOutcome::RetryAfter(delay, text),
+        StageError::TimedOut(text) => StageOutcome::TimedOut(text),
+        StageError::Fail(text) => StageOutcome::Fail(text),
+    }
 }
 
 fn step_outcome<P: Procedure>(step: Step<P>) -> Result<StageOutcome, CodecError> {

@@ -1,5 +1,6 @@
 //! Stages that say that they are pure, and what is not pure about them.
 
+use std::collections::HashMap;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,6 +23,10 @@ enum Slip {
     /// Counts in its environment, and leaves the same each time.
     InEnvironment,
     TakesLong,
+    /// Panics in its fourth computation.
+    Panics,
+    /// Fails for good each second time, and may be tried again otherwise.
+    InFailure,
     /// Says that no stage is pure.
     NotPure,
 }
@@ -30,6 +35,8 @@ enum Slip {
 struct Computes {
     slip: Slip,
     sum: u32,
+    /// Is encoded in another order each time that it was decoded.
+    by_name: HashMap<String, u32>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -67,11 +74,20 @@ impl Procedure for Computes {
         match self.slip {
             Slip::InValue => self.sum += drawn,
             Slip::InNote => cx.note(&drawn)?,
+            Slip::Panics => assert!(drawn != 3, "the fourth"),
+            Slip::InFailure if number == 2 && drawn < 5 => {
+                let why = "no".to_owned();
+                return Err(if drawn % 2 == 0 {
+                    StageError::Retry(why)
+                } else {
+                    StageError::Fail(why)
+                });
+            }
             Slip::InStep if number == 2 => return Ok(Step::Next(Stage::End(drawn))),
             Slip::TakesLong => {
                 black_box((0..3_000_000_u64).fold(0, |sum, number| black_box(sum ^ number)));
             }
-            Slip::None | Slip::InStep | Slip::InEnvironment | Slip::NotPure => {}
+            Slip::None | Slip::InStep | Slip::InFailure | Slip::InEnvironment | Slip::NotPure => {}
         }
         Ok(Step::Next(if number < 3 {
             Stage::Count(number + 1)
@@ -92,7 +108,11 @@ fn checked(slip: Slip) -> Result<(), Finding> {
     let check = Check::with(
         || Ok(Arc::new(AtomicU32::new(0))),
         |counter, builder| builder.register::<Computes>(Arc::clone(counter)),
-        move |_| Computes { slip, sum: 0 },
+        move |_| Computes {
+            slip,
+            sum: 0,
+            by_name: (0..20).map(|number| (number.to_string(), number)).collect(),
+        },
     );
     if slip == Slip::InEnvironment {
         let check = check.picture(|counter| Ok(counter.load(Ordering::Relaxed)));
@@ -114,6 +134,8 @@ fn what_is_not_pure_is_named_with_its_stage() -> Tested {
         (Slip::InStep, "Count(2) of computes"),
         (Slip::InEnvironment, "picture"),
         (Slip::TakesLong, "Count(0) of computes"),
+        (Slip::Panics, "Count(2) of computes"),
+        (Slip::InFailure, "Count(2) of computes"),
         (Slip::NotPure, "no stage of it is pure"),
     ];
     for (slip, part) in expected {

@@ -50,8 +50,7 @@ pub enum Ending {
 }
 
 /// Settles which of the read entries stand: of each visit that was not undone, the newest attempt. On disk, an older
-/// attempt and a stage that was undone may still be marked as standing. The entries must be all that there are of their
-/// visits.
+/// attempt and a stage that was undone may still be marked as standing. What is not among the entries settles nothing.
 pub fn settle_standing(entries: &mut [HistoryEntry]) {
     let mut newest: BTreeMap<(u64, u32, u32), u32> = BTreeMap::new();
     let mut undone = BTreeSet::new();

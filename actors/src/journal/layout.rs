@@ -7,7 +7,8 @@
 /// 3 since the newest commits have a keyspace of their own: a release that knows 2 would not see them.
 /// 4 since a broadcast may be stored before all of its waiters are woken: a release that knows 3 would leave them
 /// asleep.
-/// 5 since the entry of a stage stays as it is when the stage is undone: a release that knows 4 would undo it again.
+/// 5 since the entry of a stage stays as it is when the stage is undone: a release that knows 4 would count it, and set the
+/// family aside.
 /// The first commit of an engine upgrades a store of an older format to 5.
 pub const FORMAT: u32 = 5;
 

@@ -1,11 +1,10 @@
 //! Reads beside the journal: bounded, and never on a thread that others wait for.
 
-use std::collections::BTreeSet;
+mod standing;
+
 use std::sync::{Arc, Weak};
 
-use procession_kernel::{
-    AuditEntry, Blob, Ending, HistoryEntry, Key, KeyEntry, ProcedureId, ProcedureState, Row, settle_standing,
-};
+use procession_kernel::{AuditEntry, Blob, HistoryEntry, Key, KeyEntry, ProcedureId, Row};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
@@ -284,56 +283,6 @@ impl Reader {
         }
         self.settled(family, entries, (!is_over).then_some(from)).await
     }
-
-    /// Settles which of these entries of a family stand. `behind` is the number from which on there may be others, which
-    /// may take them off: they are read if the stages of a member may have been undone.
-    async fn settled(
-        &self,
-        family: u64,
-        mut entries: Vec<HistoryEntry>,
-        behind: Option<u32>,
-    ) -> Result<Vec<HistoryEntry>, ReadError> {
-        settle_standing(&mut entries);
-        let standing = entries.iter().filter(|entry| entry.stands);
-        let mut visits: BTreeSet<(u32, u32)> = standing.map(|entry| (entry.member, entry.visit)).collect();
-        let members: BTreeSet<u32> = visits.iter().map(|(member, _)| *member).collect();
-        let Some(mut from) = behind else {
-            return Ok(entries);
-        };
-        if visits.is_empty() || !self.has_failed_above(family, members).await? {
-            return Ok(entries);
-        }
-        let mut is_over = false;
-        while !is_over && !visits.is_empty() {
-            let page = self.entries_in(family, from, u32::MAX, OUTLINE_PAGE).await?;
-            is_over = page.len() < OUTLINE_PAGE;
-            from = page.last().map_or(u32::MAX, |last| last.number.saturating_add(1));
-            for entry in page.iter().filter(|entry| entry.ending != Ending::UndoFailed) {
-                visits.remove(&(entry.member, entry.visit));
-            }
-        }
-        for entry in &mut entries {
-            entry.stands &= visits.contains(&(entry.member, entry.visit));
-        }
-        Ok(entries)
-    }
-
-    /// Returns `true` if one of these members, or an ancestor, has failed: nothing else is undone.
-    async fn has_failed_above(&self, family: u64, members: BTreeSet<u32>) -> Result<bool, ReadError> {
-        let mut open: Vec<u32> = members.into_iter().collect();
-        let mut seen = BTreeSet::new();
-        while let Some(member) = open.pop() {
-            if !seen.insert(member) {
-                continue;
-            }
-            match self.row(ProcedureId::new(family, member)).await? {
-                Some(row) if is_undone_below(row.state) => return Ok(true),
-                Some(row) => open.extend(row.parent),
-                None => {}
-            }
-        }
-        Ok(false)
-    }
 }
 
 /// Entries that are read at once for an outline: with the largest values they have some 32 MB.
@@ -405,11 +354,6 @@ impl Reader {
             .filter_map(|(key, value)| decode_entry(key, value).transpose());
         Ok(decoded.collect::<Result<_, _>>()?)
     }
-}
-
-/// Returns `true` if a procedure in this state may have been undone, with its descendants.
-const fn is_undone_below(state: ProcedureState) -> bool {
-    matches!(state, ProcedureState::Failed | ProcedureState::RolledBack)
 }
 
 /// Decodes a history entry. Returns `None` if the key does not belong to the history.

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use procession_kernel::{StageEnded, StageOutcome};
+use procession_kernel::{Blob, Key, Seq, StageEnded, StageOutcome, UserWrite};
 
-use super::{Step, step_outcome};
+use super::{Step, failure, step_outcome};
 use crate::context::{Call, Host, PureContext, StageContext};
 use crate::error::CodecError;
-use crate::fault_injection::seen::{Called, StageInterceptor};
+use crate::fault_injection::seen::Called;
+use crate::guard::guarded;
 use crate::journal::codec;
 use crate::procedure::Procedure;
 use crate::stage_error::StageError;
@@ -17,13 +18,12 @@ const COMPUTATIONS: usize = 5;
 /// How long a pure stage may hold its worker.
 const LONGEST: Duration = Duration::from_millis(1);
 
-/// Computes the stage of a call several times, each time on a copy of the value as it is, and tells the test kit if the
-/// results differ, or if even the fastest took too long.
+/// Computes the stage of a call several times, each time on a copy of the value as it is, and tells the test kit whether
+/// the results differ, or even the fastest took too long.
 pub(super) fn examine<P: Procedure>(host: &Host, call: &Call, value: &P, cx: &StageContext<'_, P>) {
     let Some(interceptor) = host.interceptor.as_ref().filter(|asks| asks.examines_pure_stages()) else {
         return;
     };
-    let found = found(call, value, cx);
     let stage = codec::decode_user::<P::Stage>(call.stage.stage.as_slice());
     let called = Called {
         id: call.stage.id,
@@ -33,12 +33,8 @@ pub(super) fn examine<P: Procedure>(host: &Host, call: &Call, value: &P, cx: &St
         attempt: call.stage.attempt,
         undo: false,
     };
-    tell(&**interceptor, &called, found);
-}
-
-fn tell(interceptor: &dyn StageInterceptor, called: &Called, found: Result<Option<String>, CodecError>) {
-    let why = found.unwrap_or_else(|error| Some(error.to_string()));
-    interceptor.examined(called, why.as_deref());
+    let found = found(call, value, cx).unwrap_or_else(|error| Some(error.to_string()));
+    interceptor.examined(&called, found.as_deref());
 }
 
 /// Returns what is not pure about the stage, if anything is.
@@ -50,13 +46,16 @@ fn found<P: Procedure>(call: &Call, value: &P, cx: &StageContext<'_, P>) -> Resu
         let stage: P::Stage = codec::decode_user(call.stage.stage.as_slice())?;
         let mut pure = PureContext::of(cx);
         let begun = now();
-        let step = copy.compute(stage, &mut pure);
+        let step = guarded("compute", || copy.compute(stage, &mut pure));
         fastest = fastest.min(begun.elapsed());
         let left = left_by(call, &copy, step, pure)?;
         match &first {
             None => first = Some(left),
-            Some(first) if *first == left => {}
-            Some(first) => return Ok(Some(format!("it left {first:?} once, and then {left:?}"))),
+            Some(first) => {
+                if let Some(what) = difference(first, &left) {
+                    return Ok(Some(format!("computed again from the same value, it {what}")));
+                }
+            }
         }
     }
     let is_slow = fastest > LONGEST;
@@ -66,24 +65,71 @@ fn found<P: Procedure>(call: &Call, value: &P, cx: &StageContext<'_, P>) -> Resu
     )
 }
 
-/// Returns what a computation leaves: the report, the value in it whether it has changed or not.
+/// Returns what a computation leaves: the report, with the value whether it has changed or not. A failure leaves itself and
+/// its note alone.
 fn left_by<P: Procedure>(
     call: &Call,
     value: &P,
-    step: Result<Step<P>, StageError>,
+    step: Result<Result<Step<P>, StageError>, String>,
     pure: PureContext<'_, P>,
 ) -> Result<StageEnded, CodecError> {
+    let has_succeeded = matches!(step, Ok(Ok(_)));
     let outcome = match step {
-        Ok(step) => step_outcome(step)?,
-        Err(error) => StageOutcome::Fail(error.text().to_owned()),
+        Ok(Ok(step)) => step_outcome(step)?,
+        Ok(Err(error)) => failure(error),
+        Err(panic) => StageOutcome::Panicked(panic),
     };
     let (id, now) = (call.stage.id, call.stage.ready);
-    let mut report = StageEnded::new(id, Default::default(), call.fence.epoch, now, outcome);
+    let mut report = StageEnded::new(id, Seq::default(), call.fence.epoch, now, outcome);
     let mut done = pure.into_done();
     report.note = done.note.take();
-    done.leave_in(&mut report);
-    report.payload = Some(codec::encode_user(value)?);
+    if has_succeeded {
+        done.leave_in(&mut report);
+        report.payload = Some(codec::encode_user(value)?);
+    }
     Ok(report)
+}
+
+/// Returns how two computations differ. The entries of a map that has no order of its own may come in another one.
+fn difference(first: &StageEnded, second: &StageEnded) -> Option<&'static str> {
+    let bytes = |blob: &Option<Blob>| blob.as_ref().map(|blob| sorted(blob.as_slice()));
+    if bytes(&first.payload) != bytes(&second.payload) {
+        return Some("left another value");
+    }
+    if bytes(&first.note) != bytes(&second.note) {
+        return Some("left another note");
+    }
+    if !outcomes_are_alike(&first.outcome, &second.outcome) {
+        return Some("returned another step");
+    }
+    if !first.writes.iter().map(written).eq(second.writes.iter().map(written)) {
+        return Some("wrote other user data");
+    }
+    let has_left_alike = first.submitted == second.submitted
+        && first.signals == second.signals
+        && first.children == second.children
+        && first.nothing_to_undo == second.nothing_to_undo;
+    (!has_left_alike).then_some("submitted, sent or added something else")
+}
+
+fn outcomes_are_alike(first: &StageOutcome, second: &StageOutcome) -> bool {
+    match (first, second) {
+        (StageOutcome::Next(one), StageOutcome::Next(other)) | (StageOutcome::Done(one), StageOutcome::Done(other)) => {
+            sorted(one.as_slice()) == sorted(other.as_slice())
+        }
+        (one, other) => one == other,
+    }
+}
+
+fn written(write: &UserWrite) -> (&Key, &[u8], Option<Vec<u8>>) {
+    (&write.space, &write.key, write.value.as_deref().map(sorted))
+}
+
+/// The bytes without their order: a `HashMap` has another one each time that it was decoded.
+fn sorted(bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes.sort_unstable();
+    bytes
 }
 
 #[expect(clippy::disallowed_methods, reason = "times user code, for a test of it")]

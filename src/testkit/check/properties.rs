@@ -159,7 +159,7 @@ impl<S: 'static> Check<S> {
     /// disk, as often as crashes and its run ask for.
     ///
     /// The clock stands still meanwhile. A stage that draws random numbers is a finding here, although the engine bears
-    /// that. What a stage does to memory of its environment shows if [`picture`](Self::picture) or
+    /// that. The entries of a map may come in another order. What a stage does to memory of its environment shows if [`picture`](Self::picture) or
     /// [`effects`](Self::effects) tell of it. The time is that of this build: one without optimisation may take longer
     /// than the millisecond where a release would not.
     ///

@@ -154,10 +154,18 @@ fn with_damage(
     damage: impl FnOnce(&mut Batch, ProcedureId),
     drive: impl AsyncFnOnce((&World, &Lab), &Run, ProcedureId) -> Tested,
 ) -> Tested {
+    with_damage_at(3, damage, drive)
+}
+
+/// The undo of this stage, one of three, fails as long as the first life lasts.
+fn with_damage_at(
+    stage: u32,
+    damage: impl FnOnce(&mut Batch, ProcedureId),
+    drive: impl AsyncFnOnce((&World, &Lab), &Run, ProcedureId) -> Tested,
+) -> Tested {
     let (world, lab) = (World::new(), Lab::default());
-    // Its first undo fails as long as this life lasts.
     let stuck = failing("f", 3)
-        .undo(3, UndoAct::FailUntil("never".to_owned()))
+        .undo(stage, UndoAct::FailUntil("never".to_owned()))
         .exclusive("t");
     let id = live_in(&world, &lab, async |run| {
         let id = run.wait(run.executor.submit(Holding(stuck)).into_future()).await??.id();
@@ -207,6 +215,34 @@ fn a_family_with_a_hole_in_its_history_is_discharged() -> Tested {
         let why = archived.quarantined.unwrap_or_default();
         assert!(why.contains("has a hole"), "{why}");
         assert!(why.contains("its entry 1 is missing: the stage before"), "{why}");
+        Ok(())
+    })
+}
+
+/// The third stage was undone, and nothing says so any more: it would be undone again.
+#[test]
+fn the_entry_of_an_undo_that_is_missing_is_named() -> Tested {
+    let damage = |batch: &mut Batch, id: ProcedureId| batch.delete(Space::History, &key(id.family, 4));
+    with_damage_at(2, damage, async |(_, lab), run, id| {
+        let status = run.executor.status(id).await?;
+        assert_eq!(status.wait, Some(WaitReason::Quarantined));
+        let explained = run.executor.explain(id).await?.reason;
+        assert!(
+            explained.contains("the entry of the undo of stage 3 (entry 3)"),
+            "{explained}"
+        );
+        assert_eq!(lab.count("f3'"), 1, "it is not undone again");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_page_of_a_history_is_read_though_what_is_behind_it_is_damaged() -> Tested {
+    let entry = |batch: &mut Batch, id: ProcedureId| batch.put(Space::History, &key(id.family, 4), b"\x01no entry");
+    with_damage_at(2, entry, async |_, run, id| {
+        let page = run.executor.history_page(id, Some(4), 10).await?;
+        let numbers: Vec<u32> = page.entries.iter().map(|entry| entry.number).collect();
+        assert_eq!(numbers, [3, 2, 1]);
         Ok(())
     })
 }

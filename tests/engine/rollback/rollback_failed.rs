@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use procession::Handle;
 use procession::errors::AskError;
-use procession::operate::OperatorRequest;
+use procession::operate::{BypassAs, BypassScope, OperatorRequest};
 use procession::status::{Ending, WaitReason};
 use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
 
@@ -111,6 +111,24 @@ fn what_stands_is_told_alike_by_a_whole_history_and_by_its_pages() -> Tested {
         .await??;
         rolled_back(run.wait(handle.outcome()).await?)?;
         assert!(!standing(run, &handle).await?.contains(&true));
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// The row of one that an operator bypasses does not say that it has failed before.
+#[test]
+fn what_stands_is_told_alike_behind_a_bypass() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    live_in(&world, &lab, async |run| {
+        let handle = parked(run, &stuck()).await?;
+        let by = OperatorRequest::new("ann", "it is well as it is");
+        let bypass = run
+            .executor
+            .bypass(handle.id(), BypassScope::Alone, BypassAs::Success, by);
+        run.wait(bypass).await??;
+        let standing = standing(run, &handle).await?;
+        assert_eq!(standing.get(..3), Some(&[true, true, false][..]));
         Ok(())
     })?;
     Ok(())

@@ -300,8 +300,8 @@ impl Draft<'_> {
             .sum()
     }
 
-    /// Returns `false` if the history has a hole: fewer entries than the rows count as standing, or an entry newer
-    /// than any that a row names.
+    /// Returns `false` if the history has a hole: fewer entries stand than the rows count, or more, since that of an undo is
+    /// missing, or an entry is newer than any that a row names.
     fn is_complete(&self, scope: ProcedureId, within: &[HistoryEntry]) -> bool {
         let Some(family) = self.family(scope.family) else {
             return false;

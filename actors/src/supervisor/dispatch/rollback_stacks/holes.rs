@@ -60,7 +60,11 @@ pub(in crate::supervisor) fn missing(kernel: &Kernel, scope: ProcedureId, entrie
     }
     let rows = || family.within(scope.member);
     let expected: usize = rows().map(|row| row.standing as usize).sum();
-    if entries.iter().filter(|entry| entry.stands).count() >= expected {
+    let standing = entries.iter().filter(|entry| entry.stands).count();
+    if standing > expected {
+        return more_stands(rows(), entries);
+    }
+    if standing == expected {
         return None;
     }
     let row = rows().find_map(|row| {
@@ -75,6 +79,22 @@ pub(in crate::supervisor) fn missing(kernel: &Kernel, scope: ProcedureId, entrie
     });
     let (row, visit) = row?;
     Some(named(row, visit, entries, family.history))
+}
+
+/// Names a procedure of which more stages stand than its row counts: the entry that took one of them off is missing. The
+/// stages that the row counts are the first ones.
+fn more_stands<'a>(mut rows: impl Iterator<Item = &'a Row>, entries: &[HistoryEntry]) -> Option<String> {
+    rows.find_map(|row| {
+        let standing = entries
+            .iter()
+            .filter(|entry| entry.stands && entry.member == row.id.member);
+        let undone = standing.skip(row.standing as usize).last()?;
+        let stage = codec::describe(undone.stage.as_slice());
+        Some(format!(
+            "the entry of the undo of stage {stage} (entry {}) of {} is missing",
+            undone.number, row.id
+        ))
+    })
 }
 
 /// Names a visit's entry by its neighbours.
