@@ -16,9 +16,6 @@ const FAILURES: u32 = 2;
 /// Others get up to this many turns before a call begins, where a seed draws them.
 const TURNS_BELOW: u64 = 8;
 
-/// Characters of what is not pure about a stage: it names what was left, and that may be large.
-const WHY_MAX: usize = 2_000;
-
 /// Calls that a report lists; the last ones tell most.
 const LISTED: usize = 40;
 
@@ -256,8 +253,9 @@ impl StageInterceptor for Calls {
         let mut notes = self.notes();
         notes.examined += 1;
         if let Some(why) = why {
-            let why = why.chars().take(WHY_MAX).collect();
-            notes.impure.get_or_insert_with(|| (Spot(called.clone()), why));
+            notes
+                .impure
+                .get_or_insert_with(|| (Spot(called.clone()), why.to_owned()));
         }
     }
 }

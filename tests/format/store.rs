@@ -141,6 +141,11 @@ fn write() -> Result<Vec<Line>, Box<dyn std::error::Error>> {
             },
         )?
         .done()?;
+    Ok(dump(&world))
+}
+
+/// Returns what is on a world's disk, as lines of a golden file.
+pub(crate) fn dump(world: &World) -> Vec<Line> {
     let mut lines = Vec::new();
     for space in spaces() {
         lines.extend(world.disk.dump(&space).into_iter().map(|(key, value)| Line {
@@ -150,7 +155,7 @@ fn write() -> Result<Vec<Line>, Box<dyn std::error::Error>> {
             value: Some(value),
         }));
     }
-    Ok(lines)
+    lines
 }
 
 /// Returns the golden world.

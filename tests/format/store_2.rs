@@ -12,7 +12,7 @@ use procession::testkit::{FaultPlan, Run, World};
 use procession::{Builder, Handle, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
-use crate::store::{install, spaces};
+use crate::store::{dump, install};
 use crate::{Line, Tested, golden};
 
 /// What the procedures of the stored world do. Never changed: its values are in the golden file.
@@ -174,16 +174,7 @@ fn write() -> Result<Vec<Line>, Trouble> {
     world.run(FaultPlan::none(), with_gone, make_past)?.done()?;
     let without = |builder: Builder| set_up(builder, false);
     world.run(FaultPlan::none(), without, make_present)?.done()?;
-    let mut lines = Vec::new();
-    for space in spaces() {
-        lines.extend(world.disk.dump(&space).into_iter().map(|(key, value)| Line {
-            name: "store".to_owned(),
-            space: space.name(),
-            key,
-            value: Some(value),
-        }));
-    }
-    Ok(lines)
+    Ok(dump(&world))
 }
 
 /// When the golden world was left.

@@ -12,7 +12,7 @@ use procession::testkit::{FaultPlan, Run, World};
 use procession::{Builder, Procedure, ProcedureId, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
-use crate::store::{install, spaces};
+use crate::store::{dump, install};
 use crate::{Line, Tested, golden};
 
 /// Fails in its last stage. Never changed: its values are in the golden file.
@@ -108,16 +108,7 @@ fn write() -> Result<Vec<Line>, Box<dyn std::error::Error>> {
             },
         )?
         .done()?;
-    let mut lines = Vec::new();
-    for space in spaces() {
-        lines.extend(world.disk.dump(&space).into_iter().map(|(key, value)| Line {
-            name: "store".to_owned(),
-            space: space.name(),
-            key,
-            value: Some(value),
-        }));
-    }
-    Ok(lines)
+    Ok(dump(&world))
 }
 
 fn history(lines: &[Line]) -> String {

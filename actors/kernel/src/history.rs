@@ -52,7 +52,15 @@ pub enum Ending {
 /// Settles which of the read entries stand: of each visit that was not undone, the newest attempt. On disk, an older
 /// attempt and a stage that was undone may still be marked as standing. What is not among the entries settles nothing.
 pub fn settle_standing(entries: &mut [HistoryEntry]) {
-    let mut newest: BTreeMap<(u64, u32, u32), u32> = BTreeMap::new();
+    settle(entries);
+}
+
+/// A stage of a procedure: family, member and number of the visit.
+type Visit = (u64, u32, u32);
+
+/// Does the same, and returns the newest attempts.
+pub(crate) fn settle(entries: &mut [HistoryEntry]) -> BTreeMap<Visit, u32> {
+    let mut newest: BTreeMap<Visit, u32> = BTreeMap::new();
     let mut undone = BTreeSet::new();
     for entry in entries.iter() {
         let visit = (entry.family, entry.member, entry.visit);
@@ -67,6 +75,7 @@ pub fn settle_standing(entries: &mut [HistoryEntry]) {
         let visit = (entry.family, entry.member, entry.visit);
         entry.stands &= newest.get(&visit) == Some(&entry.number) && !undone.contains(&visit);
     }
+    newest
 }
 
 /// One executed stage or undo.

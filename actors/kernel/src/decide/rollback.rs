@@ -8,7 +8,7 @@ use super::stage::attempt_stands;
 use crate::cause::NotUndone;
 use crate::effect::DispatchEffect;
 use crate::family::Scope;
-use crate::history::{Ending, HistoryEntry, settle_standing};
+use crate::history::{Ending, HistoryEntry, settle};
 use crate::id::ProcedureId;
 use crate::lifecycle::ProcedureState;
 use crate::lock::LockNeed;
@@ -266,16 +266,12 @@ impl Draft<'_> {
         let Some(family) = self.family(scope.family) else {
             return Vec::new();
         };
-        let mut newest = BTreeMap::new();
-        for entry in &entries {
-            if entry.ending.is_stage() {
-                let number: &mut u32 = newest.entry((entry.member, entry.visit)).or_default();
-                *number = entry.number.max(*number);
-            }
-        }
-        settle_standing(&mut entries);
+        let newest = settle(&mut entries);
         entries.sort_by_key(|entry| entry.number);
-        let is_newest = |entry: &HistoryEntry| newest.get(&(entry.member, entry.visit)) == Some(&entry.number);
+        let is_newest = |entry: &HistoryEntry| {
+            let visit = (entry.family, entry.member, entry.visit);
+            newest.get(&visit) == Some(&entry.number)
+        };
         pass_locks_on(entries.iter_mut().filter(|entry| is_newest(entry)));
         entries.retain(|entry| {
             entry.stands
