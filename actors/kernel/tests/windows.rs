@@ -4,7 +4,7 @@
 
 use procession_kernel::{
     Birth, Blob, Epoch, Event, EventName, HistoryDetail, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, Record,
-    RequestId, RetryPolicy, Row, Rules, StageEnded, StageOutcome, Timestamp, settle_standing,
+    RequestId, RetryPolicy, Row, Rules, StageEnded, StageOutcome, Timestamp, UndoEnded, WaitReason, settle_standing,
 };
 
 use crate::shell::{KIND, ROOT, Shell};
@@ -19,8 +19,12 @@ fn birth() -> Birth {
 
 /// A procedure whose kind keeps this many entries, and whose stages may fail without end.
 fn keeping(history: HistoryDetail) -> Shell {
+    begun(history, false)
+}
+
+fn begun(history: HistoryDetail, rollback: bool) -> Shell {
     let kind = KindRules {
-        rollback: false,
+        rollback,
         history,
         retry: RetryPolicy::default().attempts(u32::MAX),
         ..KindRules::new(1)
@@ -175,6 +179,46 @@ fn a_visit_stands_once_when_its_kind_keeps_all_between_its_attempts() {
         next(&mut later);
         assert_eq!(row(&later).standing, 2);
     }
+}
+
+/// What a start reads after the procedure's newest commit.
+fn restarted_with(before: &Shell, history: HistoryDetail) -> Shell {
+    let mut later = started_with(before, history);
+    later.history.clone_from(&before.history);
+    later
+}
+
+#[test]
+fn an_older_attempt_does_not_stand_again_when_its_kind_keeps_only_the_stack_by_now() {
+    let busy = || StageOutcome::RetryAfter(std::time::Duration::ZERO, "busy".to_owned());
+    let mut before = begun(HistoryDetail::Full, true);
+    next(&mut before);
+    for _ in 0..2 {
+        end(&mut before, ROOT, busy());
+    }
+    next(&mut before);
+    let mut later = restarted_with(&before, HistoryDetail::Stack);
+    end(&mut later, ROOT, StageOutcome::Fail("boom".to_owned()));
+    let undone = |number| Event::UndoEnded(Box::new(UndoEnded::new(ROOT, number, Timestamp(5), Ok(()))));
+    // The process ends behind each undo.
+    for standing in (0..3).rev() {
+        let mut stack = later.history.clone();
+        settle_standing(&mut stack);
+        let top = stack.iter().rev().find(|entry| entry.stands).map(|entry| entry.number);
+        later.feed(5, Event::StackLoaded(ROOT, later.history.clone()));
+        assert_ne!(
+            row(&later).wait,
+            Some(WaitReason::Quarantined),
+            "{} undos are left",
+            standing + 1
+        );
+        later.feed(5, undone(top.expect("a stage stands")));
+        if standing > 0 {
+            assert_eq!(row(&later).standing, standing);
+            later = restarted_with(&later, HistoryDetail::Stack);
+        }
+    }
+    assert_eq!(later.kernel.row(ROOT), None, "it has ended");
 }
 
 #[test]

@@ -188,12 +188,41 @@ impl Draft<'_> {
             self.late(scope);
             return;
         }
+        let left_over = self.attempts_left_over(scope, &entries);
         let standing = self.standing_within(scope, entries);
         if self.is_complete(scope, &standing) {
+            for number in left_over {
+                self.record(Record::HistoryDropped(scope.family, number));
+            }
             self.hold_stack(scope, standing);
         } else {
             self.park_broken(scope);
         }
+    }
+
+    /// Returns the older attempts of members that keep only their stack now, and kept all entries when the attempts were
+    /// made. The undo of such a visit drops its newest attempt, and an older one would stand again behind it.
+    fn attempts_left_over(&self, scope: ProcedureId, entries: &[HistoryEntry]) -> Vec<u32> {
+        let of_stages = || entries.iter().filter(|entry| entry.ending.is_stage());
+        let Some(family) = self
+            .family(scope.family)
+            .filter(|_| of_stages().any(|entry| entry.attempt > 1))
+        else {
+            return Vec::new();
+        };
+        let mut newest = BTreeMap::new();
+        for entry in of_stages() {
+            let number: &mut u32 = newest.entry((entry.member, entry.visit)).or_default();
+            *number = entry.number.max(*number);
+        }
+        let is_left_over = |entry: &&HistoryEntry| {
+            let row = family.row(entry.member).filter(|row| self.keeps_only_stack(row));
+            newest.get(&(entry.member, entry.visit)) != Some(&entry.number)
+                && family.is_within(scope.member, entry.member)
+                // The undo of the newest visit drops these.
+                && row.is_some_and(|row| !row.attempts_kept.contains(&entry.number))
+        };
+        of_stages().filter(is_left_over).map(|entry| entry.number).collect()
     }
 
     /// Returns the standing entries of the scope, oldest first, if this decision has written all of them and their undos

@@ -52,6 +52,8 @@ impl Shell {
         for record in decision.records() {
             if let Record::History(entry) = record {
                 self.history.push((**entry).clone());
+            } else if let Record::HistoryDropped(_, number) = record {
+                self.history.retain(|entry| entry.number != *number);
             }
         }
         let mut commit = Commit::new();
