@@ -10,7 +10,8 @@ use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
 
 use super::helper::{at_rest, commits, enumerate_client, is_parked, lives, rolled_back, submit};
 use crate::support::{
-    Holding, Lab, Patient, Plan, Planned, Tested, UndoAct, chain, enumerate_plan, failing, kinds, live, live_in,
+    Act, Holding, Lab, Patient, Plan, Planned, Tested, UndoAct, chain, enumerate_plan, failing, kinds, live, live_in,
+    plan,
 };
 
 fn seconds(run: &Run) -> u64 {
@@ -111,6 +112,24 @@ fn what_stands_is_told_alike_by_a_whole_history_and_by_its_pages() -> Tested {
         .await??;
         rolled_back(run.wait(handle.outcome()).await?)?;
         assert!(!standing(run, &handle).await?.contains(&true));
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Of the attempts of a stage the newest stands, though a page may end between them.
+#[test]
+fn what_stands_is_told_alike_of_stages_that_were_tried_again() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    live_in(&world, &lab, async |run| {
+        let again = || Act::Retry(2, Box::new(Act::Next));
+        let later = Act::RetryAfter(vec![Some(1_000), Some(3_600_000)], Box::new(Act::Next));
+        let handle = parked(run, &plan("a", [again(), again(), later])).await?;
+        let again = [false, false, true];
+        assert_eq!(
+            standing(run, &handle).await?,
+            [&again[..], &again, &[false, true]].concat()
+        );
         Ok(())
     })?;
     Ok(())

@@ -32,9 +32,11 @@ impl Reader {
             .await?;
         let mut in_doubt = BTreeSet::new();
         for entry in entries.iter_mut().filter(|entry| entry.stands) {
-            let count = rows.get(&entry.member).and_then(|row| Some(row.as_ref()?.standing));
-            entry.stands = count != Some(0);
-            if count.is_some_and(|count| (1..=entry.visit).contains(&count)) {
+            let Some(row) = rows.get(&entry.member).and_then(Option::as_ref) else {
+                continue;
+            };
+            entry.stands = row.standing > 0 && !has_newer_attempt(row, entry);
+            if entry.stands && row.standing <= entry.visit {
                 in_doubt.insert((entry.member, entry.visit));
             }
         }
@@ -119,6 +121,12 @@ impl Reader {
         }
         Ok(undone)
     }
+}
+
+/// Returns `true` if the entry is of a failed attempt, and its stage has been tried again since.
+fn has_newer_attempt(row: &Row, entry: &HistoryEntry) -> bool {
+    let has_failed = matches!(entry.ending, Ending::Retry | Ending::Fail | Ending::Panic);
+    has_failed && (entry.visit, entry.attempt) < (row.visit, row.attempt)
 }
 
 fn parent(rows: &Rows, member: u32) -> Option<u32> {
