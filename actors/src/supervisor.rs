@@ -51,7 +51,6 @@ use procession_kernel::{
 use tokio::sync::oneshot;
 
 use self::metrics::Metrics;
-use self::metrics::hook_queue::HooksRan;
 use self::metrics::mailboxes::MailboxGauges;
 use crate::actor_loop::LastPanic;
 use crate::charts::Charts;
@@ -105,7 +104,7 @@ use pipeline::{AwaitingReceipt, GATHERING_TIME, Gathering, JournalGone, Pipeline
 use quarantine::Quarantine;
 use requests::Requests;
 use requests::again::{not_ended, read_again, read_new};
-use requests::discharge::why_quarantined;
+use requests::discharge::{being_quarantined, why_quarantined};
 use requests::finished::FinishedRead;
 use requests::operate::{ToRead, to_read};
 use requests::replies::{self, Reply};
@@ -664,7 +663,7 @@ impl Handler<Operate> for Supervisor {
             }
             ToRead::FinishedRow(id) => self.operate_on_row(id, verb, by),
             ToRead::Submitted(root) => self.run_again(root, by),
-            ToRead::QuarantinedFamily(family) => self.operate_on_family(family, by),
+            ToRead::QuarantinedFamily(family) => self.operate_on_family(family, by, ctx),
         }
     }
 }
@@ -827,11 +826,14 @@ impl Supervisor {
         ctx: &mut Context<Self>,
     ) -> AskFuture<Operated> {
         let mut demand = Demand::default();
+        let is_new = !matches!(stored, StoredTarget::Again(_));
         if let Some(submission) = stored.submission()
             && !by.dry_run
         {
             let submissions = std::slice::from_mut(submission);
-            if let Some(longest) = longest_key(submissions) {
+            // A root that runs again has a key for as long as its failure is kept, and the clock is not distrusted for
+            // as long as failures are.
+            if let Some(longest) = longest_key(submissions).filter(|_| is_new) {
                 self.lifecycle.note_key(longest);
             }
             demand = self.admission.demand_of_submissions(&self.kernel, submissions);
@@ -858,22 +860,32 @@ impl Supervisor {
         Box::pin(replies::operated(Ok(reply), self.committed()))
     }
 
-    /// Reads a family and decides its discharge.
-    fn operate_on_family(&mut self, family: u64, by: OperatorRequest) -> Operating {
+    /// Reads a family and decides its discharge. A live family is quarantined first, in an earlier commit: what is read
+    /// of it then is all of it, since nothing of it moves any more.
+    fn operate_on_family(&mut self, family: u64, by: OperatorRequest, ctx: &mut Context<Self>) -> Operating {
         let why = why_quarantined(&self.kernel, &self.quarantine, self.dispatch.holes(), family);
+        if let Some(why) = &why {
+            if let Err(refusal) = self.requests.begin_discharge(&self.kernel, family, &by) {
+                return Box::pin(std::future::ready(Err(refusal)).into_actor(self));
+            }
+            if !by.dry_run && self.kernel.families().contains_key(&family) {
+                self.quarantine_family(family, why.clone(), ctx);
+            }
+        }
         let (settled, committed) = (self.settled(), self.committed());
-        let read = self.requests.read_for_discharge(family, why, settled, committed);
+        let read = Requests::read_for_discharge(family, why, settled, committed);
         Box::pin(read.into_actor(self).then(move |read, supervisor, ctx| {
+            let is_dry = by.dry_run;
             let operated = supervisor.discharge(family, read, by, ctx);
             operated.into_actor(supervisor).map(move |operated, supervisor, _| {
-                supervisor.requests.discharge_answered(family);
+                if !is_dry {
+                    supervisor.requests.discharge_answered(family);
+                }
                 operated
             })
         }))
     }
 
-    /// Decides a discharge. A live family is quarantined first, in an earlier commit, so that nothing of it moves any
-    /// more.
     fn discharge(
         &mut self,
         family: u64,
@@ -881,14 +893,19 @@ impl Supervisor {
         by: OperatorRequest,
         ctx: &mut Context<Self>,
     ) -> AskFuture<Operated> {
+        // Asked again: another request may have discharged the family during the read.
         let why = why_quarantined(&self.kernel, &self.quarantine, self.dispatch.holes(), family);
-        let next = read.and_then(|read| self.requests.discharge(&self.kernel, family, read, why, &by));
-        match next {
-            Ok(next) => {
-                if let Some(why) = next.quarantine {
-                    self.quarantine_family(family, why, ctx);
-                }
-                self.operate(Verb::Discharge(family), by, next.stored, ctx)
+        let moves = why.is_some() && !by.dry_run && self.kernel.families().contains_key(&family);
+        match read.and_then(|read| {
+            if moves {
+                Err(being_quarantined(family))
+            } else {
+                Ok(read)
+            }
+        }) {
+            Ok(read) => {
+                let stored = if why.is_some() { read } else { StoredTarget::None };
+                self.operate(Verb::Discharge(family), by, stored, ctx)
             }
             Err(error) => Box::pin(async move { Err(error) }),
         }
@@ -1122,7 +1139,16 @@ impl Handler<AwaitOutcome> for Supervisor {
             Err(busy) => return Box::pin(async move { Err(busy) }),
         };
         let (failure, committed) = (self.status.failure(), self.committed());
+        let is_quarantined = self.quarantine.contains(id.family);
         Box::pin(async move {
+            // Of a quarantined family nobody ends any more, but some may have ended before.
+            if is_quarantined {
+                match committed.outcome(id).await {
+                    Ok(Some(outcome)) => return Ok(outcome),
+                    Ok(None) if matches!(committed.row(id).await, Ok(None)) => return Err(AskError::Unknown(id)),
+                    Ok(None) | Err(_) => {}
+                }
+            }
             match waiting.ended().await {
                 Some(outcome) => Ok(outcome),
                 // The journal failed, the engine stopped, or the family was discharged.
@@ -1951,16 +1977,15 @@ impl Supervisor {
         if self.metrics.may_call_hooks()
             && let Some(worker) = self.dispatch.next_worker()
         {
-            let done = ctx.address().recipient();
-            self.metrics.call_hooks(worker, &self.registry, done);
+            let made = self.metrics.call_hooks(worker, &self.registry);
+            ctx.spawn(
+                made.into_actor(self)
+                    .map(|(), supervisor, ctx| supervisor.hooks_made(ctx)),
+            );
         }
     }
-}
 
-impl Handler<HooksRan> for Supervisor {
-    type Result = ();
-
-    fn handle(&mut self, _: HooksRan, ctx: &mut Self::Context) {
+    fn hooks_made(&mut self, ctx: &mut Context<Self>) {
         self.metrics.hooks_ran();
         self.call_hooks(ctx);
         self.look_at_drain(ctx);
@@ -2148,7 +2173,7 @@ impl Supervisor {
 
     /// Schedules another look at the results that are due, because the store could not be read.
     fn evict_again(&mut self, ctx: &mut Context<Self>) {
-        self.lifecycle.look_again(self.clock.now());
+        self.lifecycle.look_again();
         self.evict(ctx);
     }
 
@@ -2240,7 +2265,19 @@ impl Supervisor {
 
     /// Quarantines a family that cannot run. All others continue, including families that waited for this one while
     /// it was suspected.
+    ///
+    /// If a member's report is with the limiter, it is decided first. The member has given the limiter a lock that its
+    /// row still names, and the family keeps what its rows name: another procedure would have the same lock.
     fn quarantine_family(&mut self, family: u64, why: String, ctx: &mut Context<Self>) {
+        if self.quarantine.contains(family) {
+            return;
+        }
+        if self.admission.is_exchanging(family) {
+            let answered = self.admission.answered();
+            return self.await_limiter(answered, ctx, move |supervisor, _, ctx| {
+                supervisor.quarantine_family(family, why, ctx);
+            });
+        }
         self.enter_quarantine(family, why);
         self.decide(Event::FamilyForgotten, ctx);
     }

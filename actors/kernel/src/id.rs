@@ -298,11 +298,15 @@ impl fmt::Display for Epoch {
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// Returns the instant `delay` later, or the last representable instant if that is too far.
+    /// The last instant, some 292,000 years after 1970. The highest bit is free: the store's index of ends has failures
+    /// under keys with that bit.
+    pub const LAST: Self = Self(u64::MAX >> 1);
+
+    /// Returns the instant `delay` later, or [the last one](Self::LAST) if that is too far.
     #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         let delay = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_add(delay))
+        Self(self.0.saturating_add(delay)).min(Self::LAST)
     }
 
     /// Returns the time from `earlier` to this instant, or zero if `earlier` is not before it.

@@ -194,7 +194,7 @@ pub struct InFlight {
     #[serde(rename = "a", default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
     /// The number of deaths when a drain gave the stage up, since that replaces `deaths`. Later ones are counted from
-    /// here for [`Row::repeated_at`].
+    /// here.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub counted_from: Option<u32>,
 }
@@ -432,9 +432,13 @@ pub struct Row {
 }
 
 impl InFlight {
-    /// Death count of a stage that a drain left behind. It is the maximum, so later deaths never count against the
-    /// stage.
+    /// Death count of a stage that a drain left behind. Deaths from there on count from [`Self::counted_from`].
     pub const UNCOUNTED: u32 = u32::MAX;
+
+    /// Returns how many deaths count against the stage. `deaths` is how often engines of this store have died.
+    pub(crate) fn deaths_since(self, deaths: u32) -> u32 {
+        deaths.saturating_sub(self.counted_from.unwrap_or(self.deaths))
+    }
 }
 
 impl Row {
@@ -443,10 +447,9 @@ impl Row {
     #[must_use]
     pub fn repeated_at(&self, deaths: u32) -> u32 {
         let out = self.in_flight.map_or(0, |in_flight| match in_flight.counted_from {
-            Some(from) => deaths.saturating_sub(from),
             // A drain of an engine that kept no count.
             None if in_flight.deaths == InFlight::UNCOUNTED => 1,
-            None => deaths.saturating_sub(in_flight.deaths),
+            Some(_) | None => in_flight.deaths_since(deaths),
         });
         self.repeated.saturating_add(out)
     }

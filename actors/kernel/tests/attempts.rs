@@ -330,6 +330,45 @@ fn drains_that_gave_up_count_and_so_do_deaths_after_them() {
 }
 
 #[test]
+fn a_stage_that_a_drain_gave_up_can_still_become_poison() {
+    let mut shell = begun();
+    shell.feed(0, Event::DrainBegan);
+    shell.feed(0, Event::DrainEnded(RequestId(3)));
+    for deaths in 1..=2 {
+        let (next, effects) = restarted(&shell, deaths, 0);
+        assert_eq!(told(&effects), [(ROOT, 1, deaths + 1)]);
+        shell = next;
+    }
+    let alone = row(&shell, ROOT).in_flight.map(|in_flight| in_flight.alone);
+    assert_eq!(alone, Some(true), "it was out at two deaths");
+    let (shell, effects) = restarted(&shell, 3, 0);
+    assert_eq!(told(&effects), []);
+    assert_eq!(waits(&shell), Some(WaitReason::Poison));
+}
+
+#[test]
+fn a_deadly_stage_of_a_failing_family_is_not_run_for_ever() {
+    for aborted_at in 0..=3 {
+        let (mut shell, mut effects) = (begun(), Vec::new());
+        for deaths in 0..=3 {
+            if deaths == aborted_at {
+                operate(&mut shell, Verb::Abort(ROOT));
+                assert_eq!(row(&shell, ROOT).state, ProcedureState::Failed);
+            }
+            (shell, effects) = restarted(&shell, deaths, 0);
+            let runs = (deaths < 3).then_some((ROOT, 1, deaths));
+            assert_eq!(told(&effects), Vec::from_iter(runs), "aborted at {aborted_at}");
+        }
+        // It may have done its work before it died alone, so it is undone.
+        let mut calls = effects.iter().filter_map(Effect::call);
+        assert!(
+            calls.any(|call| matches!(call.task, StageTask::Undo { .. })),
+            "{effects:?}"
+        );
+    }
+}
+
+#[test]
 fn a_row_of_an_engine_that_kept_no_count_was_cut_off_at_least_once() {
     let mut row = row(&begun(), ROOT).clone();
     row.in_flight = row.in_flight.map(|in_flight| InFlight {

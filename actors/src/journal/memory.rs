@@ -381,14 +381,11 @@ impl MemoryStore {
 impl State {
     /// Counts a read of this keyspace, and fails it if that is planned.
     fn read(&mut self, space: &Space) -> Result<(), StoreError> {
-        if !self.reads.strikes(space) {
+        let Some(why) = self.reads.strike(space) else {
             return Ok(());
-        }
+        };
         self.failed_reads += 1;
-        Err(StoreError::Io {
-            place: PLACE.to_owned(),
-            why: "a read failed: input/output error".to_owned(),
-        })
+        Err(why)
     }
 
     fn apply(&mut self, batch: &Batch) {

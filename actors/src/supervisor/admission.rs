@@ -12,7 +12,7 @@ mod dry_run;
 pub(crate) mod requests;
 mod sequencer;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use actix::MailboxError;
 use procession_kernel::{
@@ -70,6 +70,8 @@ pub(super) struct Admission<A> {
     contention: Contention,
     /// What quarantined families hold, until it is restored.
     quarantined_holders: Vec<(ProcedureId, Row)>,
+    /// Who has a report with the limiter, in exchange for what its next stage needs.
+    exchanging: BTreeSet<ProcedureId>,
 }
 
 impl<A> Admission<A> {
@@ -84,6 +86,7 @@ impl<A> Admission<A> {
             sequencer: Sequencer::default(),
             contention: Contention::default(),
             quarantined_holders,
+            exchanging: BTreeSet::new(),
         }
     }
 
@@ -330,7 +333,7 @@ impl<A> Admission<A> {
     /// Asks the limiter. [`admit_births`] or [`admit_report`] takes the answer; [`Self::settle`] handles its
     /// consequences.
     pub(super) fn ask(
-        &self,
+        &mut self,
         demand: Demand,
         of: Option<ProcedureId>,
     ) -> (
@@ -344,7 +347,21 @@ impl<A> Admission<A> {
             exchange: exchange.map(|exchange| exchange.asks.claim).zip(of),
             limits: exchange.map(|_| own),
         };
+        if let Some((_, id)) = pending.exchange {
+            self.exchanging.insert(id);
+        }
         (pending, self.limiter.ask(acquire))
+    }
+
+    /// Returns `true` if a member's report is with the limiter, with what its stage gives up for the next.
+    pub(super) fn is_exchanging(&self, family: u64) -> bool {
+        let members = ProcedureId::root(family)..=ProcedureId::new(family, u32::MAX);
+        self.exchanging.range(members).next().is_some()
+    }
+
+    /// Resolves once the limiter has answered everything that it was asked before.
+    pub(super) fn answered(&self) -> impl Future<Output = Result<Acquired, MailboxError>> + use<A> {
+        self.limiter.ask(Acquire::default())
     }
 
     /// Settles a demand after its decision: releases the claims of procedures that the decision did not create. Must
@@ -353,6 +370,7 @@ impl<A> Admission<A> {
         let mut unbound = pending.births;
         unbound.retain(|claim| self.claims.procedure(*claim).is_none());
         if let Some((claim, id)) = pending.exchange {
+            self.exchanging.remove(&id);
             // A procedure whose family has been quarantined in the meantime keeps what it holds.
             let keeps = quarantined.contains_key(&id.family);
             if !keeps && kernel.row(id).is_none_or(Row::is_ended) {

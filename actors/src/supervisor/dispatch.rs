@@ -172,6 +172,7 @@ impl Dispatch {
         self.outputs.forget(family);
         self.stacks.forget(family);
         self.holes.forget_family(family);
+        self.failed_reads.forget_family(family);
     }
 
     /// Releases all actors and makes no more calls: the engine has failed or stopped.
@@ -391,7 +392,9 @@ impl Dispatch {
         durable: Seq,
         barrier: &mut dyn FnMut() -> Option<oneshot::Receiver<()>>,
     ) -> Option<impl Future<Output = GroupRead> + use<>> {
-        let (number, group) = self.revival.begin(kernel)?;
+        let failed_reads = &mut self.failed_reads;
+        let stopped = |id| failed_reads.succeeded(ReadSubject::Call(id));
+        let (number, group) = self.revival.begin(kernel, stopped)?;
         let is_ahead = group.iter().filter_map(StageCall::run).any(|run| run > durable);
         let settled = is_ahead.then(barrier).flatten();
         let requests = group.iter().map(|call| self.request(kernel, durable, call)).collect();

@@ -176,8 +176,9 @@ impl Lifecycle {
     }
 
     /// Makes the next [`Self::begin_eviction`] look at once, because the last look could not read the store.
-    pub(super) fn look_again(&mut self, now: Timestamp) {
-        self.retention.note_due(Some(now));
+    pub(super) fn look_again(&mut self) {
+        // Whatever the clock says: it may be ahead of the time up to which results are evicted.
+        self.retention.note_due(Some(Timestamp(0)));
     }
 
     /// Ends an eviction. Returns what to do with its findings.

@@ -22,7 +22,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{ArbiterHandle, Recipient};
+use actix::ArbiterHandle;
 use procession_kernel::{Kernel, Kind, ProcedureId, ProcedureState, Record, Seq, Timestamp};
 
 use crate::charts::Charts;
@@ -33,7 +33,7 @@ use crate::registry::Registry;
 use crate::telemetry::{FailedSpan, SignalsWaiting, Telemetry, Times};
 use crate::view::{BatchUse, Verdict};
 use failure_log::FailureLog;
-use hook_queue::{HookQueue, HooksRan};
+use hook_queue::HookQueue;
 use mailboxes::MailboxGauges;
 use observations::{Observation, Observer};
 
@@ -211,9 +211,13 @@ impl Metrics {
         self.hooks.is_ready()
     }
 
-    /// Sends the next batch of hook calls to this worker. `done` is notified once they were made.
-    pub(super) fn call_hooks(&mut self, worker: &ArbiterHandle, registry: &Arc<Registry>, done: Recipient<HooksRan>) {
-        self.hooks.send(worker, Arc::clone(registry), done);
+    /// Sends the next batch of hook calls to this worker. What it returns resolves once they were made.
+    pub(super) fn call_hooks(
+        &mut self,
+        worker: &ArbiterHandle,
+        registry: &Arc<Registry>,
+    ) -> impl Future<Output = ()> + use<> {
+        self.hooks.send(worker, Arc::clone(registry))
     }
 
     /// Records that the batch of hook calls was made.

@@ -270,8 +270,10 @@ impl Pipeline {
 
     // Feeds.
 
-    /// Returns `true` if there is room for another subscriber.
-    pub(super) fn takes_subscribers(&self) -> bool {
+    /// Returns `true` if there is room for another subscriber. Those that are gone take none.
+    pub(super) fn takes_subscribers(&mut self) -> bool {
+        self.changes.drop_gone();
+        self.latest.drop_gone();
         self.changes.len() + self.latest.len() < SUBSCRIBERS
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use actix_rt::Arbiter;
 use procession::health::Rule;
-use procession::procedure::RetryPolicy;
+use procession::procedure::{Hooks, RetryPolicy};
 use procession::provider::SystemClock;
 use procession::status::{Ending, WaitReason};
 use procession::testkit::{FaultPlan, Run, World};
@@ -183,4 +183,50 @@ fn e_115_nobody_else_waits_for_a_thread_that_is_gone() -> Tested {
         assert_eq!((ran.len(), once.len()), (16 * 3, 16 * 3), "{}", lab.line());
         Ok(())
     })
+}
+
+/// Ends at once. The first hook that is called for its kind stops the arbiter that it runs on.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Hooked;
+
+impl Procedure for Hooked {
+    const KIND: &'static str = "hooked";
+    type Stage = Stops;
+    type Env = Arc<AtomicU32>;
+    type Output = ();
+
+    fn first(&self) -> Stops {
+        Stops::Here
+    }
+
+    async fn execute(&mut self, _: Stops, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Ok(Step::Done(()))
+    }
+
+    fn hooks() -> Hooks<Self> {
+        Hooks::<Self>::new().on_finish(|calls, _| {
+            if calls.fetch_add(1, Ordering::SeqCst) == 0 {
+                Arbiter::current().stop();
+            }
+        })
+    }
+}
+
+#[test]
+fn hooks_are_called_and_a_drain_ends_though_a_hook_has_stopped_its_thread() -> Tested {
+    let calls = Arc::new(AtomicU32::new(0));
+    let set_up = |builder: Builder| {
+        let builder = builder.register::<Hooked>(Arc::clone(&calls));
+        builder.clock(Arc::new(SystemClock)).workers(2)
+    };
+    let drive = async |run: &Run| {
+        for expected in 1..=3 {
+            run.executor.submit(Hooked).await?.outcome().await?;
+            until(run, "its hook was called", |_| calls.load(Ordering::SeqCst) == expected).await?;
+        }
+        let report = run.executor.drain(Duration::from_secs(60)).await?;
+        assert_eq!(report.unfinished_families, 0, "{report:?}");
+        Ok(())
+    };
+    World::new().run(FaultPlan::none(), set_up, drive)?.done()
 }

@@ -69,6 +69,19 @@ impl Handler<ChangeFeed> for Subscriber {
     }
 }
 
+/// Makes a subscriber end.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Leave;
+
+impl Handler<Leave> for Subscriber {
+    type Result = ();
+
+    fn handle(&mut self, _: Leave, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}
+
 async fn subscribe(run: &Run, lab: &Lab, gate: Option<&'static str>) -> Result<Got, Trouble> {
     let got = Got::default();
     let subscriber = Subscriber {
@@ -326,4 +339,23 @@ fn e_113_nobody_is_told_what_a_crash_takes_away() -> Tested {
         assert_eq!(done.commits, commits);
     }
     Ok(())
+}
+
+/// Somebody who looks and leaves takes no place, though nothing is committed meanwhile.
+#[test]
+fn those_who_have_left_take_no_place() -> Tested {
+    let lab = Lab::default();
+    live(&lab, async |run| {
+        for _ in 0..200 {
+            let subscriber = Subscriber {
+                got: Got::default(),
+                lab: lab.clone(),
+                gate: None,
+            };
+            let subscriber = subscriber.start();
+            run.executor.subscribe(subscriber.clone().recipient()).await?;
+            subscriber.send(Leave).await?;
+        }
+        Ok(())
+    })
 }

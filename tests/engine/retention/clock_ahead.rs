@@ -6,11 +6,12 @@ use std::time::Duration;
 use procession::ProcedureId;
 use procession::errors::AskError;
 use procession::health::{Rule, Verdict};
+use procession::operate::OperatorRequest;
 use procession::procedure::Timestamp;
 use procession::provider::Clock;
 use procession::testkit::{Run, TestClock, Trouble, World};
 
-use crate::support::{Lab, Planned, Tested, chain, enumerate, kinds, live_in};
+use crate::support::{Act, Lab, Planned, Tested, chain, enumerate, kinds, live_in, plan};
 
 const DAYS: Duration = Duration::from_hours(72);
 const DAY: Duration = Duration::from_hours(24);
@@ -203,6 +204,28 @@ fn it_is_told_for_as_long_as_it_counts() -> Tested {
         assert_eq!(told().await?.ok_or("it is still told")?.since, at);
         run.pass(MINUTE).await;
         assert_eq!(told().await?, None);
+        Ok(())
+    })
+}
+
+/// A root that runs again has a key for as long as its failure is kept, which is far longer than any success is.
+#[test]
+fn one_that_runs_again_keeps_no_result_longer() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let id = live_in(&world, &lab, async |run| {
+        let fails = Planned(plan("f", [Act::Fail("boom".to_owned())]));
+        let failed = run.wait(run.executor.submit(fails).into_future()).await??.id();
+        run.settle().await;
+        let by = OperatorRequest::new("ann", "once more");
+        run.wait(run.executor.run_again(failed, by)).await??;
+        ends(run, "k").await
+    })?;
+    world.clock.step_wall(DAYS);
+    live_in(&world, &lab, async |run| {
+        run.pass(Duration::from_secs(6)).await;
+        assert!(is_there(run, id).await?);
+        until(run, KEPT).await;
+        assert!(!is_there(run, id).await?, "its time is up");
         Ok(())
     })
 }

@@ -2,12 +2,15 @@
 //! and what is unfinished loses nothing.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+use std::future::IntoFuture;
 
 use futures::future::try_join_all;
 use procession::procedure::Timestamp;
 use procession::provider::Space;
 use procession::status::ListFilter;
-use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
+use procession::testkit::{Ended, Fault, FaultPlan, ReadFault, Run, Trouble, World};
 use procession::{Builder, ProcedureId};
 
 use super::fill::Template;
@@ -145,6 +148,34 @@ fn e_110_wide_families_go_in_smaller_commits() -> Tested {
         assert_eq!(run.executor.snapshot().await?.commits, 4);
         let page = run.executor.list(ListFilter::default(), None, 10).await?;
         assert!(page.items.is_empty());
+        Ok(())
+    })
+}
+
+/// A damaged block of one family's rows keeps that family, and holds back no other.
+#[test]
+fn damage_of_one_that_is_due_holds_back_no_other() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    live_in(&world, &lab, async |run| {
+        let done = async |name: &str| -> Result<(), Trouble> {
+            let handle = run
+                .wait(run.executor.submit(Planned(chain(name, 1))).into_future())
+                .await??;
+            assert_eq!(run.wait(handle.outcome()).await??, 7);
+            Ok(())
+        };
+        for name in ["a", "b"] {
+            done(name).await?;
+        }
+        run.store
+            .fail_reads(ReadFault::once().of(Space::Procedures).as_damage());
+        run.pass(Duration::from_mins(16)).await;
+        assert_eq!(run.store.failed_reads(), 1);
+        assert_eq!(families(&world, &Space::Procedures).len(), 1, "the other has gone");
+        // The next one that falls due takes it along, if it can be read by then.
+        done("c").await?;
+        run.pass(Duration::from_mins(16)).await;
+        assert!(families(&world, &Space::Procedures).is_empty());
         Ok(())
     })
 }

@@ -211,3 +211,27 @@ fn the_list_is_right_however_it_crashes() -> Tested {
     assert!(done.commits >= 10, "{done:?}");
     Ok(())
 }
+
+/// Kept for ever is not failed, and is no entry of the list that cannot be read.
+#[test]
+fn what_is_kept_for_ever_is_no_failure() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let for_ever = |builder: Builder| {
+        kinds(&lab, builder)
+            .retention(Duration::MAX, Duration::MAX)
+            .keep_failures(Duration::MAX)
+    };
+    world
+        .run(FaultPlan::none(), for_ever, async |run| {
+            end(run, Planned(plan("d", [Act::Done(1)])), "a").await??;
+            end(run, fails("no stock"), "b").await?.err();
+            let kept = run.executor.submit(Planned(plan("e", [Act::Done(1)])));
+            run.wait(kept.key_for("c", Duration::MAX).into_future()).await??;
+            run.pass(DAY * 1_000).await;
+            assert_eq!(listed(run).await?, [2]);
+            let all = run.executor.list(ListFilter::default(), None, 10).await?;
+            assert_eq!((all.items.len(), all.unreadable.len()), (3, 0));
+            Ok(())
+        })?
+        .done()
+}

@@ -5,6 +5,7 @@ use std::future::IntoFuture;
 use procession::ProcedureId;
 use procession::errors::AskError;
 use procession::operate::{BypassAs, BypassScope, OperatorRequest, PauseScope};
+use procession::procedure::JoinPolicy;
 use procession::provider::{Batch, Space};
 use procession::status::{ListFilter, ProcedureState, WaitReason};
 use procession::testkit::{Run, Trouble, World};
@@ -286,6 +287,86 @@ fn a_family_with_a_hole_in_its_history_is_live_and_is_bypassed() -> Tested {
         assert_eq!(run.wait(run.executor.outcome(id)).await??.state, ProcedureState::Failed);
         assert_eq!(run.wait(stranger.outcome()).await??, 3, "its lock is free");
         assert_eq!(run.executor.verdicts().await?, []);
+        Ok(())
+    })
+}
+
+/// Whoever ended before its family was set aside has an outcome, and a number that nobody had is unknown.
+#[test]
+fn outcomes_of_before_are_told_of_a_family_that_is_set_aside() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let root = live_in(&world, &lab, async |run| {
+        let waits = plan("b", [Act::Wait("go".to_owned(), None), Act::Done(1)]);
+        let root = plan("r", [spawn([plan("a", [Act::Done(5)]), waits]), Act::Done(2)]);
+        let root = run.wait(run.executor.submit(Planned(root)).into_future()).await??.id();
+        run.settle().await;
+        Ok(root)
+    })?;
+    let member = |number| ProcedureId::new(root.family, number);
+    write(&world, |batch| {
+        batch.put(Space::Procedures, &key(root.family, 2), b"\x01no row")
+    })?;
+    live_in(&world, &lab, async |run| {
+        assert_eq!(run.executor.snapshot().await?.quarantined.len(), 1);
+        let ended = run.wait(run.executor.outcome(member(1))).await??;
+        assert_eq!(ended.state, ProcedureState::Success);
+        let nobody = run.wait(run.executor.outcome(member(9))).await?;
+        assert!(
+            matches!(&nobody, Err(AskError::Unknown(id)) if *id == member(9)),
+            "{nobody:?}"
+        );
+        Ok(())
+    })
+}
+
+/// What the others of the family do while it is discharged is in its archive, or does not happen.
+#[test]
+fn a_family_that_moves_is_discharged_whole() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let stuck = failing("f", 3).undo(3, UndoAct::FailUntil("never".to_owned()));
+    let turns = plan("b", vec![Act::Next; 200]);
+    let (id, first) = live_in(&world, &lab, async |run| {
+        let waits = plan("w", [Act::Wait("go".to_owned(), None), spawn([turns]), Act::Done(1)]);
+        let root = plan(
+            "r",
+            [
+                Act::Spawn(vec![stuck, waits].into(), JoinPolicy::AllFinished, 0),
+                Act::Done(2),
+            ],
+        );
+        let id = run.wait(run.executor.submit(Planned(root)).into_future()).await??.id();
+        run.settle().await;
+        let history = run.executor.history(id).await?;
+        let first = history.iter().find(|entry| entry.member == 1);
+        Ok((id, first.ok_or("its child has run")?.number))
+    })?;
+    write(&world, |batch| batch.delete(Space::History, &key(id.family, first)))?;
+    live_in(&world, &lab, async |run| {
+        run.pass(std::time::Duration::from_mins(1)).await;
+        let broken = run.executor.status(ProcedureId::new(id.family, 1)).await?;
+        assert_eq!(broken.wait, Some(WaitReason::Quarantined));
+        run.executor
+            .signal(ProcedureId::new(id.family, 2), "go", &7_i64)
+            .await?;
+        let (first, second) = (
+            run.executor.discharge(id.family, by()),
+            run.executor
+                .discharge(id.family, OperatorRequest::new("bob", "as well")),
+        );
+        let (first, second) = futures::join!(first, second);
+        let first = first?;
+        assert!(
+            matches!(second, Err(AskError::NotNow { .. } | AskError::Unknown(_))),
+            "{second:?}"
+        );
+        run.settle().await;
+        is_gone(&world, id.family);
+        let archived = run.executor.archived(id.family).await?;
+        assert_eq!(
+            archived.procedures.len(),
+            usize::try_from(first.changed)?,
+            "with what it did until then"
+        );
         Ok(())
     })
 }

@@ -114,8 +114,14 @@ impl Draft<'_> {
             Resumption::Suspect => suspects.push(id),
             Resumption::Poison => {
                 if let Some(mut row) = self.take(id) {
-                    self.park(&mut row, ProcedureState::Runnable, WaitReason::Poison);
+                    let state = match self.is_stopping(&row) {
+                        true => row.state,
+                        false => ProcedureState::Runnable,
+                    };
+                    self.park(&mut row, state, WaitReason::Poison);
                     self.put(row);
+                    // In a failing family it counts as executed, and is undone.
+                    self.begin_rollback_if_quiet(id);
                 }
             }
             Resumption::Ask => {
@@ -136,12 +142,12 @@ impl Draft<'_> {
     fn resumption(&self, row: &Row) -> Resumption {
         let stopping = self.is_stopping(row);
         if let Some(in_flight) = row.in_flight {
-            let deaths = self.kernel.deaths.saturating_sub(in_flight.deaths);
-            return match (stopping, in_flight.alone && deaths > 0, deaths >= SUSPECT_AFTER) {
-                // A stage in doubt in a failing family must run to its commit, so that it can be undone.
-                (true, ..) | (false, false, false) => Resumption::Again,
-                (false, true, _) => Resumption::Poison,
-                (false, false, true) => Resumption::Suspect,
+            let deaths = in_flight.deaths_since(self.kernel.deaths);
+            return match (in_flight.alone && deaths > 0, deaths >= SUSPECT_AFTER) {
+                (true, _) => Resumption::Poison,
+                (false, true) => Resumption::Suspect,
+                // In a failing family as well: the stage is in doubt, and must run to its commit to be undone.
+                (false, false) => Resumption::Again,
             };
         }
         match (&row.wait, stopping) {

@@ -63,8 +63,8 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Ends a drain. Stages that still run lose their death counts: the next start runs them, and counts nothing
-    /// against them. Their code is still told that the attempt was cut off.
+    /// Ends a drain. Stages that still run lose their death counts: the next start runs them, and counts nothing from
+    /// before against them. Their code is still told that the attempt was cut off.
     pub(super) fn drain_ended(&mut self, request: RequestId) {
         let out: Vec<ProcedureId> = self
             .kernel

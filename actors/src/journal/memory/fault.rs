@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use super::disk::PLACE;
 use super::late::Late;
+use crate::error::StoreError;
 use crate::journal::keys::Space;
 
 /// A fault of one commit.
@@ -42,8 +44,8 @@ impl Fault {
     }
 }
 
-/// Reads that fail with an input/output error, as a disk's may. Nothing is damaged: the same read succeeds once the
-/// fault is over.
+/// Reads that fail with an input/output error, as a disk's may, or [as damage does](Self::as_damage). The same read
+/// succeeds once the fault is over.
 ///
 /// ```
 /// use procession_actors::journal::Space;
@@ -58,6 +60,7 @@ pub struct ReadFault {
     sound: u64,
     failing: u64,
     space: Option<Space>,
+    is_damage: bool,
 }
 
 impl ReadFault {
@@ -102,20 +105,41 @@ impl ReadFault {
         self
     }
 
-    /// Counts a read, and returns `true` if it fails.
-    pub(super) fn strikes(&mut self, space: &Space) -> bool {
+    /// Makes the reads fail as those of a damaged file do, which no engine tries again.
+    #[must_use]
+    pub fn as_damage(mut self) -> Self {
+        self.is_damage = true;
+        self
+    }
+
+    /// Counts a read, and returns the error if it fails.
+    pub(super) fn strike(&mut self, space: &Space) -> Option<StoreError> {
         if self.space.as_ref().is_some_and(|of| of != space) {
-            return false;
+            return None;
         }
         if self.sound > 0 {
             self.sound -= 1;
-            return false;
+            return None;
         }
         let strikes = self.failing > 0;
         if self.failing < u64::MAX {
             self.failing = self.failing.saturating_sub(1);
         }
-        strikes
+        strikes.then(|| self.error())
+    }
+
+    fn error(&self) -> StoreError {
+        let place = PLACE.to_owned();
+        match self.is_damage {
+            true => StoreError::Damaged {
+                place,
+                why: "a block's checksum is wrong".to_owned(),
+            },
+            false => StoreError::Io {
+                place,
+                why: "a read failed: input/output error".to_owned(),
+            },
+        }
     }
 }
 

@@ -77,7 +77,7 @@ impl FailedReads {
         self.error = why.to_string();
     }
 
-    /// Notes that a read succeeded.
+    /// Notes that a read succeeded, or is not needed any more.
     pub(super) fn succeeded(&mut self, subject: ReadSubject) {
         if self.failing.is_empty() || !self.failing.remove(&subject) {
             return;
@@ -87,6 +87,19 @@ impl FailedReads {
             self.since = None;
             self.failures = 0;
         }
+    }
+
+    /// Drops the reads of a family that is quarantined.
+    pub(super) fn forget_family(&mut self, family: u64) {
+        let (first, last) = (ProcedureId::root(family), ProcedureId::new(family, u32::MAX));
+        let calls = self.failing.range(ReadSubject::Call(first)..=ReadSubject::Call(last));
+        let stacks = self.failing.range(ReadSubject::Stack(first)..=ReadSubject::Stack(last));
+        let forgotten: Vec<ReadSubject> = calls.chain(stacks).copied().collect();
+        if forgotten.is_empty() {
+            return;
+        }
+        self.waiting.retain(|read| !forgotten.contains(&read.subject()));
+        forgotten.into_iter().for_each(|subject| self.succeeded(subject));
     }
 
     /// Drops everything: nothing is read any more.

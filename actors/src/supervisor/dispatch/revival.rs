@@ -143,21 +143,33 @@ impl Revival {
         self.message = ReadsDueState::None;
     }
 
-    /// Takes the next group and its number, unless enough groups are under way.
-    pub(super) fn begin(&mut self, kernel: &Kernel) -> Option<(u64, Vec<StageCall>)> {
+    /// Takes the next group and its number, unless enough groups are under way. Names the calls that are not out any more,
+    /// and need no read.
+    pub(super) fn begin(
+        &mut self,
+        kernel: &Kernel,
+        mut stopped: impl FnMut(ProcedureId),
+    ) -> Option<(u64, Vec<StageCall>)> {
         if self.queue.is_empty() || self.under_way.len() >= GROUPS {
             return None;
         }
         let group = self.queue.drain(..self.queue.len().min(GROUP));
-        let group: Vec<StageCall> = group.filter_map(|queued| queued.call(kernel)).collect();
+        let mut calls = Vec::with_capacity(group.len());
+        for queued in group {
+            let id = queued.id();
+            match queued.call(kernel) {
+                Some(call) => calls.push(call),
+                None => stopped(id),
+            }
+        }
         if self.queue.is_empty() {
             // A start or a broadcast may have filled the queue far beyond its usual size.
             self.queue.shrink_to(KEPT);
         }
         let number = self.gone + self.under_way.len() as u64;
         self.under_way
-            .push_back(Begun::Reading(group.iter().map(|call| call.id).collect()));
-        Some((number, group))
+            .push_back(Begun::Reading(calls.iter().map(|call| call.id).collect()));
+        Some((number, calls))
     }
 
     /// Reads a group that was begun.

@@ -5,7 +5,7 @@ use procession_kernel::{Blob, EventName, EvictedFamily, Key, ProcedureId, Record
 use super::recovery::Loaded;
 use super::wall::Wall;
 use crate::clock::Clock;
-use crate::error::{AskError, CodecError, ReadError, StoreError};
+use crate::error::{AskError, ReadError, StoreError};
 use crate::journal::store::Scan;
 use crate::journal::{Reader, Space, keys};
 use crate::read::labels::digests_of;
@@ -47,7 +47,7 @@ pub(in crate::supervisor) struct DueResults {
     size: u64,
     /// Unreadable families: how many, and the first of them. They stay as they are, and block no other family.
     unreadable: u64,
-    first: Option<(u64, CodecError)>,
+    first: Option<(u64, ReadError)>,
 }
 
 impl Retention {
@@ -105,7 +105,11 @@ impl Retention {
                 Eviction::Families(doomed)
             }
             Some(Err(ReadError::Store(why))) if why.may_pass() => Eviction::ReadAgain(why),
-            Some(Err(_)) | None => Eviction::Nothing,
+            Some(Err(why)) => {
+                tracing::warn!(%why, "the order of eviction cannot be read, so nothing is evicted");
+                Eviction::Nothing
+            }
+            None => Eviction::Nothing,
         }
     }
 }
@@ -175,12 +179,12 @@ impl DueResults {
         let doomed = if kept_key.is_empty() {
             match describe(reader, family, due).await {
                 Ok(doomed) => doomed,
-                Err(ReadError::Codec(why)) => {
+                Err(ReadError::Store(why)) if why.may_pass() => return Err(why.into()),
+                Err(damage) => {
                     self.unreadable += 1;
-                    self.first.get_or_insert((family, why));
+                    self.first.get_or_insert((family, damage));
                     return Ok(());
                 }
-                Err(error) => return Err(error),
             }
         } else {
             key_alone(family, due, kept_key)

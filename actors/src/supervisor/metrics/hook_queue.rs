@@ -4,11 +4,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use actix::prelude::*;
+use actix::ArbiterHandle;
 use procession_kernel::{Kind, ProcedureId, Timestamp};
+use tokio::sync::oneshot;
 
 use crate::hooks::{Finished, HookCall, HookSet, Submitted};
-use crate::queues::deliver;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 
@@ -18,11 +18,6 @@ const WAITING: usize = 100_000;
 
 /// Calls of one batch. They are few enough that stages on the same worker do not wait long.
 const BATCH: usize = 256;
-
-/// Says that a batch of calls has been made.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct HooksRan;
 
 /// Calls that wait, and the kinds that have hooks.
 pub(super) struct HookQueue {
@@ -84,16 +79,21 @@ impl HookQueue {
         !self.is_out && !self.waiting.is_empty()
     }
 
-    /// Sends the next batch to a worker. If the worker's thread has ended, the batch is lost.
-    pub(super) fn send(&mut self, worker: &ArbiterHandle, registry: Arc<Registry>, done: Recipient<HooksRan>) {
+    /// Sends the next batch to a worker, and returns what resolves once the batch was made. If the worker's thread ends,
+    /// the batch is lost, and that resolves as well.
+    pub(super) fn send(&mut self, worker: &ArbiterHandle, registry: Arc<Registry>) -> impl Future<Output = ()> + use<> {
         let batch = self.waiting.len().min(BATCH);
         let batch: Vec<HookCall> = self.waiting.drain(..batch).collect();
-        self.is_out = worker.spawn_fn(move || {
+        let (done, made) = oneshot::channel::<()>();
+        self.is_out = true;
+        // A thread that has ended drops the batch, and the sender with it.
+        worker.spawn_fn(move || {
             for call in &batch {
                 registry.call_hook(call);
             }
-            actix_rt::spawn(async move { deliver(&done, HooksRan).await });
+            drop(done);
         });
+        async move { drop(made.await) }
     }
 
     /// Records that the batch was made.

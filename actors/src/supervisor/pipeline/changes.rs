@@ -41,6 +41,11 @@ impl Changes {
         self.subscribers.len()
     }
 
+    /// Drops subscribers that are gone, which is noticed otherwise with the next change.
+    pub(super) fn drop_gone(&mut self) {
+        self.subscribers.retain(|subscriber| subscriber.to.connected());
+    }
+
     /// Adds a subscriber that begins after the newest commit. It is told so once that commit is on disk.
     pub(super) fn subscribe(&mut self, to: Recipient<ChangeFeed>, from: Seq, durable: Seq) {
         self.subscribers.push(Subscriber {

@@ -56,6 +56,11 @@ impl LatestSubscribers {
         self.0.len()
     }
 
+    /// Drops followers that are gone.
+    pub(super) fn drop_gone(&mut self) {
+        self.0.retain(|follower| follower.to.connected());
+    }
+
     /// Adds a follower that begins after the newest commit.
     pub(super) fn add(&mut self, to: Recipient<LatestFeed>, kernel: &Kernel, durable: Seq) {
         self.0.push(Follower {

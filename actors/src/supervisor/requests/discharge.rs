@@ -13,59 +13,18 @@ use crate::journal::Space;
 use crate::read::CommittedReader;
 use crate::supervisor::quarantine::Quarantine;
 
-/// The next step of a discharge.
-pub(in crate::supervisor) struct Discharging {
-    /// Why the family must be quarantined before the verb is decided, if it is live and the request is no dry run.
-    pub(in crate::supervisor) quarantine: Option<String>,
-    /// The family in the form that goes into the archive, if it is quarantined.
-    pub(in crate::supervisor) stored: StoredTarget,
-}
-
 impl Requests {
-    /// Reads a quarantined family whole, for its archive. Reads nothing if the family is not quarantined. Nothing of
-    /// such a family moves any more, so the disk holds all of it once the newest decision has settled.
-    pub(in crate::supervisor) fn read_for_discharge<S>(
-        &self,
-        family: u64,
-        why: Option<String>,
-        settled: S,
-        committed: CommittedReader,
-    ) -> impl Future<Output = Result<StoredTarget, AskError>> + use<S>
-    where
-        S: Future<Output = Result<(), AskError>>,
-    {
-        let is_under_way = self.discharging.contains(&family);
-        async move {
-            settled.await?;
-            match why {
-                Some(_) if is_under_way => Err(AskError::NotNow {
-                    kind: NotNow::UnderWay,
-                    text: format!("the family {family} is being discharged"),
-                }),
-                Some(why) => {
-                    let export = committed.export(family, EXPORT_MAX).await?;
-                    let mut export = export.ok_or(AskError::Unknown(ProcedureId::root(family)))?;
-                    export.quarantined = Some(why);
-                    let labels = committed.label_digests(&export).await?;
-                    let archive = Blob::from(export.to_bytes()?);
-                    Ok(StoredTarget::Archive(archive, Box::new(doomed(&export, labels))))
-                }
-                None => Ok(StoredTarget::None),
-            }
-        }
-    }
-
-    /// Returns what to decide for a family that was read. `why` is asked again, because another request may have
-    /// discharged the family during the read.
-    pub(in crate::supervisor) fn discharge(
+    /// Begins the discharge of a quarantined family; a dry run begins none. Refuses it if another is under way, or if the
+    /// caller has seen another revision: a quarantine removes the row from the kernel, and its revision with it.
+    pub(in crate::supervisor) fn begin_discharge(
         &mut self,
         kernel: &Kernel,
         family: u64,
-        read: StoredTarget,
-        why: Option<String>,
         by: &OperatorRequest,
-    ) -> Result<Discharging, AskError> {
-        // The quarantine below removes the family from the kernel, and its revision with it.
+    ) -> Result<(), AskError> {
+        if self.discharging.contains(&family) {
+            return Err(under_way(format!("the family {family} is being discharged")));
+        }
         let row = kernel.row(ProcedureId::root(family));
         if let Some((expected, row)) = by.expected.zip(row).filter(|(expected, row)| *expected != row.revision) {
             return Err(AskError::Revised {
@@ -74,15 +33,28 @@ impl Requests {
                 state: row.state,
             });
         }
-        let stored = if why.is_some() { read } else { StoredTarget::None };
-        let why = why.filter(|_| !by.dry_run);
-        if why.is_some() {
+        if !by.dry_run {
             self.discharging.insert(family);
         }
-        Ok(Discharging {
-            quarantine: why.filter(|_| kernel.families().contains_key(&family)),
-            stored,
-        })
+        Ok(())
+    }
+
+    /// Reads a quarantined family whole, for its archive. Reads nothing if the family is not quarantined. Nothing of
+    /// such a family moves any more, so the disk holds all of it once the newest decision has settled.
+    pub(in crate::supervisor) async fn read_for_discharge(
+        family: u64,
+        why: Option<String>,
+        settled: impl Future<Output = Result<(), AskError>>,
+        committed: CommittedReader,
+    ) -> Result<StoredTarget, AskError> {
+        settled.await?;
+        let Some(why) = why else { return Ok(StoredTarget::None) };
+        let export = committed.export(family, EXPORT_MAX).await?;
+        let mut export = export.ok_or(AskError::Unknown(ProcedureId::root(family)))?;
+        export.quarantined = Some(why);
+        let labels = committed.label_digests(&export).await?;
+        let archive = Blob::from(export.to_bytes()?);
+        Ok(StoredTarget::Archive(archive, Box::new(doomed(&export, labels))))
     }
 
     /// Records that a discharge was answered, so that another may begin.
@@ -95,6 +67,18 @@ impl Requests {
         self.discharging.remove(&family);
         self.outcomes.discharged(family);
     }
+}
+
+fn under_way(text: String) -> AskError {
+    AskError::NotNow {
+        kind: NotNow::UnderWay,
+        text,
+    }
+}
+
+/// Refuses the discharge of a family whose quarantine waits for what the limiter answers.
+pub(in crate::supervisor) fn being_quarantined(family: u64) -> AskError {
+    under_way(format!("the family {family} is being quarantined; ask again"))
 }
 
 /// Returns why a family is quarantined, if it is: since a start, since a failed load, or because its history has a

@@ -46,6 +46,19 @@ fn waits_double_up_to_the_longest_and_begin_anew_when_a_read_succeeds() {
 }
 
 #[test]
+fn reads_of_a_quarantined_family_are_no_trouble_any_more() {
+    let mut reads = FailedReads::default();
+    reads.failed(stack(1), &refused(), Timestamp(7));
+    reads.failed(stack(2), &refused(), Timestamp(7));
+    reads.forget_family(1);
+    assert_eq!(reads.trouble().map(|trouble| trouble.waiting), Some(1));
+    assert!(reads.arm().is_some());
+    assert_eq!(reads.round().len(), 1, "only that of the other family is retried");
+    reads.forget_family(2);
+    assert!(reads.trouble().is_none());
+}
+
+#[test]
 fn a_round_is_bounded_and_leaves_the_others_for_the_next() {
     let mut reads = FailedReads::default();
     let all = 2 * AT_ONCE + 1;

@@ -37,11 +37,11 @@ fn read(number: u64, group: Vec<StageCall>) -> GroupRead {
 fn a_procedure_is_pending_until_the_last_of_its_calls_has_left() {
     let (mut revival, id) = (Revival::default(), ProcedureId::root(7));
     revival.enqueue(Box::new(call(7)));
-    let (number, first) = revival.begin(&Kernel::default()).expect("one waits");
+    let (number, first) = revival.begin(&Kernel::default(), |_| ()).expect("one waits");
     revival.enqueue(Box::new(call(7)));
     assert!(
         revival
-            .begin(&Kernel::default())
+            .begin(&Kernel::default(), |_| ())
             .is_some_and(|(next, _)| next == number + 1)
     );
     revival.end(read(number, first));
@@ -57,7 +57,8 @@ fn groups_are_bounded_and_leave_in_the_order_in_which_they_began() {
     let mut revival = Revival::default();
     let all = GROUP * (GROUPS + 1);
     (0..all as u64).for_each(|family| revival.enqueue(Box::new(call(family))));
-    let mut begun: Vec<(u64, Vec<StageCall>)> = std::iter::from_fn(|| revival.begin(&Kernel::default())).collect();
+    let mut begun: Vec<(u64, Vec<StageCall>)> =
+        std::iter::from_fn(|| revival.begin(&Kernel::default(), |_| ())).collect();
     assert_eq!(begun.len(), GROUPS);
     let last = begun.pop().expect("there are some");
     revival.end(read(last.0, last.1));
