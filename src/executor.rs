@@ -591,8 +591,9 @@ impl Executor {
     }
 
     /// Stops the engine at once, whatever state it is in: running, draining, failed, stopped already.
-    /// Stages are cut off where they wait, as by the end of the process; what was acknowledged goes on
-    /// at the next start. Whoever waits for an answer is told that the engine has stopped, or why it had
+    /// Stages are cut off where they wait, as by the death of the process, and it counts as one: a stage
+    /// that was out at three of these waits for an operator. What was acknowledged goes on at the next
+    /// start. Whoever waits for an answer is told that the engine has stopped, or why it had
     /// failed before. When this returns, every thread of the engine has ended and the journal is free:
     /// another engine may be started on it in this process.
     ///

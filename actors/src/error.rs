@@ -151,6 +151,11 @@ pub enum StartError {
     /// The store cannot be opened or read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// There is no actix system on this thread, whose arbiters an engine needs.
+    #[error(
+        "no actix system runs on this thread; start the engine within actix_rt::System::new().block_on(..) or under #[actix_rt::main], on a thread of its own beside another runtime"
+    )]
+    NoSystem,
     /// Two registrations have the same name.
     #[error(
         "two registrations have the kind \"{kind}\"; give one of them another KIND, or register it as another kind"

@@ -187,6 +187,10 @@ impl Code {
                         continue;
                     }
                     Executed::Ended(report) => report,
+                    Executed::Unknown(why) => {
+                        let report = Report::Unloadable(stage.id, why);
+                        return (Reported(self.call.stage.kind, report), running);
+                    }
                 };
                 telemetry::record_outcome(&span, || outcome(&report.outcome));
                 if in_run.takes(&report) {
@@ -206,7 +210,13 @@ impl Code {
             let describe = || codec::describe(stage.stage.as_slice());
             let span = telemetry::undo_span(&marks(&self.call, None), describe);
             let code = running.rollback(&self.call, &self.host);
-            let undone = watched(&self.heartbeat, stage.id, code.instrument(span.clone())).await;
+            let undone = match watched(&self.heartbeat, stage.id, code.instrument(span.clone())).await {
+                Ok(undone) => undone,
+                Err(why) => {
+                    let report = Report::Unloadable(stage.id, why);
+                    return (Reported(self.call.stage.kind, report), running);
+                }
+            };
             telemetry::record_outcome(&span, || if undone.outcome.is_ok() { "ok" } else { "failed" });
             let retry_after = undone.outcome.as_ref().err().and_then(StageError::delay);
             let report = UndoEnded {

@@ -64,6 +64,14 @@ pub(crate) enum Executed {
     Passed(EarlierStage),
     /// It is the last of its run.
     Ended(Box<StageEnded>),
+    /// It was not called, because this code has no such stage; says so.
+    Unknown(String),
+}
+
+/// Decodes the stage of a call. A later release may know it, as it may know a value that this one cannot read: the family
+/// is quarantined until then, and nothing of it is undone.
+fn stage_of<P: Procedure>(call: &Call) -> Result<P::Stage, String> {
+    codec::decode_user(call.stage.stage.as_slice()).map_err(|error| format!("this code has no such stage: {error}"))
 }
 
 /// A procedure of any kind, revived on a worker.
@@ -77,7 +85,8 @@ pub(crate) trait Running {
     ) -> LocalBoxFuture<'a, Executed>;
     /// Goes back to the value before the run that this report was to end.
     fn go_back(&mut self, report: StageEnded);
-    fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Undone>;
+    /// Undoes the stage of a call. Fails if this code has no such stage, and says so.
+    fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Result<Undone, String>>;
     /// Returns what a new submission of the value would be.
     fn birth(&mut self) -> Result<Birth, CodecError>;
     fn join(&mut self, stage: &Blob, outcomes: &[ChildOutcome]) -> JoinRuling;
@@ -394,14 +403,7 @@ impl<P: Procedure> Typed<P> {
 
     /// Runs a stage, and fills in its report in place: a report is large, and each stage would move it. Returns `true` if
     /// another stage may follow in its run. The value is not in the report then.
-    async fn run_stage(&mut self, call: &Call, host: &Host, report: &mut StageEnded) -> bool {
-        let stage: P::Stage = match codec::decode_user(call.stage.stage.as_slice()) {
-            Ok(stage) => stage,
-            Err(error) => {
-                report.outcome = StageOutcome::Fail(format!("this code has no such stage: {error}"));
-                return false;
-            }
-        };
+    async fn run_stage(&mut self, stage: P::Stage, call: &Call, host: &Host, report: &mut StageEnded) -> bool {
         let env = self.env.clone();
         let mut cx = StageContext::<P>::new(call, host, &env);
         let value = match self.value_mut() {
@@ -489,14 +491,7 @@ impl<P: Procedure> Typed<P> {
         }
     }
 
-    async fn run_undo(&mut self, call: &Call, host: &Host) -> Undone {
-        let stage: P::Stage = match codec::decode_user(call.stage.stage.as_slice()) {
-            Ok(stage) => stage,
-            Err(error) => {
-                let text = format!("this code has no such stage: {error}");
-                return Undone::failed(StageError::Retry(text), None);
-            }
-        };
+    async fn run_undo(&mut self, stage: P::Stage, call: &Call, host: &Host) -> Undone {
         let env = self.env.clone();
         let mut cx = StageContext::<P>::new(call, host, &env);
         let value = match self.value_mut() {
@@ -543,6 +538,10 @@ impl<P: Procedure> Running for Typed<P> {
         host: &'a Host,
     ) -> LocalBoxFuture<'a, Executed> {
         Box::pin(async move {
+            let stage = match stage_of::<P>(call) {
+                Ok(stage) => stage,
+                Err(unknown) => return Executed::Unknown(unknown),
+            };
             let mut report = Box::new(StageEnded::new(
                 call.stage.id,
                 run,
@@ -550,7 +549,7 @@ impl<P: Procedure> Running for Typed<P> {
                 begun,
                 StageOutcome::Yield,
             ));
-            if self.run_stage(call, host, &mut report).await
+            if self.run_stage(stage, call, host, &mut report).await
                 && let StageOutcome::Next(next) = report.outcome
             {
                 return Executed::Passed(EarlierStage {
@@ -574,11 +573,12 @@ impl<P: Procedure> Running for Typed<P> {
         self.unwritten = self.unwritten.take().or(report.upgraded);
     }
 
-    fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Undone> {
+    fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Result<Undone, String>> {
         Box::pin(async move {
-            let mut undone = self.run_undo(call, host).await;
+            let stage = stage_of::<P>(call)?;
+            let mut undone = self.run_undo(stage, call, host).await;
             undone.upgraded = self.unwritten.take();
-            undone
+            Ok(undone)
         })
     }
 

@@ -440,13 +440,47 @@ impl Builder {
     }
 
     /// Takes the journal, recovers what is in it, and starts the engine. Must be
-    /// called inside an actix system.
+    /// called inside an actix system, as `#[actix_rt::main]` makes one. The executor that it
+    /// returns may go to any thread and any runtime, so a program on tokio alone gives the
+    /// engine a thread of its own:
+    ///
+    /// ```
+    /// use procession::procedure::Noop;
+    /// use procession::Executor;
+    /// use std::time::Duration;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// let journal = directory.path().join("journal");
+    /// let (started, executor) = std::sync::mpsc::channel();
+    /// let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    /// let engine = std::thread::spawn(move || {
+    ///     actix_rt::System::new().block_on(async move {
+    ///         let builder = Executor::builder(journal).register::<Noop>(());
+    ///         drop(started.send(builder.start().await));
+    ///         stopped.await
+    ///     })
+    /// });
+    /// let executor = executor.recv()??;
+    /// let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    /// tokio.block_on(async {
+    ///     executor.submit(Noop).await?.await?;
+    ///     executor.drain(Duration::from_secs(10)).await?;
+    ///     Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+    /// })?;
+    /// stop.send(()).ok();
+    /// engine.join().ok();
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
     /// [`StartError`] if the journal is held by another engine, damaged, or
-    /// written by a newer release; each says what to do.
+    /// written by a newer release, or if there is no actix system here; each says what to do.
     pub async fn start(mut self) -> Result<Executor, StartError> {
+        if actix_rt::System::try_current().is_none() {
+            return Err(StartError::NoSystem);
+        }
         let store = match self.place {
             JournalPlace::Store(store) => store,
             JournalPlace::Directory(directory) => {

@@ -46,7 +46,12 @@ pub struct Submission<P: Procedure> {
 }
 
 impl<P: Procedure> Submission<P> {
-    /// Sets the idempotency key: the same key and value give the same id, and one run.
+    /// Sets the idempotency key: the same key and value give the same id, and one run. Another value
+    /// under a key that is taken is refused as a [`KeyConflict`](crate::errors::SubmitError::KeyConflict),
+    /// which names who has the key.
+    ///
+    /// Values are compared by their bytes. Those of a `HashMap` depend on chance: a `BTreeMap` has one
+    /// order.
     #[must_use = "a submission does nothing until it is awaited"]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());

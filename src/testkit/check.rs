@@ -306,6 +306,9 @@ impl<S: 'static> Check<S> {
     /// Acts while the procedure runs: sends the signals that it waits for, aborts it.
     /// It is called in every life once the procedure is submitted, and until its outcome
     /// is known; so it sends with keys, and does not mind that the procedure has ended.
+    /// It awaits the engine directly. To wait for a state, it asks for the status again and again, with
+    /// `tokio::task::yield_now` between; [`Run::settle`], [`Run::pass`] and [`Run::wait`] would wait for the
+    /// client itself.
     ///
     /// ```
     /// # use procession::procedure::Noop;

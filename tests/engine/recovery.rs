@@ -30,5 +30,6 @@ mod spans;
 mod start;
 mod subscription;
 mod supervisor_panics;
+mod unknown_stages;
 mod unreadable;
 mod versions;

@@ -107,7 +107,7 @@ impl Left {
         entries
             .map(|(space, (key, value))| {
                 let text = format!("{space}/{}: {}", shown::key(key), shown::value(value));
-                Line::new(text, value)
+                Line::new(text, &shown::compared(value))
             })
             .collect()
     }

@@ -29,6 +29,16 @@ pub(super) fn value(bytes: &[u8]) -> String {
     }
 }
 
+/// Returns the bytes to compare a value by, beside how it is shown. The entries of a map come in another order each time
+/// that a `HashMap` is written, and JSON shows them in one.
+pub(super) fn compared(bytes: &[u8]) -> Vec<u8> {
+    let mut compared = bytes.to_vec();
+    if codec::decode_user::<Value>(bytes).is_ok() {
+        compared.sort_unstable();
+    }
+    compared
+}
+
 /// Shows bytes as far as they are text.
 fn readable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
