@@ -215,7 +215,7 @@ pub struct Question {
 }
 
 /// What woke a procedure. It is kept until the stage commits anything but a retry, so that every attempt sees the
-/// same.
+/// same. Past the point of no return a failure is a retry, too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wake {
     /// Children: the number of the first, and how many there are.

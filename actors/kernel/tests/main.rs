@@ -26,6 +26,7 @@ mod named_places;
 mod names;
 mod nothing_to_undo;
 mod outstanding;
+mod past_no_return;
 mod questions;
 #[path = "support/shell.rs"]
 mod shell;

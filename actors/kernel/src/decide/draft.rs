@@ -694,7 +694,7 @@ impl<'a> Draft<'a> {
         kept.or_else(|| self.sent.own(name))
     }
 
-    /// Consumes the signal that the stage saw. Every commit except a retry does this.
+    /// Consumes the signal that the stage saw. Every commit after which the stage does not run again does this.
     pub(super) fn consume_wake(&mut self, row: &mut Row) {
         if let Some(Wake::Signal(name, number)) = row.wake.take() {
             self.consumed = Some(number);

@@ -305,7 +305,7 @@ impl Draft<'_> {
             row.is_pure = report.next_needs.is_pure;
         }
         self.admission_recorded(row, report);
-        if !is_retry(&report.outcome) {
+        if !runs_again(row, &report.outcome) {
             self.consume_wake(row);
         }
         if report.payload.is_some() {
@@ -719,6 +719,12 @@ fn locks_go_on(row: &Row, report: &StageEnded) -> bool {
 /// Returns `true` if the outcome asks for a further stage.
 const fn is_followed(report: &StageEnded) -> bool {
     report.outcome.leaves_effects() && !matches!(report.outcome, StageOutcome::Done(_) | StageOutcome::GiveUp(_))
+}
+
+/// Returns `true` if the stage is attempted again, unless its attempts are used up. Past the point of no return every
+/// failure is, so the next attempt needs the wake of this one.
+const fn runs_again(row: &Row, outcome: &StageOutcome) -> bool {
+    is_retry(outcome) || (row.past_no_return.is_some() && !outcome.leaves_effects())
 }
 
 const fn is_retry(outcome: &StageOutcome) -> bool {
