@@ -41,3 +41,4 @@ mod user_writes;
 mod victims;
 mod waves;
 mod windows;
+mod yields;

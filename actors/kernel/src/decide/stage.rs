@@ -236,21 +236,41 @@ impl Draft<'_> {
         let Some(row) = self.row(report.id).cloned() else {
             return;
         };
+        let row = Box::new(row);
         if self.is_stopping(&row) || self.kernel.draining {
-            // A yielded call has not executed, so nothing is added to the rollback stack.
-            let mut row = Box::new(row);
-            // The call reported nothing about earlier ones that were cut off, so they still count.
-            row.repeated = row.repeated_at(self.kernel.deaths);
-            row.in_flight = None;
-            row.wait = Some(WaitReason::Queue);
-            row.since = self.now;
-            let id = row.id;
-            self.put(row);
-            self.effect(DispatchEffect::Stop(id));
-            self.next_suspect(id);
-            self.begin_rollback_if_quiet(id);
+            self.held_back_at_yield(row, WaitReason::Queue);
+        } else if self.is_paused(&row) {
+            self.held_back_at_yield(row, WaitReason::Paused);
         } else {
-            self.advance(&row, None);
+            self.called_again(row);
+        }
+    }
+
+    /// Stops a stage that has yielded. A yielded call has not executed, so nothing is added to the rollback stack.
+    fn held_back_at_yield(&mut self, mut row: Box<Row>, reason: WaitReason) {
+        // The call reported nothing about earlier ones that were cut off, so they still count.
+        row.repeated = row.repeated_at(self.kernel.deaths);
+        row.in_flight = None;
+        row.since = self.now;
+        if reason == WaitReason::Paused {
+            // A pause may last, so others get what it holds. A drain ends with the engine, and an undo needs the locks.
+            self.give_back(&mut row, false);
+        }
+        row.wait = Some(reason);
+        let id = row.id;
+        self.put(row);
+        self.effect(DispatchEffect::Stop(id));
+        self.next_suspect(id);
+        self.begin_rollback_if_quiet(id);
+    }
+
+    /// Calls a stage that has yielded again. Nothing is stored, unless its deadline has passed since the call before: the
+    /// stage is told so, once that is on disk.
+    fn called_again(&mut self, mut row: Box<Row>) {
+        let is_told_now = row.out_of_time && row.deadline.take().is_some();
+        self.advance(&row, None);
+        if is_told_now {
+            self.put(row);
         }
     }
 
