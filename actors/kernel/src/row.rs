@@ -109,7 +109,7 @@ pub enum JoinPolicy {
     /// When all have ended, with or without success.
     #[serde(rename = "f")]
     AllFinished,
-    /// When this many have succeeded.
+    /// When this many have succeeded. The list must have as many attached children.
     #[serde(rename = "n")]
     AtLeast(u32),
     /// When the children at these places of the list (counted from 0) have succeeded. A detached child has a place but

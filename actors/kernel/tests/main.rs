@@ -15,6 +15,7 @@ mod end_signals;
 mod failure_streaks;
 mod gates;
 mod held_since;
+mod join_counts;
 mod labels;
 mod late_reports;
 mod lifecycle_table;

@@ -131,11 +131,11 @@ impl Draft<'_> {
     }
 
     fn mark_failed(&mut self, parent: ProcedureId, child: ProcedureId) {
-        let cause = self.row(child).and_then(|row| row.cause.clone());
+        let cause = self.cause_by_child(parent, child);
         let now = self.now;
         self.change(parent, |row| {
             row.state = ProcedureState::Failed;
-            row.cause = cause;
+            row.cause = Some(cause.into());
             row.since = now;
             row.wait = None;
             row.output = None;

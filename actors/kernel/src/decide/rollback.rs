@@ -364,9 +364,9 @@ impl Draft<'_> {
             self.end_member(scope, id, &not_undone);
         }
         if let Some(parent) = self.child_moved(scope) {
-            let cause = self.row(scope).and_then(|row| row.cause.clone());
-            if let Some((row, cause)) = self.take(parent).zip(cause) {
-                self.fail(row, *cause);
+            let cause = self.cause_by_child(parent, scope);
+            if let Some(row) = self.take(parent) {
+                self.fail(row, cause);
             }
         }
         self.end_family_if_over(scope.family);

@@ -291,10 +291,8 @@ impl Draft<'_> {
         match self.latch(parent.family, round).join(&round.join) {
             Join::Met => self.go_on(parent, round),
             Join::Unmeetable => {
-                let text = "its children can no longer meet the join policy";
-                let unmet = || Cause::new(CauseKind::JoinUnmet, text, parent);
-                let cause = self.first_child_cause(parent, round).unwrap_or_else(unmet);
-                self.fail_or_go_on(parent, round, cause);
+                let cause = self.first_child_cause(parent, round);
+                self.fail_or_go_on(parent, round, cause.unwrap_or_else(|| unmet(parent)));
             }
             Join::Pending | Join::Ask => {}
         }
@@ -315,6 +313,13 @@ impl Draft<'_> {
         self.fail_or_go_on(parent, round, cause);
     }
 
+    /// Returns the cause with which a parent fails because this child has moved. A child that succeeds has none: a stored
+    /// policy of an engine that did not check it may ask for more successes than its list has children.
+    pub(super) fn cause_by_child(&self, parent: ProcedureId, child: ProcedureId) -> Cause {
+        let cause = self.row(child).and_then(|row| row.cause.as_deref().cloned());
+        cause.unwrap_or_else(|| unmet(parent))
+    }
+
     fn first_child_cause(&self, parent: ProcedureId, round: &Round) -> Option<Cause> {
         let family = self.family(parent.family)?;
         family
@@ -326,10 +331,35 @@ impl Draft<'_> {
     }
 }
 
-/// Checks that each place of a named set is an attached child. Children that were added one by one come after the
+fn unmet(parent: ProcedureId) -> Cause {
+    let text = "its children can no longer meet the join policy";
+    Cause::new(CauseKind::JoinUnmet, text, parent)
+}
+
+/// Checks that the children of a list can meet its join policy. Children that were added one by one come after the
 /// listed ones.
-pub(super) fn check_places(join: &JoinPolicy, births: &[Birth], added: &[Birth]) -> Result<(), String> {
-    let JoinPolicy::Named(places) = join else { return Ok(()) };
+pub(super) fn check_join(join: &JoinPolicy, births: &[Birth], added: &[Birth]) -> Result<(), String> {
+    match join {
+        JoinPolicy::AllSucceeded | JoinPolicy::AllFinished | JoinPolicy::Custom => Ok(()),
+        JoinPolicy::AtLeast(least) => check_least(*least, births, added),
+        JoinPolicy::Named(places) => check_places(places, births, added),
+    }
+}
+
+/// Checks that a list has as many attached children as are to succeed. Nobody waits for a list without any, whatever
+/// its policy says.
+fn check_least(least: u32, births: &[Birth], added: &[Birth]) -> Result<(), String> {
+    let attached = births.iter().chain(added).filter(|birth| !birth.detached).count();
+    if attached > 0 && least as usize > attached {
+        return Err(format!(
+            "AtLeast({least}) can never be met: the list has {attached} children that its parent waits for"
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that each place of a named set is an attached child.
+fn check_places(places: &[u32], births: &[Birth], added: &[Birth]) -> Result<(), String> {
     let listed = |place: usize| births.get(place).or_else(|| added.get(place - births.len()));
     for place in places {
         match listed(*place as usize) {

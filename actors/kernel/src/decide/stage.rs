@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::draft::Draft;
 use super::signal::words;
-use super::spawn::{ListRules, check_places};
+use super::spawn::{ListRules, check_join};
 use super::submit::oversized_end_signal;
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{AdmissionEffect, DispatchEffect};
@@ -161,7 +161,7 @@ impl Draft<'_> {
         match &report.outcome {
             StageOutcome::Spawn { births, join, .. } => {
                 self.check_spawn(report.id, births, &report.children)?;
-                check_places(join, births, &report.children)?;
+                check_join(join, births, &report.children)?;
             }
             StageOutcome::Next(_) | StageOutcome::Done(_) if !report.children.is_empty() => {
                 self.check_spawn(report.id, &[], &report.children)?;

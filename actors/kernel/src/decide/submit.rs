@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use super::draft::Draft;
-use super::spawn::{among_attached, check_places};
+use super::spawn::{among_attached, check_join};
 use crate::effect::{Answer, Refusal};
 use crate::event::{Birth, Brood, KeyAsked, Submission};
 use crate::id::{Key, ProcedureId, RequestId};
@@ -164,7 +164,7 @@ impl Draft<'_> {
         if brood.children.iter().any(|child| child.brood.is_some()) {
             return Err("a child cannot be born with children of its own; let it spawn them".to_owned());
         }
-        check_places(&brood.join, &brood.children, &[])?;
+        check_join(&brood.join, &brood.children, &[])?;
         self.check_graph(&brood.children, &[])?;
         // Nothing would ever tell such a root to go on.
         let round = round_of(brood);
