@@ -87,8 +87,8 @@ impl Child {
         self
     }
 
-    /// Its failure fails the parent at once, whatever the join policy says, while the parent waits for this list. A
-    /// parent past its point of no return goes on instead.
+    /// Its failure, or its end at a gate that can no longer open, fails the parent at once, whatever the join policy
+    /// says, while the parent waits for this list. A parent past its point of no return goes on instead.
     pub fn vital(mut self) -> Self {
         self.vital = true;
         self

@@ -304,6 +304,40 @@ fn a_vital_child_that_fails_fails_its_parent_at_once() {
     assert_eq!(runs(&other), [2, 3]);
 }
 
+/// A vital child behind these siblings.
+fn vital_after(places: &[u32]) -> Birth {
+    let graph = after(places)
+        .graph
+        .map(|node| Box::new(GraphNode { vital: true, ..*node }));
+    Birth { graph, ..birth() }
+}
+
+#[test]
+fn a_vital_child_that_ends_at_its_gate_fails_its_parent_at_once() {
+    for births in [
+        vec![birth(), vital_after(&[0]), birth(), after(&[0])],
+        vec![birth(), after(&[0]), birth(), vital_after(&[1])],
+    ] {
+        let mut shell = spawned(births, AllFinished, 2);
+        fails(&mut shell, 1);
+        let root = row(&shell, ROOT);
+        let cause = root.cause.as_ref().map(|cause| (cause.origin, cause.text.as_str()));
+        assert_eq!((root.state, cause), (ProcedureState::Failed, Some((member(1), "boom"))));
+        assert_eq!((state(&shell, 2), state(&shell, 4)), (SHUT, SHUT));
+        assert_eq!(runs(&shell), [3]);
+    }
+    let mut waits = vital_after(&[0]);
+    if let Some(gate) = waits.graph.as_mut().and_then(|node| node.gate.as_mut()) {
+        gate.or_wait = true;
+    }
+    let mut shell = spawned(vec![birth(), waits], AllFinished, 0);
+    fails(&mut shell, 1);
+    assert_eq!(
+        (state(&shell, 2), state(&shell, 0).1),
+        (AT_GATE, Some(WaitReason::Children))
+    );
+}
+
 #[test]
 fn past_its_point_of_no_return_a_parent_goes_on_without_its_vital_child() {
     let mut birth_of_root = of_kind(KIND);

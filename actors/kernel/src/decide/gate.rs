@@ -29,6 +29,8 @@ pub(super) struct Followed {
     pub(super) asked: Vec<ProcedureId>,
     /// `true` if a member has ended at its gate.
     pub(super) has_shut: bool,
+    /// `true` if one of these is vital.
+    pub(super) has_shut_vital: bool,
 }
 
 impl Draft<'_> {
@@ -116,6 +118,7 @@ impl Draft<'_> {
                 Some((Join::Unmeetable, false)) => {
                     self.end_at_gate(id);
                     followed.has_shut = true;
+                    followed.has_shut_vital |= self.row(id).is_some_and(Row::is_vital);
                     next.extend(family.gates.dependants(member));
                 }
                 Some((Join::Ask, _)) if self.has_more_ended(family, id) => followed.asked.push(id),

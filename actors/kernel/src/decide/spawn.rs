@@ -185,7 +185,11 @@ impl Draft<'_> {
         }
         let followed = self.follow_gates(child);
         if followed.has_shut {
-            join = self.join_after(child, &round);
+            join = if followed.has_shut_vital {
+                Join::Unmeetable
+            } else {
+                self.join_after(child, &round)
+            };
             if fails && join == Join::Unmeetable {
                 return Some(parent);
             }
