@@ -1,9 +1,9 @@
-//! A grant that comes when its procedure waits for something else by then.
+//! A grant that comes when its procedure waits for something else by then, or for nothing.
 
 use procession_kernel::{
     Admission, AdmissionEffect, Birth, Blob, ClaimId, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey, LockNeed,
-    Needs, NextStageNeeds, OperatorRequest, RequestId, StageEnded, StageOutcome, StoredTarget, Timestamp, Verb,
-    WaitReason,
+    LockPath, Needs, NextStageNeeds, OperatorRequest, RequestId, StageEnded, StageOutcome, StoredTarget, Timestamp,
+    Verb, WaitReason,
 };
 
 use crate::shell::{KIND, ROOT, Shell};
@@ -90,4 +90,59 @@ fn a_grant_that_comes_while_a_stage_is_out_cancels_nothing() {
     // The report of the stage may have queued a request for the next one, which only the limiter knows so far.
     shell.feed(NOW, Event::Granted(ROOT));
     assert_eq!(shell.told, []);
+}
+
+/// A stage under the lock `a` whose report the kernel refuses. The limiter has exchanged `a` for the `b` of the stage
+/// that was to follow.
+fn refused_with_the_next_lock(locks_for_life: bool, aborted: bool) -> Result<Shell, String> {
+    let needs = |path: &str| NextStageNeeds {
+        locks: vec![LockNeed::exclusive(LockPath::parse(path))],
+        ..NextStageNeeds::default()
+    };
+    let granted = Admission {
+        asked: Some(ClaimId(1)),
+        ..Admission::default()
+    };
+    let mut shell = Shell::new(Birth {
+        next_needs: needs("a"),
+        admission: granted.clone(),
+        locks_for_life,
+        ..Birth::new(Kind::from(KIND), 1, Blob::default(), Blob::default())
+    });
+    let in_flight = shell.kernel.row(ROOT).and_then(|row| row.in_flight);
+    let run = in_flight.ok_or("no stage is out")?.run;
+    if aborted {
+        let by = Box::new(OperatorRequest::new("ann", "over"));
+        let abort = Box::new(Verb::Abort(ROOT));
+        shell.feed(NOW, Event::Requested(RequestId(3), abort, by, StoredTarget::None));
+    }
+    let report = StageEnded {
+        next_needs: needs("b"),
+        admission: Some(granted),
+        note: Some(Blob::from(vec![0; 1 << 20])),
+        ..StageEnded::new(ROOT, run, Epoch(1), Timestamp(NOW), StageOutcome::Next(Blob::default()))
+    };
+    shell.feed(NOW, Event::StageEnded(Box::new(report)));
+    Ok(shell)
+}
+
+#[test]
+fn a_refused_stage_does_not_keep_the_next_locks_while_its_undo_waits_for_its_own() -> Result<(), String> {
+    for aborted in [false, true] {
+        let mut shell = refused_with_the_next_lock(false, aborted)?;
+        let keeps_nothing = AdmissionEffect::Keep(ROOT, Needs::default());
+        assert!(shell.told.contains(&keeps_nothing), "{:?}", shell.told);
+        let stack = shell.history.clone();
+        shell.feed(NOW, Event::StackLoaded(ROOT, stack));
+        let row = shell.kernel.row(ROOT).ok_or("it lives")?;
+        assert_eq!(row.wait, Some(WaitReason::Lock("a".into())));
+        assert_eq!((row.locked.len(), row.locked_at.len()), (0, 0));
+        let effects = shell.feed(NOW, Event::Granted(ROOT));
+        let calls = effects.iter().filter_map(Effect::call);
+        assert_eq!(calls.filter(|call| call.undone().is_some()).count(), 1);
+    }
+    let shell = refused_with_the_next_lock(true, false)?;
+    let locked = shell.kernel.row(ROOT).map(|row| row.locked.len());
+    assert_eq!(locked, Some(2), "one that holds its locks for life keeps them");
+    Ok(())
 }

@@ -35,9 +35,13 @@ impl Draft<'_> {
     }
 
     /// Withdraws the request for a next stage that does not follow after all. The limiter may have granted it: then the
-    /// permits go back, and the locks stay for the undo.
+    /// permits go back, and the locks stay for the undo if the row names them. If the report was refused, the row names
+    /// those of the stage before: the undo must not wait for these while it holds others.
     pub(super) fn withdraw_next_stage(&mut self, row: &mut Row) {
         drop(row.drop_stage_permits());
+        if !row.locks_for_life {
+            row.unlock_others(|row, held| row.locks.contains(held));
+        }
         self.tell_limiter(AdmissionEffect::Keep(row.id, row.held()));
     }
 

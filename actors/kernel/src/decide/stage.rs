@@ -431,7 +431,6 @@ impl Draft<'_> {
             children,
             keep_places,
             admission,
-            next_needs,
             ..
         } = *report;
         let list = |join, width| ListRules {
@@ -439,15 +438,12 @@ impl Draft<'_> {
             width,
             keep_places,
         };
-        let asked = admission
-            .as_ref()
-            .is_some_and(|admission| admission.lacking.is_some() || !next_needs.limits.is_empty());
-        let lacking = admission.and_then(|admission| admission.lacking);
-        if asked && !outcome.leaves_effects() {
+        if admission.is_some() && !outcome.leaves_effects() {
             // A refusal has overruled the step for which the limiter was asked. The limiter may have granted the
             // request by now, and the grant is stale once the procedure asks again: it must not keep what it got.
-            self.tell_limiter(AdmissionEffect::Keep(id, row.held()));
+            self.withdraw_next_stage(&mut row);
         }
+        let lacking = admission.and_then(|admission| admission.lacking);
         match outcome {
             StageOutcome::Next(then) if !children.is_empty() => {
                 row.stage = then;
