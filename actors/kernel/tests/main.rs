@@ -37,6 +37,7 @@ mod speculation;
 mod stacks_at_hand;
 mod stage_limits;
 mod stale_grants;
+mod starts;
 mod suspects;
 mod user_writes;
 mod victims;

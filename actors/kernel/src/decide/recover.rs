@@ -101,8 +101,10 @@ impl Draft<'_> {
         let row = self.row_after(id).unwrap_or(before);
         match self.resumption(row) {
             Resumption::Again => {
-                if let Some(stage) = stage_of(row, self.kernel.deaths, None) {
-                    self.effect(DispatchEffect::call(stage));
+                // A child that this start has ended may have let it go on. Then its call is issued already.
+                let call = stage_of(row, self.kernel.deaths, None).filter(|call| call.run() != Some(self.seq));
+                if let Some(call) = call {
+                    self.effect(DispatchEffect::call(call));
                 }
             }
             Resumption::Anew => {
