@@ -203,6 +203,12 @@ impl<'a> Draft<'a> {
         live > 0
     }
 
+    /// Returns `true` if more stages of a family are out than this decision changes rows, so that it must leave one out.
+    /// It saves the search for one among many members.
+    pub(super) fn leaves_stages_out(&self, family: &Family) -> bool {
+        family.in_flight as usize > self.rows.len()
+    }
+
     pub(super) fn parent(&self, row: &Row) -> Option<ProcedureId> {
         row.parent.map(|parent| ProcedureId::new(row.id.family, parent))
     }

@@ -119,6 +119,9 @@ impl Draft<'_> {
         let Some(family) = self.family(scope.family) else {
             return false;
         };
+        if scope.is_root() && self.leaves_stages_out(family) {
+            return true;
+        }
         let stage_out = family
             .within(scope.member)
             // A parked suspect has lost its mark but not the doubt: it must run to its commit first, too. A member

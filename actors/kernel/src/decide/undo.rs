@@ -234,12 +234,12 @@ impl Draft<'_> {
             self.begin_rollback_if_quiet(scope);
             return;
         }
-        let next = self
-            .held(scope)
-            .map(|(stack, not_undone, _)| (stack.iter().rev().nth(1).cloned(), not_undone.to_vec()));
-        match next {
-            Some((Some(_), _)) if self.kernel.draining => self.effect(DispatchEffect::Stop(id)),
-            Some((Some(entry), _)) => {
+        let Some((stack, not_undone, _)) = self.held(scope) else {
+            return;
+        };
+        match stack.iter().rev().nth(1).cloned() {
+            Some(_) if self.kernel.draining => self.effect(DispatchEffect::Stop(id)),
+            Some(entry) => {
                 let same_member = entry.member == id.member;
                 if !same_member {
                     self.effect(DispatchEffect::Stop(id));
@@ -247,8 +247,11 @@ impl Draft<'_> {
                 let out = self.undo(scope, &entry);
                 self.close_with(Record::UndoOut(scope, out));
             }
-            Some((None, not_undone)) => self.finish_scope(scope, not_undone),
-            None => {}
+            None => {
+                // The list may be long, so it is copied once, after the last undo.
+                let not_undone = not_undone.to_vec();
+                self.finish_scope(scope, not_undone);
+            }
         }
     }
 

@@ -26,8 +26,12 @@ fn birth(kind: &str) -> Birth {
 }
 
 impl Shell {
-    /// Creates a root whose children of this kind all have their first stage out.
+    /// Creates a root that waits for the ends of its children. All of this kind have their first stage out.
     fn new(kind: &str, children: u32, width: u32) -> Self {
+        Self::joined(kind, children, width, JoinPolicy::AllFinished)
+    }
+
+    fn joined(kind: &str, children: u32, width: u32, join: JoinPolicy) -> Self {
         let mut last = KindRules::new(1);
         last.rollback = false;
         let rules = Rules {
@@ -38,7 +42,7 @@ impl Shell {
         let mut shell = Self { kernel, history };
         shell.feed(Event::Submitted(RequestId(1), vec![birth(UNDOABLE).into()]));
         let births = vec![birth(kind); children as usize];
-        let (join, then) = (JoinPolicy::AllFinished, Blob::default());
+        let then = Blob::default();
         shell.ends(
             ProcedureId::root(1),
             StageOutcome::Spawn {
@@ -145,4 +149,25 @@ fn a_failing_child_among_16_000_costs_a_few_looks() {
         let looks = looks(kind, children, width);
         assert!(looks <= 64 * u64::from(children), "width {width}: {looks} looks");
     }
+}
+
+/// Returns how many members are looked at while one child after the other reports to a family that fails.
+fn looks_of_reports(children: u32) -> u64 {
+    let mut shell = Shell::joined(UNDOABLE, children, 0, JoinPolicy::AllSucceeded);
+    looked::taken();
+    for member in 1..=children {
+        let outcome = if member == 1 {
+            StageOutcome::Fail("boom".to_owned())
+        } else {
+            StageOutcome::Done(Blob::default())
+        };
+        shell.ends(ProcedureId::new(1, member), outcome);
+    }
+    looked::taken()
+}
+
+#[test]
+fn a_report_to_a_failing_family_costs_the_same_among_many() {
+    let (few, many) = (looks_of_reports(200), looks_of_reports(400));
+    assert!(few > 0 && many <= 2 * few + 32, "{few} and {many} looks");
 }
