@@ -20,7 +20,8 @@ pub struct GraphNode {
     /// What must come before it.
     #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
-    /// If it fails while its parent waits for the list, the parent fails at once, whatever its join policy says.
+    /// If it fails, or its gate shuts, while its parent waits for the list, the parent fails at once, whatever its join
+    /// policy says.
     #[serde(rename = "v", default, skip_serializing_if = "std::ops::Not::not")]
     pub vital: bool,
 }
