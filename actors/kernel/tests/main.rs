@@ -39,6 +39,7 @@ mod stage_limits;
 mod stale_grants;
 mod starts;
 mod suspects;
+mod undo_values;
 mod user_writes;
 mod victims;
 mod waves;

@@ -128,13 +128,7 @@ impl Draft<'_> {
             | StageOutcome::Panicked(_)
             | StageOutcome::Refused(_) => 0,
         };
-        if payload.max(output) > bounds.payload {
-            return Err(format!(
-                "a value of {} bytes is over the limit of {}",
-                payload.max(output),
-                bounds.payload
-            ));
-        }
+        self.check_value(payload.max(output))?;
         self.check_note(report.note.as_ref())?;
         if report.submitted.len() > bounds.batch {
             return Err(format!(
@@ -196,6 +190,15 @@ impl Draft<'_> {
             .submitted
             .iter()
             .try_for_each(|submission| self.check_submission_of_stage(submission, &labels))
+    }
+
+    /// Checks the size of a value that a stage or an undo leaves, or of an output.
+    pub(super) fn check_value(&self, size: usize) -> Result<(), String> {
+        let limit = self.kernel.rules.bounds.payload;
+        if size > limit {
+            return Err(format!("a value of {size} bytes is over the limit of {limit}"));
+        }
+        Ok(())
     }
 
     /// Checks the size of a note of a stage or an undo.

@@ -119,6 +119,7 @@ impl Draft<'_> {
             report.outcome = Err(text);
             report.note = None;
         }
+        self.check_value_of_undo(&mut report);
         if report.outcome.is_ok() {
             report.outcome = self.check_writes(&report.writes).map_err(|excess| excess.to_string());
         }
@@ -150,6 +151,19 @@ impl Draft<'_> {
                 self.undone(scope, top);
             }
             Err(text) => self.undo_failed(scope, &top, &text, report.retry_after),
+        }
+    }
+
+    /// Turns an undo that leaves too large a value into a failed one. The store keeps the value that it has, and the next
+    /// attempt begins with that.
+    fn check_value_of_undo(&self, report: &mut UndoEnded) {
+        if report.outcome.is_err() {
+            return;
+        }
+        let value = report.payload.as_ref().or(report.upgraded.as_ref());
+        if let Err(text) = self.check_value(value.map_or(0, Blob::len)) {
+            report.outcome = Err(text);
+            report.upgraded = None;
         }
     }
 
