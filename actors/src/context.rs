@@ -234,6 +234,7 @@ pub struct CallContext<'a> {
     pub(crate) children: Vec<Birth>,
     pub(crate) note: Option<Blob>,
     pub(crate) nothing_to_undo: bool,
+    pub(crate) lifts_timeout: bool,
 }
 
 impl<'a> CallContext<'a> {
@@ -247,6 +248,7 @@ impl<'a> CallContext<'a> {
             children: Vec::new(),
             note: None,
             nothing_to_undo: false,
+            lifts_timeout: false,
         }
     }
 
@@ -298,6 +300,7 @@ impl<'a> CallContext<'a> {
         self.children.extend(branch.children);
         self.note = branch.note.or(self.note.take());
         self.nothing_to_undo |= branch.nothing_to_undo;
+        self.lifts_timeout |= branch.lifts_timeout;
     }
 
     /// Takes over the note of a branch, and nothing else of it: a failure leaves its note.
@@ -312,6 +315,7 @@ impl<'a> CallContext<'a> {
         report.signals = std::mem::take(&mut self.signals);
         report.children = std::mem::take(&mut self.children);
         report.nothing_to_undo = self.nothing_to_undo;
+        report.lifts_timeout = self.lifts_timeout;
     }
 
     /// Returns the procedure's id.
@@ -700,6 +704,15 @@ impl<'a> CallContext<'a> {
     /// may have left something, so it is undone. In an undo it has no effect.
     pub fn nothing_to_undo(&mut self) {
         self.nothing_to_undo = true;
+    }
+
+    /// Declares that the procedure's own [`timeout`](crate::Procedure::timeout) no longer holds: what it was for is done, and
+    /// the procedure only waits, for instance so long that somebody may still abort it.
+    ///
+    /// It counts if the stage succeeds before the timeout passes, or if [`on_timeout`](crate::Procedure::on_timeout) is to be
+    /// told: then [`out_of_time`](Self::out_of_time) is false from the next stage on. In an undo it has no effect.
+    pub fn lift_timeout(&mut self) {
+        self.lifts_timeout = true;
     }
 
     /// Puts a value of user data in this stage's commit. The write is dropped if the stage fails, retries, panics or

@@ -254,6 +254,8 @@ pub struct StageEnded {
     pub note: Option<Blob>,
     /// `true` if a rollback must pass over this stage. It counts only if the stage's effects are kept.
     pub nothing_to_undo: bool,
+    /// `true` if the procedure's own timeout no longer holds. It counts only if the stage's effects are kept.
+    pub lifts_timeout: bool,
     /// What its code declares about the next stage.
     pub next_needs: NextStageNeeds,
     /// The limiter's answer for the next stage, if it was asked before the decision on this report.

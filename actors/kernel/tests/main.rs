@@ -20,6 +20,7 @@ mod labels;
 mod late_reports;
 mod lifecycle_table;
 mod lifted_pauses;
+mod lifted_timeouts;
 mod lost_wakes;
 mod lost_wakes_crashed;
 mod mailbox;

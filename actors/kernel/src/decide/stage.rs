@@ -326,6 +326,11 @@ impl Draft<'_> {
             row.next_is_no_return = report.next_needs.next_is_no_return.as_deref().map(Box::from);
             row.expected = report.next_needs.expected;
             row.is_pure = report.next_needs.is_pure;
+            if report.lifts_timeout {
+                // It may have passed while this stage ran, and the next one must not be told so.
+                row.deadline = None;
+                row.out_of_time = false;
+            }
         }
         self.admission_recorded(row, report);
         if !runs_again(row, &report.outcome) {

@@ -95,6 +95,7 @@ impl StageEnded {
             keep_places: false,
             note: None,
             nothing_to_undo: false,
+            lifts_timeout: false,
             next_needs: NextStageNeeds::default(),
             admission: None,
         }
