@@ -20,8 +20,8 @@ use super::status::SagaStatus;
 pub struct MachineSettings {
     /// How many sagas of it run at once; none is no limit. One that rests does not count.
     pub limit: Option<u32>,
-    /// How long a saga may take from its start, rests included; none is for ever. The definition's `RecoverStrategy` says
-    /// what happens then.
+    /// How long a saga may take from its start to its success, rests included; none is for ever. The definition's
+    /// `RecoverStrategy` says what happens then.
     pub timeout: Option<Duration>,
     /// How long a saga that succeeded can still be compensated. It ends after that time. None unless said.
     pub compensable: Duration,

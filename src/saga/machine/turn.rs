@@ -263,6 +263,8 @@ impl<'t, 'c> Turn<'t, 'c> {
         let time = self.shared.settings(self.machine.name()).compensable;
         if self.machine.is_whole_saga() && !time.is_zero() {
             self.machine.status = Some(SagaStatus::Success);
+            // It has succeeded in time. What it waits for now is a person.
+            self.cx.lift_timeout();
             let until = self.cx.now().after(time);
             let state = self.last_state()?;
             return self.close(Step::Sleep {
