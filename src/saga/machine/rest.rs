@@ -21,6 +21,9 @@ pub(super) struct Rest {
     /// How often it has gone on by itself.
     #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
     pub(super) forwards: u32,
+    /// The saga's own time was up before it rested, and it has been told so: time that ends this rest is the rest's own.
+    #[serde(rename = "t", default, skip_serializing_if = "is_false")]
+    pub(super) is_overdue: bool,
 }
 
 /// How a member that rests goes on: the answer to its question, for [`Decide`](crate::messages::Operate::decide).
@@ -46,7 +49,7 @@ pub(super) enum Woken {
     Forward(Rest, Map<String, Value>),
     /// What rested counts as skipped, with these results.
     Skip(Rest, Map<String, Value>),
-    /// The time is up after which it is compensated.
+    /// The time is up after which a rest is compensated.
     Compensate(Rest),
     /// The answer was no decision, or one that is not possible here.
     Astray(Rest),
@@ -55,7 +58,9 @@ pub(super) enum Woken {
 /// Reads what a member is to do that may have rested.
 pub(super) fn woken(rest: Option<Rest>, cx: &CallContext<'_>) -> Woken {
     let Some(rest) = rest else { return Woken::Freshly };
-    if cx.timed_out() {
+    // The saga's own time-out wakes it too. If it is told of that, it goes on by itself.
+    let is_told = cx.out_of_time() && !rest.is_overdue;
+    if cx.timed_out() && !is_told {
         return Woken::Compensate(rest);
     }
     let answer: Result<Option<Decision>, CodecError> = cx.answer();

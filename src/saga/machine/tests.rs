@@ -83,6 +83,7 @@ fn machine() -> Machine {
             is_at_end: true,
             can_skip: true,
             forwards: 1,
+            is_overdue: false,
         }),
         windows: vec![Window {
             fork: "F".to_owned(),

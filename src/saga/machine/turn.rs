@@ -332,6 +332,7 @@ impl<'t, 'c> Turn<'t, 'c> {
                 is_at_end: false,
                 can_skip,
                 forwards,
+                is_overdue: false,
             },
         )
     }
@@ -347,6 +348,7 @@ impl<'t, 'c> Turn<'t, 'c> {
                 is_at_end: true,
                 can_skip: true,
                 forwards,
+                is_overdue: false,
             },
         )
     }
@@ -359,6 +361,7 @@ impl<'t, 'c> Turn<'t, 'c> {
         };
         let then = SagaStage::new(&self.state(at)?.name, mode);
         let question = self.question(&rest);
+        rest.is_overdue = self.cx.out_of_time();
         let step = match self.shared.settings(self.machine.name()).on_rest {
             OnRest::Forward(policy) if policy.allows_another(rest.forwards.saturating_add(1)) => {
                 rest.forwards += 1;
