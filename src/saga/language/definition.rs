@@ -4,6 +4,7 @@
 mod advice;
 mod attributes;
 mod callees;
+mod compensators;
 mod designer;
 mod files;
 mod form;
@@ -38,6 +39,7 @@ fn checked(bytes: &[u8], problems: &mut Problems) -> Option<Definition> {
     let json = json::read(bytes, problems)?;
     let mut draft = machine::read(&json, problems)?;
     links::resolve(&mut draft, problems);
+    compensators::find_unfit(&draft.states, problems);
     loops::find_endless(&draft.states, problems);
     let regions = regions::find(&draft, problems);
     advice::find(&draft, problems);

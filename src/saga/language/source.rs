@@ -35,7 +35,7 @@ impl Source {
     /// A sentence with the digest and the first problem, if this release refuses the file.
     pub fn stored(text: String) -> Result<Self, String> {
         let mut files = Files::default();
-        files.add_text("a stored definition", text.as_bytes());
+        files.add_stored("a stored definition", text.as_bytes());
         let parsed = files.into_parsed().pop();
         let problem = match parsed {
             Some(Parsed {

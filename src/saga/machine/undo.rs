@@ -136,7 +136,8 @@ async fn taken_over(machine: &Machine, cx: &StageContext<'_, Machine>) -> Result
     Ok(None)
 }
 
-/// Returns the task that undoes a state. A sub machine undoes itself unless a task does it in its place.
+/// Returns the task that undoes a state. A sub machine undoes itself unless a task does it in its place. Definitions of
+/// earlier releases may name what undoes nothing.
 fn compensator_of<'d>(
     definition: &'d Definition,
     state: &State,
@@ -144,12 +145,9 @@ fn compensator_of<'d>(
 ) -> Result<Option<(&'d State, &'d Task)>, StageError> {
     let is_machine = matches!(task.call, Calls::Machine { .. });
     let is_direct = |(_, task): &(&State, &Task)| matches!(task.call, Calls::Service { .. } | Calls::Script { .. });
-    match &task.compensate {
-        Some(link) => match task::named(definition, &link.name) {
-            None if is_machine => Ok(None),
-            None => Err(lacking(state)),
-            Some(named) => Ok(Some(named).filter(is_direct)),
-        },
+    let link = task.compensate.as_ref();
+    match link.and_then(|link| task::named(definition, &link.name).filter(is_direct)) {
+        Some(compensator) => Ok(Some(compensator)),
         None if is_machine || !task::is_for_update(task) => Ok(None),
         None => Err(lacking(state)),
     }
@@ -259,3 +257,6 @@ fn put_out(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

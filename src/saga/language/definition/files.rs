@@ -53,6 +53,13 @@ impl Files {
         self.add(name, |files, problems| files.checked(bytes, problems));
     }
 
+    /// Adds a text that a store has kept: it is not held to rules that its release did not have.
+    pub(crate) fn add_stored(&mut self, name: &str, bytes: &[u8]) {
+        self.add_to(Problems::of_stored(name), name, |files, problems| {
+            files.checked(bytes, problems)
+        });
+    }
+
     /// Adds what could not be read at all.
     pub fn add_refused(&mut self, name: &str, text: &str, hint: &str) {
         self.add(name, |_, problems| {
@@ -79,11 +86,19 @@ impl Files {
     }
 
     fn add(&mut self, name: &str, read: impl FnOnce(&mut Self, &mut Problems) -> Option<(Definition, String)>) {
+        self.add_to(Problems::new(name), name, read);
+    }
+
+    fn add_to(
+        &mut self,
+        mut problems: Problems,
+        name: &str,
+        read: impl FnOnce(&mut Self, &mut Problems) -> Option<(Definition, String)>,
+    ) {
         // What is said of the first one too many holds for those behind it.
         if self.parsed.len() > FILES_MAX {
             return;
         }
-        let mut problems = Problems::new(name);
         let read = if self.parsed.len() == FILES_MAX {
             problems.error(
                 "",

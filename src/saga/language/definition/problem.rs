@@ -116,6 +116,8 @@ pub struct Problems {
     more: usize,
     errors: usize,
     nearest: Nearest,
+    /// A store has kept the file, so sagas may run by it.
+    is_stored: bool,
 }
 
 impl Problems {
@@ -128,6 +130,15 @@ impl Problems {
             more: 0,
             errors: 0,
             nearest: Nearest::default(),
+            is_stored: false,
+        }
+    }
+
+    /// Begins without a problem, for a file that a store has kept.
+    pub(super) fn of_stored(file: &str) -> Self {
+        Self {
+            is_stored: true,
+            ..Self::new(file)
         }
     }
 
@@ -145,6 +156,16 @@ impl Problems {
     /// Adds an error at a JSON pointer: what is wrong, and what to do.
     pub fn error(&mut self, at: &str, text: impl Into<String>, hint: impl Into<String>) {
         self.at_pointer(at, None, text.into(), hint.into(), Severity::Error);
+    }
+
+    /// As `error`, by a rule that earlier releases did not have: a file that one of them has stored is only warned of, so
+    /// that sagas that run by it go on.
+    pub(super) fn error_if_new(&mut self, at: &str, text: impl Into<String>, hint: impl Into<String>) {
+        let severity = match self.is_stored {
+            true => Severity::Warning,
+            false => Severity::Error,
+        };
+        self.at_pointer(at, None, text.into(), hint.into(), severity);
     }
 
     /// As `error`, of a state that the text does not name.

@@ -1,7 +1,7 @@
 //! What is refused as it is read: no JSON, no machine, wrong attributes, links that lead nowhere.
 
 use super::{Tested, check, lines, machine, task};
-use crate::{Definitions, Problem};
+use crate::{Definitions, Problem, Source};
 
 #[test]
 fn g_031_a_file_that_is_cut_is_refused_at_its_end() {
@@ -282,5 +282,74 @@ fn g_033_a_service_that_is_not_there_is_told_of() -> Tested {
     );
     let errors = given().services([""; 0]).check().err().ok_or("it is refused")?;
     assert_eq!(errors.problems().len(), 3);
+    Ok(())
+}
+
+/// What a CompensateState names is called if the saga is undone.
+#[test]
+fn g_031_a_compensate_state_that_undoes_nothing_is_refused() {
+    let undone_by = |name: &str| format!(r#"{}, "CompensateState": "{name}""#, task("B"));
+    let sub = |name: &str| {
+        format!(r#""Type": "SubStateMachine", "StateMachineName": "other", "CompensateState": "{name}", "Next": "E""#)
+    };
+    let states = [
+        ("Sub", r#""Type": "SubStateMachine", "StateMachineName": "other""#),
+        ("Whole", r#""Type": "CompensateSubMachine""#),
+        ("C", r#""Type": "Choice", "Choices": [], "Default": "E""#),
+        ("E", r#""Type": "Succeed""#),
+        (
+            "U",
+            r#""Type": "ServiceTask", "ServiceName": "svc", "ServiceMethod": "m""#,
+        ),
+        ("V", r#""Type": "ScriptTask", "ScriptContent": "1""#),
+    ];
+    let errors = |of: &str, by: &str| {
+        let (task, sub) = (undone_by(by), sub(by));
+        let first = match of {
+            "task" => ("A", task.as_str()),
+            _ => ("A", sub.as_str()),
+        };
+        let second = super::task("E");
+        let mut all = vec![first, ("B", second.as_str())];
+        all.extend(states);
+        lines(&machine(&all))
+    };
+    for (by, word) in [
+        ("Sub", "SubStateMachine"),
+        ("Whole", "CompensateSubMachine"),
+        ("C", "Choice"),
+        ("E", "Succeed"),
+    ] {
+        let line = format!(
+            "m.json#/States/A/CompensateState: CompensateState [{by}] of [A] is a {word}; \
+             name a ServiceTask or a ScriptTask"
+        );
+        assert_eq!(errors("task", by), [line]);
+    }
+    for (by, word) in [("Sub", "SubStateMachine"), ("C", "Choice"), ("E", "Succeed")] {
+        let line = format!(
+            "m.json#/States/A/CompensateState: CompensateState [{by}] of [A] is a {word}; \
+             name a ServiceTask, a ScriptTask or a CompensateSubMachine"
+        );
+        assert_eq!(errors("sub", by), [line]);
+    }
+    for (of, by) in [
+        ("task", "U"),
+        ("task", "V"),
+        ("sub", "U"),
+        ("sub", "V"),
+        ("sub", "Whole"),
+    ] {
+        assert_eq!(errors(of, by), [""; 0], "{of} {by}");
+    }
+}
+
+/// Sagas that began by such a file go on by it.
+#[test]
+fn g_031_a_stored_definition_is_not_held_to_a_newer_rule() -> Tested {
+    let undone = format!(r#"{}, "CompensateState": "B""#, task("B"));
+    let text = machine(&[("A", &undone), ("B", r#""Type": "Succeed""#)]);
+    assert_eq!(lines(&text).len(), 1);
+    assert_eq!(Source::stored(text)?.definition.name, "m");
     Ok(())
 }
