@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use procession::operate::OperatorRequest;
 use procession::saga::{Call, Fault, Saga, SagaInstance, SagaStatus, Sagas, Standing};
+use procession::status::{Ending, note};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Builder, ProcedureId};
 use serde_json::{Value, json};
@@ -158,6 +159,40 @@ fn what_a_decision_brings_is_bounded() -> Tested {
         .await??;
         run.settle().await;
         assert_eq!(status(saga).await?, (SagaStatus::Success, None));
+        Ok(())
+    })
+}
+
+/// Each compensator puts 5,000 bytes under a name of its own, and a context may have 8,192.
+#[test]
+fn what_compensators_put_out_is_bounded() -> Tested {
+    let names = ["S", "B", "C", "D"];
+    let mut states = json!({});
+    for (number, name) in names.iter().enumerate() {
+        states[name] = task(name, names.get(number + 1).unwrap_or(&""));
+        let mut undo = undo();
+        undo["Output"] = json!({ (*name): "$.#root" });
+        states[format!("{name}'")] = undo;
+    }
+    states["T"] = json!({ "Type": "CompensationTrigger" });
+    states["D"]["Next"] = "T".into();
+    run(&states, &json!({}), async |run, saga, log| {
+        assert_eq!(called(log), ["S", "B", "C", "D", "D'", "C'", "B'", "S'"]);
+        assert_eq!(status(saga).await?, (SagaStatus::Unknown, Some(SagaStatus::Success)));
+        let instance = saga.instance().await?;
+        assert_eq!(instance.context.keys().collect::<Vec<_>>(), ["D"], "the first one fits");
+        let notes = run.executor.history(saga.id()).await?;
+        let notes: Vec<String> = notes
+            .iter()
+            .filter(|entry| entry.ending == Ending::Undone)
+            .filter_map(|entry| note::<Value>(entry).ok()?)
+            .filter_map(|note: Value| Some(note.get("o")?.as_str()?.to_owned()))
+            .collect();
+        assert_eq!(notes.len(), 3, "{notes:?}");
+        assert!(
+            notes.iter().all(|note| note.contains("and 8192 are the limit")),
+            "{notes:?}"
+        );
         Ok(())
     })
 }

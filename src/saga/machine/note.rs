@@ -59,6 +59,9 @@ pub(in crate::saga) struct UndoNote {
     /// A person has skipped an undo that includes this one, so nothing is undone.
     #[serde(rename = "p", default, skip_serializing_if = "is_false")]
     pub(in crate::saga) passed_over: bool,
+    /// Why the compensator's Output is not in the context, if it does not fit.
+    #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::saga) left_out: Option<String>,
 }
 
 impl UndoNote {
@@ -66,7 +69,14 @@ impl UndoNote {
         Self {
             compensator: Some(compensator.to_owned()),
             fault: fault.map(short),
-            passed_over: false,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn left_out(self, why: String) -> Self {
+        Self {
+            left_out: Some(why),
+            ..self
         }
     }
 

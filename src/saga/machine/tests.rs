@@ -169,8 +169,7 @@ fn stages_notes_and_outputs_stay_readable() -> Tested {
     )?;
     let undo = UndoNote {
         compensator: Some("S'".to_owned()),
-        fault: None,
-        passed_over: false,
+        ..UndoNote::default()
     };
     stays("a note of an undo", &undo, "81a163a25327")?;
     stays(

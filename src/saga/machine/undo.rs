@@ -10,6 +10,7 @@ use procession_saga_language::expression::Steps;
 use serde_json::Value;
 
 use super::Machine;
+use super::context::size;
 use super::element::context_of;
 use super::error::code;
 use super::note::{Note, UndoNote};
@@ -204,7 +205,8 @@ async fn compensate(
         Err(fault) => (Value::Null, Some(fault)),
     };
     let took = cx.now().since(begun);
-    cx.note(&UndoNote::new(&state.name, fault.as_ref()))?;
+    let note = UndoNote::new(&state.name, fault.as_ref());
+    cx.note(&note)?;
     let said = Said::of(fault.as_ref(), shared.classes());
     let status = status(task, &value, &said, &mut steps).map_err(wrong)?;
     let came_to = status.unwrap_or(match &fault {
@@ -214,7 +216,15 @@ async fn compensate(
     shared.called(machine.name(), &state.name, came_to, took);
     match (status, &fault) {
         (Some(SagaStatus::Success), _) | (None, None) => {
-            put_out(machine, task, &value, &said, &mut steps).map_err(wrong)
+            let outputs = outputs(task, &value, &said, &mut steps).map_err(wrong)?;
+            match fits(machine, &outputs, cx.max_payload() / 2) {
+                Ok(()) => outputs
+                    .into_iter()
+                    .for_each(|(name, output)| machine.context.set(&name, output)),
+                // The state is undone, and a compensator after it finds what was there before.
+                Err(why) => cx.note(&note.left_out(why))?,
+            }
+            Ok(())
         }
         (_, Some(fault)) => {
             let text = format!("state [{}] failed with {}: {}", state.name, fault.class, fault.message);
@@ -240,22 +250,31 @@ fn status(task: &Task, value: &Value, said: &Said<'_>, steps: &mut Steps) -> Res
     Ok((!task.status.is_empty()).then_some(SagaStatus::Unknown))
 }
 
-/// Puts values of the result into the context, for the compensators after it.
-fn put_out(
-    machine: &mut Machine,
-    task: &Task,
-    value: &Value,
-    said: &Said<'_>,
-    steps: &mut Steps,
-) -> Result<(), String> {
+/// Returns the values of the result that belong in the context, for the compensators after this one.
+fn outputs(task: &Task, value: &Value, said: &Said<'_>, steps: &mut Steps) -> Result<Vec<(String, Value)>, String> {
     if value.is_null() {
+        return Ok(Vec::new());
+    }
+    let outputs = task.outputs(value, said, steps);
+    let outputs = outputs.map(|output| output.map(|(name, output)| (name.to_owned(), output)));
+    let outputs: Result<Vec<_>, _> = outputs.collect();
+    outputs.map_err(|failed| format!("Output: {failed}"))
+}
+
+/// Checks what the context would have. A row has a bound, and the context has half of it.
+fn fits(machine: &Machine, outputs: &[(String, Value)], limit: usize) -> Result<(), String> {
+    // Most compensators have no Output, and the whole context is measured below.
+    if outputs.is_empty() {
         return Ok(());
     }
-    for output in task.outputs(value, said, steps) {
-        let (name, output) = output.map_err(|failed| format!("Output: {failed}"))?;
-        machine.context.set(name, output);
+    let added: usize = outputs.iter().map(|(_, output)| size(output)).sum();
+    let size = machine.context.size().saturating_add(added);
+    match size > limit {
+        true => Err(format!(
+            "its Output would make about {size} bytes, and {limit} are the limit"
+        )),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]
