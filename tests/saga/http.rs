@@ -94,6 +94,7 @@ fn a_status_says_whether_it_is_a_fault_and_the_body_says_which() -> Tested {
             fault("x.Boom", "boom"),
         ),
         (500, r#"{"class": "x.Boom"}"#, fault("x.Boom", "")),
+        (500, r#"{"class": "x.Boom", "message": null}"#, fault("x.Boom", "")),
         (503, "come back later", fault("http.503", "come back later")),
         (409, "taken", fault("com.acme.Conflict", "taken")),
         // A redirect is not followed.
@@ -117,6 +118,59 @@ fn an_answer_has_a_bound() -> Tested {
     let (class, message) = found.ok_or("it is a fault")?;
     assert_eq!((status.as_str(), class.as_str()), ("UN", "procession.BadResult"));
     assert!(message.contains("more than 1048576 bytes"), "{message}");
+    Ok(())
+}
+
+/// A server that does not say how long its answer is says where it ends.
+#[test]
+fn an_answer_in_chunks_is_whole_with_its_last_chunk() -> Tested {
+    let answered = |text: &'static str| {
+        let address = serve(move |_| Answer::Raw(text.as_bytes().to_vec()))?;
+        call(Endpoint::new(format!("http://{address}/")))
+    };
+    let empty = "HTTP/1.1 200 x\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n";
+    let (status, found, context) = answered(empty)?;
+    assert_eq!((status.as_str(), found, context), ("SU", None, json!({})));
+    let number = "HTTP/1.1 200 x\r\nTransfer-Encoding: Chunked\r\n\r\n1\r\n4\r\n1\r\n2\r\n0\r\n\r\n";
+    let (status, found, context) = answered(number)?;
+    assert_eq!((status.as_str(), found, context), ("SU", None, json!({ "left": 42 })));
+    Ok(())
+}
+
+#[test]
+fn a_status_that_is_a_fault_is_kept_whatever_becomes_of_its_body() -> Tested {
+    for (text, message) in [
+        ("HTTP/1.1 409 x\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", ""),
+        ("HTTP/1.1 409 x\r\ntransfer-encoding: chunked\r\n\r\n", ""),
+        ("HTTP/1.1 409 x\r\n\r\n", ""),
+        ("HTTP/1.1 409 x\r\ncontent-length: 9\r\n\r\ntak", "tak"),
+    ] {
+        let address = serve(move |_| Answer::Raw(text.as_bytes().to_vec()))?;
+        let (_, found, _) = call(Endpoint::new(format!("http://{address}/")))?;
+        assert_eq!(found, Some(("http.409".to_owned(), message.to_owned())), "{text}");
+    }
+    let (_, found, _) = answered(503, &"x".repeat((1 << 20) + 1))?;
+    assert_eq!(found.map(|(class, _)| class).as_deref(), Some("http.503"));
+    Ok(())
+}
+
+#[test]
+fn headers_of_one_name_are_all_sent() -> Tested {
+    let asked = Arc::new(Mutex::new(Request::default()));
+    let seen = Arc::clone(&asked);
+    let address = serve(move |request| {
+        *seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = request.clone();
+        Answer::Status(204, String::new())
+    })?;
+    let endpoint = Endpoint::new(format!("http://{address}/"))
+        .header("X-Tag", "one")
+        .header("x-tag", "two")
+        .header("Procession-Attempt", "mine");
+    call(endpoint)?;
+    let asked = asked.lock().map_err(|_| "no test has panicked")?;
+    let header = |name: &str| asked.headers.get(name).map(String::as_str);
+    assert_eq!(header("x-tag"), Some("one, two"));
+    assert_eq!(header("procession-attempt"), Some("mine"));
     Ok(())
 }
 
@@ -148,7 +202,10 @@ fn a_call_without_an_answer_is_in_doubt() -> Tested {
 
     let cut = b"HTTP/1.1 200 x\r\ncontent-length: 9\r\n\r\n1".to_vec();
     let cut_at_once = b"HTTP/1.1 200 x\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
-    for answer in [Vec::new(), b"HTTP/1.1 2".to_vec(), b"none".to_vec(), cut, cut_at_once] {
+    let cut_number = b"HTTP/1.1 200 x\r\ntransfer-encoding: chunked\r\n\r\n1\r\n4\r\n".to_vec();
+    let no_length = b"HTTP/1.1 200 x\r\n\r\n".to_vec();
+    let broken = [Vec::new(), b"HTTP/1.1 2".to_vec(), b"none".to_vec()];
+    for answer in broken.into_iter().chain([cut, cut_at_once, cut_number, no_length]) {
         let broken = serve(move |_| Answer::Raw(answer.clone()))?;
         let (status, found, _) = call(Endpoint::new(format!("http://{broken}/")))?;
         let (class, message) = found.ok_or("it is a fault")?;

@@ -10,7 +10,7 @@ use std::thread;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
     pub(crate) path: String,
-    /// By their names in small letters.
+    /// By their names in small letters. Several values of a name are parted by commas, as in one header.
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: String,
 }
@@ -66,9 +66,10 @@ fn read(stream: &TcpStream) -> std::io::Result<Request> {
         let Some((name, value)) = line.trim_end().split_once(':') else {
             break;
         };
-        request
-            .headers
-            .insert(name.to_ascii_lowercase(), value.trim().to_owned());
+        let (values, value) = (request.headers.entry(name.to_ascii_lowercase()), value.trim());
+        values
+            .and_modify(|values| values.push_str(&format!(", {value}")))
+            .or_insert_with(|| value.to_owned());
     }
     let length = request
         .headers

@@ -3,6 +3,7 @@
 
 mod answer;
 mod client;
+mod watched;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,8 +36,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// | `traceparent` | the trace in which the saga was submitted, if it was in one |
 ///
 /// A status of 200 to 299 is a success, and its body the result: JSON of at most 1 MiB, or nothing, which is null. Any
-/// other status is a fault. Its class and message are those of the body, `{"class": "..", "message": ".."}`, else the
-/// class is `http.` and the status, for instance `http.409`. Redirects are not followed.
+/// other status is a fault, also if its body breaks off. Its class and message are those of the body,
+/// `{"class": "..", "message": ".."}`, else the class is `http.` and the status, for instance `http.409`. Redirects are not
+/// followed.
 ///
 /// | failure | class | network |
 /// |---|---|---|
@@ -98,7 +100,7 @@ impl Endpoint {
         self
     }
 
-    /// Adds a header to each request.
+    /// Adds a header to each request. A name that is given twice is sent twice; one of the table above is replaced.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
@@ -196,8 +198,11 @@ impl Http {
         if let Some(trace) = call.trace_parent() {
             request = request.insert_header(("traceparent", trace.to_string()));
         }
+        for (name, _) in &self.headers {
+            request.headers_mut().remove(name);
+        }
         for (name, value) in &self.headers {
-            request = request.insert_header((name.clone(), value.clone()));
+            request = request.append_header((name.clone(), value.clone()));
         }
         let response = request
             .send_json(&arguments)

@@ -8,8 +8,9 @@ use super::Fault;
 #[derive(Deserialize)]
 struct Said {
     class: String,
+    /// An exception without a message is written with a null one.
     #[serde(default)]
-    message: String,
+    message: Option<String>,
 }
 
 impl Fault {
@@ -26,7 +27,7 @@ impl Fault {
     /// ```
     pub fn read(text: &[u8], otherwise: impl FnOnce() -> String) -> Self {
         match serde_json::from_slice::<Said>(text) {
-            Ok(said) if !said.class.is_empty() => Self::new(said.class, said.message),
+            Ok(said) if !said.class.is_empty() => Self::new(said.class, said.message.unwrap_or_default()),
             Ok(_) | Err(_) => Self::new(otherwise(), String::from_utf8_lossy(text).trim()),
         }
     }

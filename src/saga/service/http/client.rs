@@ -4,10 +4,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use actix_service::ServiceExt;
+use actix_tls::connect::{Connection, Connector as TcpConnector};
 use awc::error::{ConnectError, SendRequestError};
 use awc::{Client, ClientRequest, Connector};
 
 use super::super::{Fault, Network};
+use super::watched::Watched;
 
 const CONNECT: &str = "java.net.ConnectException";
 const TIMEOUT: &str = "java.net.SocketTimeoutException";
@@ -30,7 +33,11 @@ pub(super) fn post(url: &str, time_to_connect: Duration) -> ClientRequest {
 }
 
 fn new_client(time_to_connect: Duration) -> Client {
-    let connector = Connector::new().timeout(time_to_connect);
+    let connections = TcpConnector::default().service().map(|connection: Connection<_, _>| {
+        let (stream, request) = connection.replace_io(());
+        request.replace_io(Watched(stream)).1
+    });
+    let connector = Connector::new().connector(connections).timeout(time_to_connect);
     // The caller limits the whole call.
     Client::builder()
         .connector(connector)
