@@ -44,6 +44,7 @@ pub(super) fn resolve(draft: &mut Draft, problems: &mut Problems) {
         }
     }
     find_triggers_that_lead_on(&draft.states, problems);
+    find_ways_to_what_undoes_a_machine(draft, problems);
     find_machines_that_call_themselves(draft, problems);
 }
 
@@ -58,6 +59,25 @@ fn find_triggers_that_lead_on(states: &[State], problems: &mut Problems) {
             let [from, to] = [&state.name, &link.name].map(|name| shown(name));
             let hint = "the machine ends there: let it lead to a Fail, a Succeed or nothing";
             problems.error(&link.at, format!("CompensationTrigger [{from}] leads to [{to}]"), hint);
+        }
+    }
+}
+
+/// A CompensateSubMachine has no machine of its own that it could run.
+fn find_ways_to_what_undoes_a_machine(draft: &Draft, problems: &mut Problems) {
+    let undoes = |to: Option<StateIndex>| {
+        let task = to.and_then(|to| draft.states.get(to.0)).and_then(State::task);
+        task.is_some_and(|task| matches!(task.call, Call::CompensateMachine))
+    };
+    let hint = "it only undoes: name it as the CompensateState of a SubStateMachine, and lead elsewhere";
+    if let Some(start) = draft.start.as_ref().filter(|start| undoes(start.to)) {
+        let text = format!("StartState [{}] is a CompensateSubMachine", shown(&start.name));
+        problems.error(&start.at, text, hint);
+    }
+    for state in &draft.states {
+        for link in state.flow().filter(|link| undoes(link.to)) {
+            let [from, to] = [&state.name, &link.name].map(|name| shown(name));
+            problems.error(&link.at, format!("[{from}] leads to CompensateSubMachine [{to}]"), hint);
         }
     }
 }

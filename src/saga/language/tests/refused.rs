@@ -353,3 +353,28 @@ fn g_031_a_stored_definition_is_not_held_to_a_newer_rule() -> Tested {
     assert_eq!(Source::stored(text)?.definition.name, "m");
     Ok(())
 }
+
+/// A CompensateSubMachine undoes what another state has run, and has no machine that it could run itself.
+#[test]
+fn what_undoes_a_machine_is_led_to_by_nothing() {
+    let compensate = r#""Type": "CompensateSubMachine""#;
+    let sub = r#""Type": "SubStateMachine", "StateMachineName": "other", "CompensateState": "C""#;
+    assert!(check(&machine(&[("A", sub), ("C", compensate)])).is_ok());
+    let hint = "it only undoes: name it as the CompensateState of a SubStateMachine, and lead elsewhere";
+    assert_eq!(
+        lines(&machine(&[("C", compensate)])),
+        [format!(
+            "m.json#/StartState: StartState [C] is a CompensateSubMachine; {hint}"
+        )]
+    );
+    let choice = r#""Type": "Choice", "Choices": [{"Expression": "[a] == 1", "Next": "C"}], "Default": "B""#;
+    let caught = format!(r#"{}, "Catch": [{{"Exceptions": ["x.Boom"], "Next": "C"}}]"#, task("C"));
+    assert_eq!(
+        lines(&machine(&[("A", choice), ("B", &caught), ("C", compensate)])),
+        [
+            format!("m.json#/States/A/Choices/0/Next: [A] leads to CompensateSubMachine [C]; {hint}"),
+            format!("m.json#/States/B/Next: [B] leads to CompensateSubMachine [C]; {hint}"),
+            format!("m.json#/States/B/Catch/0/Next: [B] leads to CompensateSubMachine [C]; {hint}"),
+        ]
+    );
+}
