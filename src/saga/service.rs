@@ -23,7 +23,7 @@ pub use http::Endpoint;
 pub(super) use {
     call::{CallParts, Element},
     classes::Classes,
-    json::value_of,
+    json::{DEPTH_MAX, is_too_deep, value_of},
     missing::Missing,
     record::FaultRecord,
     services::Services,

@@ -115,6 +115,11 @@ impl Context {
     pub(in crate::saga) fn size(&self) -> usize {
         size(&self.variables)
     }
+
+    /// Returns about how many bytes a variable takes.
+    pub(super) fn size_of(&self, name: &str) -> usize {
+        self.get(name).map_or(0, |value| size_of(name, value))
+    }
 }
 
 /// Returns the members of an object.
@@ -125,7 +130,18 @@ pub(super) fn object(value: Value) -> Option<Map<String, Value>> {
     None
 }
 
-/// Returns about how many bytes a value takes. It has the nesting that JSON readers allow, so recursion is bounded.
+/// Returns about how many bytes a variable takes with this value. One that is null is not there.
+pub(super) fn size_of(name: &str, value: &Value) -> usize {
+    match value {
+        Value::Null => 0,
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            name.len() + 5 + size(value)
+        }
+    }
+}
+
+/// Returns about how many bytes a value takes. Values and the templates around them have a deepest nesting, so recursion is
+/// bounded.
 pub(super) fn size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 1,

@@ -9,7 +9,7 @@ use procession_kernel::JoinPolicy;
 use procession_saga_language::definition::{Call as Calls, Definition, Fork, Link, Repeat, State, StateIndex, Task};
 use serde_json::{Map, Value};
 
-use super::context::{Context, object, size};
+use super::context::{Context, object, size, size_of};
 use super::error::{SagaError, code};
 use super::part::{Element, Kept, Part, Results, Window};
 use super::stage::{Mode, SagaStage};
@@ -196,6 +196,7 @@ impl Turn<'_, '_> {
             Some(value) => value.map_err(|failed| wrong(format!("Collection: {failed}")))?,
             None => Value::Null,
         };
+        Self::fits_in_depth(state, "Its Collection", &collection)?;
         let Value::Array(mut elements) = collection else {
             return Err(wrong(format!(
                 "Collection is {}, and must be a list",
@@ -473,9 +474,13 @@ impl Turn<'_, '_> {
             self.take_windows(&output.left.windows);
             let removed = output.left.removed.into_iter().map(|name| (name, Value::Null));
             for (name, value) in output.context.into_iter().chain(removed) {
-                total += size(&value);
-                if total > limit {
-                    left_out.get_or_insert(name);
+                if left_out.is_some() {
+                    continue;
+                }
+                let (added, replaced) = (size_of(&name, &value), self.machine.context.size_of(&name));
+                total = total + added - replaced;
+                if added > replaced && total > limit {
+                    left_out = Some(name);
                     continue;
                 }
                 if !seen.insert(name.clone()) && !self.note.twice.contains(&name) {

@@ -211,7 +211,10 @@ impl Turn<'_, '_> {
 
     /// Checks the Input that a child of this state takes with it.
     pub(super) fn fits_a_child(&self, state: &State, arguments: &[Value]) -> Result<(), SagaError> {
-        self.fits(state, "Its Input", 0, arguments.iter().map(size).sum())
+        for argument in arguments {
+            Self::fits_in_depth(state, "Its Input", argument)?;
+        }
+        self.fits(state, "Its Input", arguments.iter().map(size).sum())
     }
 
     /// Returns the token of the instance: one for all its tries.
@@ -424,12 +427,8 @@ impl Turn<'_, '_> {
         variables: impl IntoIterator<Item = (String, Value)>,
     ) -> Result<(), SagaError> {
         let variables: Vec<(String, Value)> = variables.into_iter().collect();
-        // Most tasks have no Output, and the whole context is measured below.
-        if variables.is_empty() {
-            return Ok(());
-        }
-        let added = variables.iter().map(|(_, value)| size(value)).sum();
-        self.fits(state, "Its Output", self.machine.context.size(), added)?;
+        let all = variables.iter().map(|(name, value)| (name, value));
+        self.fits_the_context(state, "Its Output", all)?;
         for (name, value) in variables {
             self.machine.put_out(&name, value);
         }

@@ -11,7 +11,7 @@ use procession_saga_language::expression::Steps;
 use serde_json::{Map, Value};
 
 use super::Machine;
-use super::context::size;
+use super::context::size_of;
 use super::error::{SagaError, code};
 use super::note::Note;
 use super::part::Part;
@@ -19,6 +19,7 @@ use super::rest::{Rest, Woken, woken};
 use super::retries::Retries;
 use super::stage::{Mode, SagaStage};
 use crate::saga::bundle::Bundle;
+use crate::saga::service::{DEPTH_MAX, is_too_deep};
 use crate::saga::shared::{OnRest, Shared};
 use crate::saga::status::SagaStatus;
 
@@ -164,19 +165,49 @@ impl<'t, 'c> Turn<'t, 'c> {
 
     /// Lays the params of a forward over the context, if they fit.
     pub(super) fn take_params(&mut self, state: &State, params: Map<String, Value>) -> Result<(), SagaError> {
-        let added = params.values().map(size).sum();
-        self.fits(state, "The params", self.machine.context.size(), added)?;
+        self.fits_the_context(state, "The params", params.iter())?;
         self.machine.context.lay(params);
         Ok(())
     }
 
+    /// Checks what the context would have with these variables, which replace those of the same names. What is too large may
+    /// become smaller.
+    pub(super) fn fits_the_context<'v>(
+        &self,
+        state: &State,
+        what: &str,
+        variables: impl Iterator<Item = (&'v String, &'v Value)>,
+    ) -> Result<(), SagaError> {
+        let context = &self.machine.context;
+        let (mut added, mut replaced) = (0, 0);
+        for (name, value) in variables {
+            Self::fits_in_depth(state, what, value)?;
+            added += size_of(name, value);
+            replaced += context.size_of(name);
+        }
+        // Most results are small, and the whole context is measured below.
+        if added <= replaced {
+            return Ok(());
+        }
+        self.fits(state, what, context.size() + added - replaced)
+    }
+
     /// Checks what the context, or a child's value, would have. A row has a bound, and this is half of it.
-    pub(super) fn fits(&self, state: &State, what: &str, size: usize, added: usize) -> Result<(), SagaError> {
-        let (size, limit) = (size.saturating_add(added), self.cx.max_payload() / 2);
-        if added == 0 || size <= limit {
+    pub(super) fn fits(&self, state: &State, what: &str, size: usize) -> Result<(), SagaError> {
+        let limit = self.cx.max_payload() / 2;
+        if size <= limit {
             return Ok(());
         }
         let text = format!("{what} would make about {size} bytes, and {limit} are the limit");
+        Err(SagaError::new(code::BOUND, text, &state.name))
+    }
+
+    /// Checks that a value can be read again.
+    pub(super) fn fits_in_depth(state: &State, what: &str, value: &Value) -> Result<(), SagaError> {
+        if !is_too_deep(value) {
+            return Ok(());
+        }
+        let text = format!("{what} would be nested deeper than {DEPTH_MAX} lists and objects, which are the limit");
         Err(SagaError::new(code::BOUND, text, &state.name))
     }
 

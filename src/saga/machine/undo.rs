@@ -10,14 +10,14 @@ use procession_saga_language::expression::Steps;
 use serde_json::Value;
 
 use super::Machine;
-use super::context::size;
+use super::context::size_of;
 use super::element::context_of;
 use super::error::code;
 use super::note::{Note, UndoNote};
 use super::part::{Element, Part};
 use super::stage::{Mode, SagaStage};
 use super::task::{self, Said};
-use crate::saga::service::{Call, CallParts, CallToken};
+use crate::saga::service::{Call, CallParts, CallToken, DEPTH_MAX, is_too_deep};
 use crate::saga::shared::Shared;
 use crate::saga::status::SagaStatus;
 
@@ -267,8 +267,13 @@ fn fits(machine: &Machine, outputs: &[(String, Value)], limit: usize) -> Result<
     if outputs.is_empty() {
         return Ok(());
     }
-    let added: usize = outputs.iter().map(|(_, output)| size(output)).sum();
-    let size = machine.context.size().saturating_add(added);
+    if let Some((name, _)) = outputs.iter().find(|(_, output)| is_too_deep(output)) {
+        return Err(format!("its Output [{name}] would be nested deeper than {DEPTH_MAX}"));
+    }
+    let context = &machine.context;
+    let replaced: usize = outputs.iter().map(|(name, _)| context.size_of(name)).sum();
+    let added: usize = outputs.iter().map(|(name, output)| size_of(name, output)).sum();
+    let size = context.size().saturating_sub(replaced).saturating_add(added);
     match size > limit {
         true => Err(format!(
             "its Output would make about {size} bytes, and {limit} are the limit"

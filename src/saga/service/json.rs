@@ -7,8 +7,9 @@ use serde::Serialize;
 use serde::ser::{self, Serializer};
 use serde_json::Value;
 
-/// Deepest nesting of lists and objects. Parsers of JSON read as much; what is kept must be readable again.
-const DEPTH_MAX: usize = 128;
+/// Deepest nesting of lists and objects, of values that come from outside and of those that a saga makes of them. Rows are read
+/// with 127 levels, those of a machine and of what encloses the row in exports included.
+pub(in crate::saga) const DEPTH_MAX: usize = 100;
 
 /// Returns a value as JSON.
 ///
@@ -24,6 +25,20 @@ pub(in crate::saga) fn value_of<T: Serialize + ?Sized>(value: &T) -> Result<Valu
 pub(in crate::saga) fn check<T: Serialize + ?Sized>(value: &T) -> Result<(), String> {
     let look = Look { left: DEPTH_MAX };
     value.serialize(look).map_err(|unfit| unfit.to_string())
+}
+
+/// Returns whether a value is nested too deep to be kept.
+pub(in crate::saga) fn is_too_deep(value: &Value) -> bool {
+    !nests_within(value, DEPTH_MAX)
+}
+
+fn nests_within(value: &Value, left: usize) -> bool {
+    match (value, left.checked_sub(1)) {
+        (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_), _) => true,
+        (Value::Array(_) | Value::Object(_), None) => false,
+        (Value::Array(items), Some(left)) => items.iter().all(|item| nests_within(item, left)),
+        (Value::Object(members), Some(left)) => members.values().all(|member| nests_within(member, left)),
+    }
 }
 
 /// What has no form in JSON.

@@ -171,7 +171,7 @@ fn each_call_comes_to_a_value_or_a_fault() -> Result<(), Trouble> {
         (
             "deep",
             json!([]),
-            "procession.BadResult: method [deep] of service [s]: its result is no JSON: it is nested more than 128 deep",
+            "procession.BadResult: method [deep] of service [s]: its result is no JSON: it is nested more than 100 deep",
         ),
         (
             "lost",
@@ -330,7 +330,7 @@ fn scripts_are_called_with_the_same_care() {
         (
             "deep",
             "procession.BadResult: script of state [deep] of machine [m]: its result is no JSON: it is nested more than \
-             128 deep",
+             100 deep",
         ),
         (
             "lost",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::super::json::value_of;
+use super::super::json::{is_too_deep, value_of};
 
 #[derive(Serialize)]
 enum Shape {
@@ -103,9 +103,10 @@ fn nesting_has_a_deepest_one() {
             _ => json!({ "in": inner }),
         })
     }
-    assert_eq!(value_of(&nested(128)), Ok(nested(128)));
-    let deeper = value_of(&nested(129));
-    assert_eq!(deeper, Err("it is nested more than 128 deep".to_owned()));
+    assert_eq!(value_of(&nested(100)), Ok(nested(100)));
+    let deeper = value_of(&nested(101));
+    assert!(!is_too_deep(&nested(100)) && is_too_deep(&nested(101)));
+    assert_eq!(deeper, Err("it is nested more than 100 deep".to_owned()));
 
     /// Has no end, as a value that refers to itself.
     struct Endless;
@@ -114,5 +115,5 @@ fn nesting_has_a_deepest_one() {
             serializer.serialize_some(&Endless)
         }
     }
-    assert_eq!(shown(Endless), "it is nested more than 128 deep");
+    assert_eq!(shown(Endless), "it is nested more than 100 deep");
 }
