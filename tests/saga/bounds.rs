@@ -36,7 +36,26 @@ fn run_on(
     drive: impl AsyncFnOnce(&Run, &Saga, &Log) -> Result<(), Trouble>,
 ) -> Tested {
     let log = Log::default();
-    let calls = Arc::clone(&log);
+    let sagas = sagas_of(states, &log)?;
+    let set_up = |builder: Builder| bounds(builder.max_payload(PAYLOAD).sagas(sagas.clone()));
+    World::new()
+        .run(FaultPlan::none(), set_up, async |run| {
+            let saga = start(run, &sagas, params).await?;
+            drive(run, &saga, &log).await
+        })?
+        .done()
+}
+
+async fn start(run: &Run, sagas: &Sagas, params: &Value) -> Result<Saga, Trouble> {
+    let machine = sagas.machine("outer")?.params(params)?;
+    let handle = run.wait(run.executor.submit(machine)).await??;
+    run.settle().await;
+    Ok(run.executor.saga(handle.id()))
+}
+
+/// A machine of these states, with one that it may run.
+fn sagas_of(states: &Value, log: &Log) -> Result<Sagas, Trouble> {
+    let calls = Arc::clone(log);
     let inner = json!({ "Name": "inner", "StartState": "I", "States": { "I": task("I", ""), "I'": undo() } });
     let outer = json!({ "Name": "outer", "StartState": "S", "States": states });
     let sagas = Sagas::builder()
@@ -51,15 +70,7 @@ fn run_on(
             }
         })
         .build()?;
-    let set_up = |builder: Builder| bounds(builder.max_payload(PAYLOAD).sagas(sagas.clone()));
-    World::new()
-        .run(FaultPlan::none(), set_up, async |run| {
-            let machine = sagas.machine("outer")?.params(params)?;
-            let handle = run.wait(run.executor.submit(machine)).await??;
-            run.settle().await;
-            drive(run, &run.executor.saga(handle.id()), &log).await
-        })?
-        .done()
+    Ok(sagas)
 }
 
 fn task(state: &str, next: &str) -> Value {
@@ -360,6 +371,191 @@ fn the_expressions_of_a_loop_are_bounded_together() -> Tested {
         })?;
         run(&states, &params(100), async |_, saga, _| {
             assert_eq!(status(saga).await?, (SagaStatus::Success, None));
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// A task of this name with an Output: the 5,000 bytes of a result, of which the context holds one.
+fn writing(state: &str, next: &str, output: &str) -> Value {
+    let mut task = task(state, next);
+    task["Output"] = json!({ output: "$.#root" });
+    task
+}
+
+fn each(mut task: Value, collection: impl Into<Value>) -> Value {
+    task["Loop"] = json!({ "Collection": collection.into() });
+    task
+}
+
+/// What is replaced does not count beside what replaces it.
+#[test]
+fn a_variable_that_is_replaced_counts_once() -> Tested {
+    let states = json!({
+        "S": writing("S", "T", "x"), "T": writing("T", "F", "x"), "S'": undo(), "T'": undo(),
+        "F": { "Type": "Fork", "Branches": ["A", "B"] }, "A": writing("A", "J", "x"), "B": writing("B", "J", "x"),
+        "A'": undo(), "B'": undo(), "J": { "Type": "Join", "Next": "C" }, "C": task("C", ""), "C'": undo(),
+    });
+    run(&states, &json!({ "fails": "C" }), async |run, saga, log| {
+        assert_eq!(called(log), ["S", "T", "A", "B", "C"]);
+        let params = json!({ "x": "y".repeat(5_000), "fails": null });
+        ask(run, saga.forward(&params, by())).await??;
+        run.settle().await;
+        assert_eq!(called(log), ["C"]);
+        assert_eq!(status(saga).await?, (SagaStatus::Success, None));
+        Ok(())
+    })?;
+    let states = json!({
+        "S": each(writing("S", "T", "x"), "$.[list]"), "S'": undo(),
+        "T": each(writing("T", "", "x"), "$.[list]"), "T'": undo(),
+    });
+    run(&states, &json!({ "list": [1] }), async |_, saga, log| {
+        assert_eq!(called(log), ["S", "T"]);
+        assert_eq!(status(saga).await?, (SagaStatus::Success, None));
+        Ok(())
+    })
+}
+
+/// What was done is not done again: a forward goes on behind it.
+#[test]
+fn an_output_that_does_not_fit_is_left_out() -> Tested {
+    let sub = json!({
+        "Type": "SubStateMachine", "StateMachineName": "inner", "Input": [{ "big": "$.[big]" }], "Next": "C",
+    });
+    let mut one = sub.clone();
+    one["Output"] = json!({ "x": "$.[big]" });
+    let several = each(one.clone(), "$.[list]");
+    let cases = [
+        (writing("D", "C", "x"), vec!["S", "D"]),
+        (each(writing("D", "C", "x"), "$.[list]"), vec!["S", "D", "D"]),
+        (one, vec!["S", "I"]),
+        (several, vec!["S", "I", "I"]),
+    ];
+    for (attributes, calls) in cases {
+        let states = json!({
+            "S": task("S", "D"), "S'": undo(), "D": attributes, "D'": undo(), "C": task("C", ""), "C'": undo(),
+        });
+        let params = json!({ "big": "x".repeat(4_200), "list": [1, 2] });
+        run(&states, &params, async |run, saga, log| {
+            rests_at(&saga.instance().await?, "D");
+            assert_eq!(called(log), calls);
+            ask(run, saga.forward(&json!({}), by())).await??;
+            run.settle().await;
+            assert_eq!(called(log), ["C"], "{calls:?}");
+            let instance = saga.instance().await?;
+            assert_eq!(
+                (instance.standing, instance.status),
+                (Standing::Ended, SagaStatus::Success)
+            );
+            assert!(!instance.context.contains_key("x"), "{instance:?}");
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// A fault of an element that was caught leads on, also where the list of results does not fit.
+#[test]
+fn a_caught_fault_leads_on_without_the_list() -> Tested {
+    let mut caught = each(writing("S", "N", "x"), "$.[list]");
+    caught["Input"] = json!([{ "fails": "$.[loopElement]" }]);
+    caught["Catch"] = json!([{ "Exceptions": ["x.Boom"], "Next": "C" }]);
+    let states = json!({
+        "S": caught, "S'": undo(), "N": task("N", ""), "N'": undo(), "C": task("C", ""), "C'": undo(),
+    });
+    run(&states, &json!({ "list": ["", "S", ""] }), async |run, saga, log| {
+        rests_at(&saga.instance().await?, "C");
+        assert_eq!(called(log), ["S", "S", "S"]);
+        ask(run, saga.forward(&json!({}), by())).await??;
+        run.settle().await;
+        assert_eq!(called(log), ["C"]);
+        Ok(())
+    })
+}
+
+fn nested(depth: usize) -> Value {
+    (0..depth).fold(json!(1), |inner, _| json!([inner]))
+}
+
+#[test]
+fn params_have_a_deepest_nesting() -> Tested {
+    let states = json!({ "S": task("S", ""), "S'": undo() });
+    let sagas = sagas_of(&states, &Log::default())?;
+    // They are an object themselves.
+    assert!(sagas.machine("outer")?.params(&json!({ "x": nested(99) })).is_ok());
+    let refused = sagas.machine("outer")?.params(&json!({ "x": nested(100) }));
+    let refused = refused.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(refused.contains("nested more than 100 deep"), "{refused}");
+    Ok(())
+}
+
+/// A circle puts its result into itself. It rests before a row cannot be read any more, goes on after a restart, and is undone.
+#[test]
+fn a_value_that_grows_in_a_circle_stays_readable() -> Tested {
+    let states = json!({
+        "S": {
+            "Type": "SubStateMachine", "StateMachineName": "inner", "Input": [{ "p": "$.[x]" }],
+            "Output": { "x": "$.#root" }, "Next": "More",
+        },
+        "More": { "Type": "Choice", "Choices": [{ "Expression": "[more] == true", "Next": "S" }], "Default": "End" },
+        "End": { "Type": "Succeed" },
+    });
+    let (log, world) = (Log::default(), World::new());
+    let sagas = sagas_of(&states, &log)?;
+    let set_up = |builder: Builder| builder.sagas(sagas.clone());
+    let id = world
+        .run(FaultPlan::none(), set_up, async |run| {
+            let saga = start(run, &sagas, &json!({ "x": 1, "more": true })).await?;
+            rests_at(&saga.instance().await?, "S");
+            Ok(saga.id())
+        })?
+        .done()?;
+    let rounds = called(&log).len();
+    assert_eq!(rounds, 100, "each round nests it one deeper");
+    world
+        .run(FaultPlan::none(), set_up, async |run| {
+            run.settle().await;
+            let saga = run.executor.saga(id);
+            ask(run, saga.forward(&json!({}), by())).await??;
+            run.settle().await;
+            rests_at(&saga.instance().await?, "S");
+            ask(run, saga.forward(&json!({ "x": nested(99) }), by())).await??;
+            run.settle().await;
+            rests_at(&saga.instance().await?, "S");
+            ask(run, saga.compensate(by())).await??;
+            run.settle().await;
+            assert_eq!(saga.instance().await?.standing, Standing::Ended);
+            Ok(())
+        })?
+        .done()?;
+    let undone = called(&log).iter().filter(|state| *state == "I'").count();
+    assert!(undone >= rounds, "{undone} of {rounds}");
+    Ok(())
+}
+
+/// What a file lays around a value makes it deeper.
+#[test]
+fn what_a_child_takes_has_a_deepest_nesting() -> Tested {
+    let around = json!([[["$.[deep]"]]]);
+    let looped = each(task("L", ""), json!([["$.[deep]"]]));
+    let sub = json!({ "Type": "SubStateMachine", "StateMachineName": "inner", "Input": around });
+    let mut sent = task("A", "");
+    sent["Input"] = around;
+    sent["IsAsync"] = true.into();
+    for (state, attributes) in [("M", sub), ("L", looped), ("A", sent)] {
+        let states = json!({
+            "S": task("S", state), "S'": undo(), state: attributes, "L'": undo(), "A'": undo(),
+        });
+        run(&states, &json!({ "deep": nested(99) }), async |run, saga, log| {
+            rests_at(&saga.instance().await?, state);
+            let deep = json!({ "deep": nested(98) });
+            ask(run, saga.forward(&deep, by())).await??;
+            run.settle().await;
+            let mut calls = called(log);
+            calls.dedup();
+            assert_eq!(calls.first().map(String::as_str), Some("S"));
+            assert_eq!(status(saga).await?, (SagaStatus::Success, None), "{state}: {calls:?}");
             Ok(())
         })?;
     }

@@ -57,6 +57,11 @@ impl SagaError {
         }
     }
 
+    /// A bound of the engine was met.
+    pub(super) fn is_over_bound(&self) -> bool {
+        self.code.as_deref() == Some(code::BOUND)
+    }
+
     /// A call failed at this state.
     pub(super) fn of_fault(fault: &FaultRecord, state: &str) -> Self {
         Self {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use procession_actors::{ChildOutcome, Children, CodecError, StageError, Step};
+use procession_actors::{ChildOutcome, Children, CodecError, StageError};
 use procession_kernel::JoinPolicy;
 use procession_saga_language::definition::{Call as Calls, Definition, Fork, Link, Repeat, State, StateIndex, Task};
 use serde_json::{Map, Value};
@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::context::{Context, object, size, size_of};
 use super::error::{SagaError, code};
 use super::part::{Element, Kept, Part, Results, Window};
+use super::route::Way;
 use super::stage::{Mode, SagaStage};
 use super::task::{self, Came, Said};
 use super::turn::{Turn, Turned};
@@ -31,9 +32,12 @@ type Opened<T> = Result<T, SagaError>;
 
 impl Turn<'_, '_> {
     /// Runs a task by children.
-    pub(super) fn open(mut self, at: StateIndex) -> Turned {
+    pub(super) fn open(&mut self, at: StateIndex) -> Result<Way, StageError> {
         let definition = Arc::clone(&self.definition);
         let (state, task) = Self::task_at(&definition, at)?;
+        if let Some(error) = self.bars(state) {
+            return Ok(Way::Rests(at, self.stopped(at, error)?));
+        }
         // It is told from the task in whose stage it may be opened: children come back in the next one.
         self.begin_try_of(self.visit().saturating_add(1), at, task);
         match self.children(state, task) {
@@ -42,17 +46,23 @@ impl Turn<'_, '_> {
                 if let Some(instance) = &mut self.machine.instance {
                     instance.began = self.cx.token().visit;
                 }
-                self.back_of_loop(at, state, Vec::new())
+                self.back_of_loop(at, state, &[])
             }
-            Ok(children) => self.spawn(children, SagaStage::new(&state.name, Mode::Back)),
+            Ok(children) => Ok(Way::Behind(children, SagaStage::new(&state.name, Mode::Back))),
             Err(error) => {
                 if let Some(instance) = &mut self.machine.instance {
                     instance.tried(SagaStatus::Failed, false);
                 }
                 self.note_of(state, SagaStatus::Failed);
-                self.stop(at, error)
+                Ok(Way::Rests(at, self.stopped(at, error)?))
             }
         }
+    }
+
+    /// Returns why nothing may begin at a state that children do: the member goes in a circle, it seems, or a window is over.
+    /// What the end of a process cut off has left no child, so nothing is begun again.
+    fn bars(&self, state: &State) -> Option<SagaError> {
+        self.too_many_visits(state).or_else(|| self.window_over(state))
     }
 
     /// Notes what a state has come to that was opened here. If that is the stage of a task, its note stays the task's.
@@ -62,10 +72,6 @@ impl Turn<'_, '_> {
             self.note.status = Some(status);
             self.note.began = self.machine.instance.as_ref().map(|instance| instance.began);
         }
-    }
-
-    fn spawn(self, children: Children, then: SagaStage) -> Turned {
-        self.close(Step::Spawn { children, then })
     }
 
     fn children(&mut self, state: &State, task: &Task) -> Opened<Children> {
@@ -226,23 +232,23 @@ impl Turn<'_, '_> {
     }
 
     /// The children of a task have ended.
-    pub(super) async fn back(self, at: StateIndex) -> Turned {
+    pub(super) async fn back(mut self, at: StateIndex) -> Turned {
         self.machine.last = at.0;
         let definition = Arc::clone(&self.definition);
         let (state, task) = Self::task_at(&definition, at)?;
         let outcomes = self.cx.children().to_vec();
-        match &task.call {
-            Calls::Machine { .. } => self.back_of_machines(at, state, task, &outcomes).await,
+        let way = match &task.call {
+            Calls::Machine { .. } => self.back_of_machines(at, state, task, &outcomes).await?,
             Calls::Service { .. } | Calls::Script { .. } | Calls::CompensateMachine => {
                 let left: Result<Vec<SagaOutput>, StageError> = outcomes.iter().map(left_by).collect();
-                let left = left?;
-                self.back_of_loop(at, state, left)
+                self.back_of_loop(at, state, &left?)?
             }
-        }
+        };
+        self.follow(way)
     }
 
     /// The elements of a Loop have ended, all of them well or with a fault that was caught.
-    fn back_of_loop(mut self, at: StateIndex, state: &State, left: Vec<SagaOutput>) -> Turned {
+    fn back_of_loop(&mut self, at: StateIndex, state: &State, left: &[SagaOutput]) -> Result<Way, StageError> {
         let status = match left.iter().any(|left| left.status == SagaStatus::Failed) {
             true => SagaStatus::Failed,
             false => SagaStatus::Success,
@@ -255,54 +261,46 @@ impl Turn<'_, '_> {
             self.machine.tally.merge(left.left.tally);
             self.take_windows(&left.left.windows);
             if let Some(next) = left.left.next.filter(|_| caught.is_none()) {
-                caught = Some((next, left.left.error.clone()));
+                caught = Some((StateIndex(next), left.left.error.clone()));
             }
             self.set_result(index, left.context.clone());
         }
-        if let Err(error) = self.put_results(state) {
-            return self.stop(at, error);
-        }
-        match caught {
-            Some((next, error)) => {
+        let put = self.put_results(state);
+        self.machine.leave();
+        match (caught, put) {
+            (Some((next, error)), Ok(())) => {
                 self.machine.error = error;
-                self.machine.leave();
-                self.route(Some(StateIndex(next)))
+                Ok(Way::To(Some(next)))
             }
-            None => self.after(at),
+            (None, Ok(())) => Ok(Way::To(next_of(state))),
+            // All elements have run, so what follows them is next, without the list.
+            (Some((next, caught)), Err(error)) => {
+                self.machine.error = caught;
+                Ok(Way::Rests(next, self.stopped(next, error)?))
+            }
+            (None, Err(error)) => Ok(Way::Rests(at, self.stopped(at, error)?.behind())),
         }
     }
 
-    /// Sub machines have ended, in whatever way.
+    /// Sub machines have ended, in whatever way. All of them are looked at, whatever is wrong with one: a forward needs to know
+    /// which of them are done.
     async fn back_of_machines(
-        mut self,
+        &mut self,
         at: StateIndex,
         state: &State,
         task: &Task,
         outcomes: &[ChildOutcome],
-    ) -> Turned {
-        let running: Vec<usize> = match &self.machine.results {
-            Some(results) => results
-                .iter()
-                .enumerate()
-                .filter(|(_, result)| result.is_none())
-                .map(|(index, _)| index)
-                .collect(),
-            None => vec![0],
-        };
-        let mut all = SagaStatus::Success;
-        let mut some = false;
-        for (outcome, index) in outcomes.iter().zip(running) {
+    ) -> Result<Way, StageError> {
+        let (mut all, mut some, mut wrong) = (SagaStatus::Success, false, None);
+        for (outcome, index) in outcomes.iter().zip(self.running()) {
             let child: Option<Machine> = self.cx.value_of(outcome.id).await?;
             let (value, status) = result_of(outcome, child.as_ref());
-            let (status, wrong) = self.judge(state, task, &value, Came::Machine(status));
-            let failed = match wrong {
-                Some(error) => Some(error),
-                None => self.put_out_of(state, task, &value, index, status).err(),
+            let (status, unclear) = self.judge(state, task, &value, Came::Machine(status));
+            let put = match unclear {
+                Some(error) => Err(error),
+                None => self.put_out_of(state, task, &value, index, status),
             };
-            if let Some(error) = failed {
-                self.record_machines(task, SagaStatus::Unknown, some);
-                return self.stop(at, error);
-            }
+            wrong = wrong.or(put.err());
             match status {
                 SagaStatus::Success | SagaStatus::Skipped => some = true,
                 SagaStatus::Unknown | SagaStatus::Running => all = SagaStatus::Unknown,
@@ -318,20 +316,34 @@ impl Turn<'_, '_> {
             }
         }
         self.record_machines(task, all, some);
+        let is_done = match &task.repeat {
+            Some(_) => self.running().is_empty(),
+            None => matches!(all, SagaStatus::Success | SagaStatus::Skipped),
+        };
         if task.repeat.is_some() {
-            let is_whole = self
-                .machine
-                .results
-                .as_ref()
-                .is_none_or(|results| results.iter().all(Option::is_some));
-            let kept = self.machine.results.clone();
-            if let Err(error) = self.put_results(state) {
-                return self.stop(at, error);
-            }
-            // A forward needs to know which of them are done.
-            self.machine.results = kept.filter(|_| !is_whole);
+            wrong = wrong.or(self.put_results(state).err());
         }
-        self.after_machines(at)
+        if is_done {
+            self.machine.results = None;
+        }
+        match wrong {
+            None => {
+                self.machine.forwards = 0;
+                Ok(Way::To(next_of(state)))
+            }
+            Some(error) if is_done => Ok(Way::Rests(at, self.stopped(at, error)?.behind())),
+            Some(error) => Ok(Way::Rests(at, self.stopped(at, error)?)),
+        }
+    }
+
+    /// Returns the places of the sub machines that run: of those of a Loop that have no result.
+    fn running(&self) -> Vec<usize> {
+        let Some(results) = &self.machine.results else {
+            return vec![0];
+        };
+        let results = results.iter().enumerate();
+        let running = results.filter(|(_, result)| result.is_none());
+        running.map(|(index, _)| index).collect()
     }
 
     /// Notes what sub machines came to. What a task of its own undoes stands.
@@ -351,12 +363,6 @@ impl Turn<'_, '_> {
         self.stands = stands;
     }
 
-    fn after_machines(self, at: StateIndex) -> Turned {
-        let next = self.state(at)?.next.as_ref().and_then(|link| link.to);
-        self.machine.forwards = 0;
-        self.route(next)
-    }
-
     /// Puts the Output of a sub machine into the context, or keeps it as the result of one element.
     fn put_out_of(
         &mut self,
@@ -369,11 +375,12 @@ impl Turn<'_, '_> {
         if task.repeat.is_none() {
             return self.put_out(state, task, value);
         }
-        let outputs = self.outputs(state, task, value)?;
+        let outputs = self.outputs(state, task, value);
         if status == SagaStatus::Success {
-            self.set_result(index, outputs);
+            // It is done, also if its Output has no value.
+            self.set_result(index, outputs.as_ref().cloned().unwrap_or_default());
         }
-        Ok(())
+        outputs.map(drop)
     }
 
     fn set_result(&mut self, index: usize, outputs: Map<String, Value>) {
@@ -388,16 +395,20 @@ impl Turn<'_, '_> {
 
     /// Puts the list of results into the context, by index.
     fn put_results(&mut self, state: &State) -> Opened<()> {
-        let results = self.machine.results.take().unwrap_or_default();
-        let results = results
-            .into_iter()
-            .map(|result| Value::Object(result.unwrap_or_default()))
-            .collect();
-        self.set_all(state, vec![("loopResult".to_owned(), Value::Array(results))])
+        let results = self.machine.results.iter().flatten();
+        let results = results.map(|result| Value::Object(result.clone().unwrap_or_default()));
+        let list = Value::Array(results.collect());
+        let put = self.set_all(state, vec![("loopResult".to_owned(), list)]);
+        if put.is_err() {
+            // A row has no place for them beside the context either. Which of them are done stays known.
+            let results = self.machine.results.iter_mut().flatten().flatten();
+            results.for_each(Map::clear);
+        }
+        put
     }
 
     /// Opens the branches of a Fork.
-    pub(super) fn fork(mut self, at: StateIndex, state: &State, fork: &Fork) -> Turned {
+    pub(super) fn fork(&mut self, at: StateIndex, state: &State, fork: &Fork) -> Result<Way, StageError> {
         self.machine.fold();
         self.machine.last = at.0;
         let definition = Arc::clone(&self.definition);
@@ -411,15 +422,19 @@ impl Turn<'_, '_> {
             .filter(|link| link.to.is_some_and(|to| to != join))
             .collect();
         if branches.is_empty() {
-            return self.route(Some(join));
+            return Ok(Way::To(Some(join)));
+        }
+        if let Some(error) = self.bars(state) {
+            return Ok(Way::Rests(at, self.stopped(at, error)?));
         }
         let carried = self.machine.context.size().saturating_mul(branches.len());
         if carried > CARRIED {
             let text = format!("copies of its context have {carried} bytes together, and {CARRIED} are the limit");
-            return self.stop(at, SagaError::new(code::BOUND, text, &state.name));
+            let error = SagaError::new(code::BOUND, text, &state.name);
+            return Ok(Way::Rests(at, self.stopped(at, error)?));
         }
         if let Err(error) = self.can_spawn(state, branches.len()) {
-            return self.stop(at, error);
+            return Ok(Way::Rests(at, self.stopped(at, error)?));
         }
         let windows = self.windows_of(state, fork);
         // They differ in the state at which they begin alone, so their context is copied once.
@@ -431,7 +446,7 @@ impl Turn<'_, '_> {
         let width = u32::try_from(fork.parallel).unwrap_or(u32::MAX);
         let children = listed?.join(JoinPolicy::AllSucceeded).width(width).keep_places();
         let then = self.behind(&definition, join)?.joining(at.0);
-        self.spawn(children, then)
+        Ok(Way::Behind(children, then))
     }
 
     /// Returns the stage that goes on behind a Join: the task that follows it lays the writes of the branches.
@@ -517,15 +532,23 @@ impl Turn<'_, '_> {
         }
     }
 
-    /// Returns the error of a window that is over, the outermost first. A call that the end of a process may have cut off is
-    /// made again all the same, if it can have begun in time.
+    /// Returns the error of a window that is over, the outermost first.
     pub(super) fn window_over(&self, state: &State) -> Option<SagaError> {
-        let now = self.cx.now();
-        let over = self.machine.windows.iter().find(|window| window.until <= now);
-        let is_again = |over: &&Window| self.cx.repeated() > 0 && self.cx.ready_since() < over.until;
-        let over = over.filter(|over| !is_again(over))?;
+        let over = self.over()?;
         let text = format!("the Timeout of Fork [{}] has passed", over.fork);
         Some(SagaError::new(code::TIMEOUT, text, &state.name))
+    }
+
+    fn over(&self) -> Option<&Window> {
+        let now = self.cx.now();
+        self.machine.windows.iter().find(|window| window.until <= now)
+    }
+
+    /// Returns whether the end of a process may have cut off the call of this stage, which can have begun in time. It is made
+    /// again all the same.
+    pub(super) fn is_cut_off(&self) -> bool {
+        let began_in_time = |over: &Window| self.cx.ready_since() < over.until;
+        self.cx.repeated() > 0 && self.over().is_some_and(began_in_time)
     }
 }
 
@@ -545,6 +568,10 @@ fn count(context: &mut Context, all: usize, begun: usize, parallel: u64) {
     context.set("nrOfInstances", float(all).into());
     context.set("nrOfActiveInstances", float(active).into());
     context.set("nrOfCompletedInstances", float(completed).into());
+}
+
+fn next_of(state: &State) -> Option<StateIndex> {
+    state.next.as_ref().and_then(|link| link.to)
 }
 
 fn left_by(outcome: &ChildOutcome) -> Result<SagaOutput, StageError> {

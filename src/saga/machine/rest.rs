@@ -15,6 +15,9 @@ pub(super) struct Rest {
     /// It came to an end, and rests there for what its states came to.
     #[serde(rename = "n", default, skip_serializing_if = "is_false")]
     pub(super) is_at_end: bool,
+    /// What its state does is done, and only its Output is left out: a forward goes on behind it.
+    #[serde(rename = "b", default, skip_serializing_if = "is_false")]
+    pub(super) is_behind: bool,
     /// A task rests here, or an end does: a skip is possible.
     #[serde(rename = "s", default, skip_serializing_if = "is_false")]
     pub(super) can_skip: bool,
@@ -24,6 +27,16 @@ pub(super) struct Rest {
     /// The saga's own time was up before it rested, and it has been told so: time that ends this rest is the rest's own.
     #[serde(rename = "t", default, skip_serializing_if = "is_false")]
     pub(super) is_overdue: bool,
+}
+
+impl Rest {
+    /// Says that what its state does is done.
+    pub(super) fn behind(self) -> Self {
+        Self {
+            is_behind: true,
+            ..self
+        }
+    }
 }
 
 /// How a member that rests goes on: the answer to its question, for [`Decide`](crate::messages::Operate::decide).

@@ -120,7 +120,8 @@ impl Turn<'_, '_> {
             Woken::Compensate(rest) => return self.compensate(rest.error),
             Woken::Astray(rest) => return self.rest(at, rest),
         }
-        if let Some(error) = self.too_many_visits(state).or_else(|| self.window_over(state)) {
+        let over = || self.window_over(state).filter(|_| !self.is_cut_off());
+        if let Some(error) = self.too_many_visits(state).or_else(over) {
             return self.stop(at, error);
         }
         self.begin_try(at, task);
@@ -135,6 +136,9 @@ impl Turn<'_, '_> {
     /// Returns whether a forward goes on behind the last state: it came to its end, and is no cause of the rest. What made
     /// the member end is not its error once it goes on.
     pub(super) fn goes_behind(&mut self, rest: &Rest) -> bool {
+        if rest.is_behind {
+            return true;
+        }
         if !rest.is_at_end {
             return false;
         }
@@ -309,6 +313,7 @@ impl Turn<'_, '_> {
             Some(fault) => self.caught(at, task, &fault),
             None => match self.put_out(state, task, &value) {
                 Ok(()) => self.after(at),
+                Err(error) if error.is_over_bound() && status == SagaStatus::Success => self.stop_behind(at, error),
                 Err(error) => self.stop(at, error),
             },
         }

@@ -81,6 +81,7 @@ fn machine() -> Machine {
         rest: Some(Rest {
             error: error(),
             is_at_end: true,
+            is_behind: false,
             can_skip: true,
             forwards: 1,
             is_overdue: false,

@@ -147,7 +147,10 @@ impl<'t, 'c> Turn<'t, 'c> {
                 match &state.kind {
                     Kind::Fork(_) if rest.is_at_end => self.route(definition.regions.join(at)),
                     Kind::Task(_) if goes_behind => self.after(at),
-                    Kind::Task(_) => self.open(at),
+                    Kind::Task(_) => {
+                        let way = self.open(at)?;
+                        self.follow(way)
+                    }
                     Kind::Choice { .. }
                     | Kind::Trigger
                     | Kind::Fork(_)
@@ -354,18 +357,26 @@ impl<'t, 'c> Turn<'t, 'c> {
 
     /// The member stops at a state, and rests there.
     pub(super) fn stop(self, at: StateIndex, error: SagaError) -> Turned {
-        let can_skip = self.state(at)?.task().is_some();
-        let forwards = self.machine.forwards;
-        self.rest(
-            at,
-            Rest {
-                error,
-                is_at_end: false,
-                can_skip,
-                forwards,
-                is_overdue: false,
-            },
-        )
+        let rest = self.stopped(at, error)?;
+        self.rest(at, rest)
+    }
+
+    /// The task at a state is done, and its Output is left out: it is not done again.
+    pub(super) fn stop_behind(self, at: StateIndex, error: SagaError) -> Turned {
+        let rest = self.stopped(at, error)?.behind();
+        self.rest(at, rest)
+    }
+
+    /// Returns what a member rests for that stops at a state.
+    pub(super) fn stopped(&self, at: StateIndex, error: SagaError) -> Result<Rest, StageError> {
+        Ok(Rest {
+            error,
+            is_at_end: false,
+            is_behind: false,
+            can_skip: self.state(at)?.task().is_some(),
+            forwards: self.machine.forwards,
+            is_overdue: false,
+        })
     }
 
     fn rest_at_end(self) -> Turned {
@@ -377,6 +388,7 @@ impl<'t, 'c> Turn<'t, 'c> {
             Rest {
                 error,
                 is_at_end: true,
+                is_behind: false,
                 can_skip: true,
                 forwards,
                 is_overdue: false,

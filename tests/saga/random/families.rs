@@ -52,6 +52,9 @@ impl Model<'_> {
         } else {
             member.fold();
         }
+        if Self::is_window_over(member) {
+            return self.rest(member, at, false, true);
+        }
         member.last = at;
         member.visit.get_or_insert_with(|| Visit::of(task)).tries += 1;
         let count = task.each.map_or(1, begun);
@@ -316,6 +319,9 @@ impl Model<'_> {
         if heads.is_empty() {
             member.pc = Some(*join);
             return;
+        }
+        if Self::is_window_over(member) {
+            return self.rest(member, at, false, false);
         }
         member.commit();
         let mut windows = member.windows.clone();

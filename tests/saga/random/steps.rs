@@ -88,7 +88,8 @@ impl Model<'_> {
         }
     }
 
-    fn is_window_over(member: &Member) -> bool {
+    /// Returns whether a window is over, behind which no state of its Fork begins.
+    pub(super) fn is_window_over(member: &Member) -> bool {
         member.windows.iter().any(|window| window.until <= member.now.at)
     }
 
