@@ -70,6 +70,9 @@ pub struct Machine {
     /// The task in hand, or the last one.
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
     instance: Option<Instance>,
+    /// The visit that began the script in hand, if its Input has ids. A script has no instance that could say so.
+    #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
+    script_began: Option<u32>,
     /// What the tasks before it have come to.
     #[serde(rename = "t", default, skip_serializing_if = "Tally::is_default")]
     tally: Tally,
@@ -157,6 +160,7 @@ impl Machine {
             saga: None,
             part: None,
             instance: None,
+            script_began: None,
             tally: Tally::default(),
             last: 0,
             retries: Retries::default(),
@@ -345,6 +349,7 @@ impl Machine {
     /// It leaves a state for good: what has been counted there begins anew.
     fn leave(&mut self) {
         self.results = None;
+        self.script_began = None;
         self.retries = Retries::default();
         self.forwards = 0;
     }
@@ -352,6 +357,7 @@ impl Machine {
     /// The last task will not be tried again, and another one is next.
     fn fold(&mut self) {
         self.results = None;
+        self.script_began = None;
         if let Some(instance) = self.instance.take() {
             self.tally.add(&instance);
         }

@@ -325,3 +325,85 @@ fn a_saga_that_failed_runs_again_with_its_input() -> Tested {
     assert!(calls.iter().all(|(_, item)| item == "book"), "{calls:?}");
     Ok(())
 }
+
+/// Ids of `$Sequence`: one for each element of a Loop and for each script, the same in every try and after a decision.
+#[test]
+fn ids_are_the_same_in_every_try_and_no_others_have_them() -> Tested {
+    let machine = r#"{"Name": "ids", "StartState": "L", "States": {
+        "L": {"Type": "ServiceTask", "ServiceName": "svc", "ServiceMethod": "note",
+            "Input": ["$Sequence.ORDER|NO", "$.[loopElement]"], "Loop": {"Collection": "$.[list]", "Parallel": 0},
+            "Next": "M"},
+        "M": {"Type": "SubStateMachine", "StateMachineName": "below", "Input": [{"id": "$Sequence.ORDER|NO"}],
+            "Loop": {"Collection": "$.[list]", "Parallel": 0}, "Next": "S"},
+        "S": {"Type": "ScriptTask", "Input": [{"id": "$Sequence.ORDER|NO"}],
+            "Retry": [{"Exceptions": ["x.Boom"], "IntervalSeconds": 1, "MaxAttempts": 1}], "Next": "Again"},
+        "Again": {"Type": "ScriptTask", "Input": [{"id": "$Sequence.ORDER|NO"}]}}}"#;
+    let below = r#"{"Name": "below", "StartState": "B", "States": {
+        "B": {"Type": "ServiceTask", "ServiceName": "svc", "ServiceMethod": "note", "Input": ["$.[id]"]}}}"#;
+    let log: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
+    let noted = |log: &Arc<Mutex<Vec<(String, Value)>>>| {
+        let log = Arc::clone(log);
+        move |state: &str, id: &Value| {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.push((state.to_owned(), id.clone()));
+            // Each element, and the script, fails in its first two tries.
+            log.iter().filter(|(_, known)| known == id).count() < 3
+        }
+    };
+    let note = noted(&log);
+    let script = noted(&log);
+    let again = noted(&log);
+    let sagas = Sagas::builder()
+        .json("ids.json", machine)
+        .json("below.json", below)
+        .method(
+            "svc",
+            "note",
+            async move |call: Call, (id, _): (Value, Option<Value>)| match note(call.state(), &id)
+                && call.state() == "L"
+            {
+                true => Err(Fault::new("x.Boom", "boom")),
+                false => Ok(()),
+            },
+        )
+        .script("ids", "S", move |variables| {
+            match script("S", variables.get("id").unwrap_or(&Value::Null)) {
+                true => Err(Fault::new("x.Boom", "boom")),
+                false => Ok(Value::Null),
+            }
+        })
+        .script("ids", "Again", move |variables| {
+            again("Again", variables.get("id").unwrap_or(&Value::Null));
+            Ok(Value::Null)
+        })
+        .build()?;
+    live(&World::new(), &sagas, async |run| {
+        let machine = sagas.machine("ids")?.params(&json!({ "list": ["a", "b"] }))?;
+        let handle = ask(run, run.executor.submit(machine).key("the saga").into_future()).await??;
+        run.settle().await;
+        let saga = run.executor.saga(handle.id());
+        // A forward with params evaluates the Input of an element again, and one without them does not.
+        ask(run, saga.forward(&json!({ "n": 1 }), by())).await??;
+        run.settle().await;
+        ask(run, saga.forward(&json!({}), by())).await??;
+        run.pass(Duration::from_secs(1)).await;
+        ask(run, saga.forward(&json!({}), by())).await??;
+        run.settle().await;
+        assert_eq!(status(&saga).await?, (SagaStatus::Success, None));
+        Ok(())
+    })?;
+    let log = log.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let ids = |state: &str| -> Vec<String> {
+        let of_state = log.iter().filter(|(of, _)| of == state);
+        of_state.map(|(_, id)| id.to_string()).collect()
+    };
+    let mut all = BTreeSet::new();
+    for (state, tries, different) in [("L", 6, 2), ("B", 2, 2), ("S", 3, 1), ("Again", 1, 1)] {
+        let own = ids(state);
+        let set: BTreeSet<String> = own.iter().cloned().collect();
+        assert_eq!((own.len(), set.len()), (tries, different), "{state}: {log:?}");
+        all.extend(set);
+    }
+    assert_eq!(all.len(), 6, "{log:?}");
+    Ok(())
+}

@@ -17,6 +17,7 @@ use super::stage::{Mode, SagaStage};
 use super::task::{self, Came, Said};
 use super::turn::{Turn, Turned};
 use super::{Machine, SagaOutput};
+use crate::saga::service::CallToken;
 use crate::saga::status::SagaStatus;
 
 /// Elements of a Loop at most.
@@ -113,7 +114,8 @@ impl Turn<'_, '_> {
                 value: value.clone(),
             };
             lay_element(&mut context, repeat, &element);
-            let arguments = self.arguments_on(state, task, &context)?;
+            let said = Said::of_element(self.shared.classes(), CallToken::new(self.token(), false), index);
+            let arguments = self.arguments_on(state, task, &context, &said)?;
             carried += arguments.iter().map(size).sum::<usize>();
             if carried > CARRIED {
                 let text = format!("the Inputs of its Loop have more than {CARRIED} bytes together");
@@ -127,6 +129,7 @@ impl Turn<'_, '_> {
                         element,
                         parent: own.member,
                         arguments,
+                        ids_of: said.made_ids().then(|| self.token().visit),
                     };
                     self.machine.of_part(own, part, &state.name)
                 }

@@ -35,6 +35,9 @@ pub(super) enum Part {
         /// Its Input.
         #[serde(rename = "a")]
         arguments: Vec<Value>,
+        /// The visit of that member from which the ids in its Input are made, if it has some.
+        #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
+        ids_of: Option<u32>,
     },
     /// A call that nobody waits for.
     #[serde(rename = "c")]

@@ -38,6 +38,7 @@ impl Machine {
             context,
             part,
             instance,
+            script_began,
             tally,
             last,
             retries,
@@ -53,6 +54,7 @@ impl Machine {
             undone,
         } = self;
         let has_nothing_in_hand = instance.is_none()
+            && script_began.is_none()
             && *last == 0
             && retries.is_empty()
             && rest.is_none()

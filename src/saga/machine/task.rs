@@ -43,6 +43,8 @@ pub(super) struct Said<'a> {
     classes: &'a Classes,
     /// The token from which ids are made. Only an Input may ask for ids.
     token: Option<CallToken>,
+    /// The element of a Loop for which they are made: all elements have the token of their Loop.
+    element: Option<usize>,
     /// The first id that was made.
     first: RefCell<Option<String>>,
 }
@@ -58,6 +60,7 @@ impl<'a> Said<'a> {
             fault,
             classes,
             token: None,
+            element: None,
             first: RefCell::default(),
         }
     }
@@ -68,6 +71,19 @@ impl<'a> Said<'a> {
             ..Self::nothing(classes)
         }
     }
+
+    /// Where ids are made for an element of the Loop that has this token.
+    pub(super) fn of_element(classes: &'a Classes, token: CallToken, index: usize) -> Self {
+        Self {
+            element: Some(index),
+            ..Self::making_ids(classes, token)
+        }
+    }
+
+    /// Returns whether an id was made.
+    pub(super) fn made_ids(&self) -> bool {
+        self.first.borrow().is_some()
+    }
 }
 
 impl Visit for Said<'_> {
@@ -76,7 +92,8 @@ impl Visit for Said<'_> {
     }
 
     fn sequence(&self, entity: &str, rule: &str) -> String {
-        let token = self.token.map(|token| format!("{token}-")).unwrap_or_default();
+        let element = self.element.map(|index| format!(".{index}")).unwrap_or_default();
+        let token = self.token.map(|token| format!("{token}{element}-")).unwrap_or_default();
         let id = format!("{token}{entity}-{rule}");
         self.first.borrow_mut().get_or_insert_with(|| id.clone());
         id
@@ -176,12 +193,29 @@ impl Turn<'_, '_> {
             return Ok(Ok(()));
         }
         let context = context_of(self.machine, self.cx, task, || params).await?;
-        let evaluated = self.arguments_on(state, task, &context);
+        let evaluated = self.arguments_on(state, task, &context, &self.said_of_element());
         Ok(evaluated.map(|evaluated| {
             if let Some(Part::Element { arguments, .. }) = &mut self.machine.part {
                 *arguments = evaluated;
             }
         }))
+    }
+
+    /// Returns what ids of an element are made of: of what they were made when its Loop began.
+    fn said_of_element(&self) -> Said<'_> {
+        let mut token = self.token();
+        if let Some(Part::Element {
+            element,
+            parent,
+            ids_of: Some(visit),
+            ..
+        }) = &self.machine.part
+        {
+            token.procedure.member = *parent;
+            token.visit = *visit;
+            return Said::of_element(self.shared.classes(), CallToken::new(token, false), element.index);
+        }
+        Said::making_ids(self.shared.classes(), CallToken::new(token, false))
     }
 
     /// Returns the arguments of the call. Those of an element were evaluated when its Loop began.
@@ -194,20 +228,29 @@ impl Turn<'_, '_> {
 
     /// Evaluates Input. The first id that it makes is the state's business key.
     pub(super) fn arguments(&mut self, state: &State, task: &Task) -> Result<Vec<Value>, SagaError> {
-        let said = Said::making_ids(self.shared.classes(), CallToken::new(self.token(), false));
+        let token = self.token();
+        let said = Said::making_ids(self.shared.classes(), CallToken::new(token, false));
         let arguments = evaluated(task, self.machine.context.root(), &said, &mut self.steps.borrow_mut());
         let arguments = arguments.map_err(|text| SagaError::new(code::ASSIGN, text, &state.name))?;
         if let Some(key) = said.first.into_inner() {
             self.machine
                 .put_out(&format!("{}_business_key_", state.name), key.into());
+            if !has_status(task) {
+                self.machine.script_began = Some(token.visit);
+            }
         }
         Ok(arguments)
     }
 
     /// Evaluates Input on another context than the member's own, for a child that keeps it.
-    pub(super) fn arguments_on(&self, state: &State, task: &Task, context: &Context) -> Result<Vec<Value>, SagaError> {
-        let said = Said::making_ids(self.shared.classes(), CallToken::new(self.token(), false));
-        let arguments = evaluated(task, context.root(), &said, &mut self.steps.borrow_mut());
+    pub(super) fn arguments_on(
+        &self,
+        state: &State,
+        task: &Task,
+        context: &Context,
+        said: &Said<'_>,
+    ) -> Result<Vec<Value>, SagaError> {
+        let arguments = evaluated(task, context.root(), said, &mut self.steps.borrow_mut());
         let arguments = arguments.map_err(|text| SagaError::new(code::ASSIGN, text, &state.name))?;
         self.fits_a_child(state, &arguments)?;
         Ok(arguments)
@@ -222,10 +265,11 @@ impl Turn<'_, '_> {
     }
 
     /// Returns the token of the instance: one for all its tries.
-    fn token(&self) -> procession_actors::Token {
+    pub(super) fn token(&self) -> procession_actors::Token {
         let mut token = self.cx.token();
-        if let Some(instance) = &self.machine.instance {
-            token.visit = instance.began;
+        let instance = self.machine.instance.as_ref().map(|instance| instance.began);
+        if let Some(began) = instance.or(self.machine.script_began) {
+            token.visit = began;
         }
         token
     }

@@ -126,6 +126,7 @@ fn values_stay_readable() -> Tested {
             element,
             parent: 1,
             arguments: vec![json!(null), json!(1)],
+            ids_of: None,
         },
         Part::Call {
             state: "S".to_owned(),
@@ -228,5 +229,42 @@ fn decisions_and_definitions_stay_readable() -> Tested {
             files,
         },
         "82a16da56f72646572a16681a56f72646572c4203b9c358f36f0a31b6ad3e14f309c7cf198ac9246e8316f9ce543d5b19ac02b80",
+    )
+}
+
+/// What a rest, an element or a script says only if it has to is not written otherwise, and read if it is.
+#[test]
+fn what_is_seldom_said_stays_readable() -> Tested {
+    let rest = Rest {
+        error: SagaError::default(),
+        is_at_end: false,
+        is_behind: true,
+        can_skip: true,
+        forwards: 0,
+    };
+    stays("a rest behind its state", &rest, "83a16580a162c3a173c3")?;
+    let element = Element {
+        index: 3,
+        value: json!("e"),
+    };
+    let part = Part::Element {
+        element,
+        parent: 1,
+        arguments: vec![json!("id")],
+        ids_of: Some(2),
+    };
+    stays(
+        "an element whose Input has ids",
+        &part,
+        "81a16584a16582a16903a176a165a17001a16191a26964a17102",
+    )?;
+    let script = Machine {
+        script_began: Some(2),
+        ..unborn()
+    };
+    stays(
+        "a machine at a script whose Input has ids",
+        &script,
+        "82a16da56f72646572a17102",
     )
 }
