@@ -241,6 +241,7 @@ fn what_is_seldom_said_stays_readable() -> Tested {
         is_behind: true,
         can_skip: true,
         forwards: 0,
+        is_overdue: false,
     };
     stays("a rest behind its state", &rest, "83a16580a162c3a173c3")?;
     let element = Element {

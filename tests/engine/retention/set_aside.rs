@@ -329,10 +329,7 @@ fn a_family_that_moves_is_discharged_whole() -> Tested {
         let waits = plan("w", [Act::Wait("go".to_owned(), None), spawn([turns]), Act::Done(1)]);
         let root = plan(
             "r",
-            [
-                Act::Spawn(vec![stuck, waits].into(), JoinPolicy::AllFinished, 0),
-                Act::Done(2),
-            ],
+            [Act::Spawn(vec![stuck, waits], JoinPolicy::AllFinished, 0), Act::Done(2)],
         );
         let id = run.wait(run.executor.submit(Planned(root)).into_future()).await??.id();
         run.settle().await;

@@ -26,7 +26,7 @@ pub(super) fn resolve(draft: &mut Draft, problems: &mut Problems) {
         if start.to.is_none() {
             let hint = problems.nearest(&start.name, candidates(), "add it to States");
             let text = format!("State [{}] is not defined in state machine", shown(&start.name));
-            problems.error(&start.at, text, hint);
+            problems.error_if_new(&start.at, text, hint);
         }
     }
     for state in &mut draft.states {
@@ -63,7 +63,8 @@ fn find_triggers_that_lead_on(states: &[State], problems: &mut Problems) {
     }
 }
 
-/// A CompensateSubMachine has no machine of its own that it could run.
+/// A CompensateSubMachine has no machine of its own that it could run. Earlier releases took such a file, and ran the machine
+/// that the state belongs to.
 fn find_ways_to_what_undoes_a_machine(draft: &Draft, problems: &mut Problems) {
     let undoes = |to: Option<StateIndex>| {
         let task = to.and_then(|to| draft.states.get(to.0)).and_then(State::task);
@@ -72,12 +73,12 @@ fn find_ways_to_what_undoes_a_machine(draft: &Draft, problems: &mut Problems) {
     let hint = "it only undoes: name it as the CompensateState of a SubStateMachine, and lead elsewhere";
     if let Some(start) = draft.start.as_ref().filter(|start| undoes(start.to)) {
         let text = format!("StartState [{}] is a CompensateSubMachine", shown(&start.name));
-        problems.error(&start.at, text, hint);
+        problems.error_if_new(&start.at, text, hint);
     }
     for state in &draft.states {
         for link in state.flow().filter(|link| undoes(link.to)) {
             let [from, to] = [&state.name, &link.name].map(|name| shown(name));
-            problems.error(&link.at, format!("[{from}] leads to CompensateSubMachine [{to}]"), hint);
+            problems.error_if_new(&link.at, format!("[{from}] leads to CompensateSubMachine [{to}]"), hint);
         }
     }
 }
