@@ -49,6 +49,8 @@ pub struct Plan {
     /// place in the width. The engine appends those that would be admitted, first come, first served, because its limiter
     /// knows the queues.
     pub moves_next: Vec<ProcedureId>,
+    /// The number of the history entry whose undo is skipped, if the request skips one.
+    pub skipped: Option<u32>,
     /// Warnings to consider first.
     pub warnings: Vec<String>,
     /// `true` if not everything is listed.
@@ -83,7 +85,9 @@ impl Plan {
             .chain(&self.stays)
             .map(|executed| ((executed.id.family, executed.id.member), executed.why.as_deref()))
             .collect();
-        let standing = history.iter().filter(|entry| entry.stands).filter_map(|entry| {
+        // The history is that of before: the skipped entry still stands in it.
+        let stands = |entry: &&HistoryEntry| entry.stands && self.skipped != Some(entry.number);
+        let standing = history.iter().filter(stands).filter_map(|entry| {
             let why = *members.get(&(entry.family, entry.member))?;
             Some(PlannedStage { entry, why })
         });

@@ -347,7 +347,7 @@ impl Draft<'_> {
         }
     }
 
-    fn top_of(&self, scope: ProcedureId) -> Option<HistoryEntry> {
+    pub(super) fn top_of(&self, scope: ProcedureId) -> Option<HistoryEntry> {
         match self.family(scope.family)?.scopes.get(&scope.member)? {
             Scope::Held { stack, .. } => stack.last().cloned(),
             Scope::Loading => None,

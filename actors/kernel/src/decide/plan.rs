@@ -18,6 +18,7 @@ impl Draft<'_> {
         };
         self.freed_now(&mut plan);
         plan.moves_next = self.released_members(verb);
+        plan.skipped = self.skipped_by(verb);
         if let Some(target) = verb.target() {
             if let Verb::Bypass(..) = verb {
                 self.stays_bypassed(&mut plan);
@@ -81,6 +82,13 @@ impl Draft<'_> {
                 plan.freed.push(freed);
             }
         }
+    }
+
+    /// Returns the number of the entry whose undo a request skips. The stack is still that of before the decision.
+    fn skipped_by(&self, verb: &Verb) -> Option<u32> {
+        let Verb::SkipUndo(id) = verb else { return None };
+        let top = self.top_of(self.scope_of(*id)?)?;
+        Some(top.number)
     }
 
     fn stays_bypassed(&self, plan: &mut Plan) {
@@ -157,7 +165,11 @@ impl Draft<'_> {
             Some(AbortAnswer::WillRollBack) | None => {}
         }
         match verb {
-            Verb::Drain(_) => warnings.push(format!("{} stages are running", self.kernel.in_flight)),
+            Verb::Drain(_) => match self.kernel.in_flight {
+                0 => {}
+                1 => warnings.push("a stage is running".to_owned()),
+                several => warnings.push(format!("{several} stages are running")),
+            },
             Verb::Pause(PauseScope::All) => warnings.push("nothing is started until everything is resumed".to_owned()),
             Verb::Pause(PauseScope::Kind(kind)) => {
                 warnings.push(format!("no \"{kind}\" is started until the kind is resumed"))
