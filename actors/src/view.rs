@@ -14,7 +14,7 @@ pub use failures::{FailureCursor, FailurePage};
 pub use insight::{ChainEnd, Explanation, Particulars, QueuePosition, Rule, Verdict};
 pub use keyed::KeyedProcedure;
 pub use mailboxes::Mailboxes;
-pub(crate) use next::next;
+pub(crate) use next::{held_back, next};
 pub use signal::{Mailbox, SignalSummary, StoredCounts};
 pub use value_behind::ValueBehind;
 
@@ -139,6 +139,16 @@ impl Status {
             ended: row.ended,
             revision: row.revision,
         }
+    }
+
+    /// Shows it as held back by a pause that its own row does not name: of an ancestor, of its kind, or of everything.
+    #[must_use]
+    pub fn held_back(mut self) -> Self {
+        let names_it = self.paused || self.wait == Some(WaitReason::Paused);
+        if self.ended.is_none() && !self.going && !self.set_aside && !names_it {
+            self.next = next::held_back(&self.next);
+        }
+        self
     }
 
     /// Shows it as a member of a quarantined family.

@@ -14,7 +14,7 @@ use crate::kernel::Kernel;
 use crate::latch::{Join, LatchState};
 use crate::needs::Lacking;
 use crate::row::{JoinPolicy, Round, Row};
-use crate::wait::WaitReason;
+use crate::wait::{PauseScope, WaitReason};
 use crate::waits::{Need, WaitNode, WaitingFor};
 
 /// What will move a procedure that waits for no other procedure. Stages are encoded as stored, or given as text.
@@ -225,6 +225,25 @@ impl Kernel {
     pub fn waits_as(&self, id: ProcedureId) -> ProcedureId {
         let family = self.families.get(&id.family);
         family.and_then(|family| family.scope_of(id.member)).unwrap_or(id)
+    }
+
+    /// Returns every pause that covers a procedure: of everything, of its kind, its own, and those of its ancestors.
+    #[must_use]
+    pub fn pauses_of(&self, id: ProcedureId) -> Vec<PauseScope> {
+        let family = self.families.get(&id.family);
+        let Some((family, row)) = family.and_then(|family| Some((family, family.row(id.member)?))) else {
+            return Vec::new();
+        };
+        let wide = [PauseScope::All, PauseScope::Kind(row.kind.clone())];
+        let mut pauses: Vec<PauseScope> = wide.into_iter().filter(|what| self.pauses.contains(what)).collect();
+        let mut at = Some(row);
+        while let Some(row) = at {
+            pauses.extend(row.paused.then_some(PauseScope::One(row.id)));
+            // A child has a higher number than its parent: a damaged tree ends here, too.
+            let above = row.parent.filter(|parent| *parent < row.id.member);
+            at = above.and_then(|parent| family.row(parent));
+        }
+        pauses
     }
 
     /// Returns what will move a procedure that waits for no other procedure.

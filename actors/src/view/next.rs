@@ -22,9 +22,14 @@ pub(crate) fn next(row: &Row) -> String {
         | ProcedureState::Success => goes_on(row),
     };
     if row.paused && row.wait != Some(WaitReason::Paused) && row.in_flight.is_none() {
-        return format!("{next}, but not before an operator resumes it");
+        return held_back(&next);
     }
     next
+}
+
+/// Describes what happens next for a procedure that a pause holds back beyond its own wait.
+pub(crate) fn held_back(next: &str) -> String {
+    format!("{next}, but not before an operator resumes it")
 }
 
 fn after_end(row: &Row) -> &'static str {

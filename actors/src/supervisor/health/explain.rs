@@ -163,7 +163,7 @@ impl DiagnosisInput<'_> {
                 None => self.reason(row, link, particulars.as_ref()),
             },
             since: row.since,
-            next: view::next(row),
+            next: self.next(row),
             queue_position: self.queue_position(id),
             particulars,
             ends: self.ends(id, &links),
@@ -172,6 +172,16 @@ impl DiagnosisInput<'_> {
             deadlocks: graph.deadlocks(),
             truncated,
         })
+    }
+
+    /// Describes what happens next. The row knows of its own pause alone.
+    fn next(&self, row: &Row) -> String {
+        let next = view::next(row);
+        let names_it = row.paused || row.wait == Some(WaitReason::Paused);
+        match names_it || row.in_flight.is_some() || self.kernel.pauses_of(row.id).is_empty() {
+            true => next,
+            false => view::held_back(&next),
+        }
     }
 
     /// Returns the wait in full, if there is more to say than the row does.
@@ -215,15 +225,22 @@ impl DiagnosisInput<'_> {
         let until = if self.quarantined.contains_key(&id.family) {
             WakeSource::Operator(WaitReason::Quarantined)
         } else {
-            self.kernel
-                .wake_source_of(id)
-                .map(|stage| codec::describe(stage.as_slice()))
+            self.woken_by(id)
         };
         ChainEnd {
             id,
             until,
             since: self.kernel.row(id).map_or(self.now, |row| row.since),
         }
+    }
+
+    /// Returns what moves a procedure. Time does not move one that a pause holds back.
+    fn woken_by(&self, id: ProcedureId) -> WakeSource<String> {
+        let source = self.kernel.wake_source_of(id);
+        if matches!(source, WakeSource::Timer(_)) && !self.kernel.pauses_of(id).is_empty() {
+            return WakeSource::Operator(WaitReason::Paused);
+        }
+        source.map(|stage| codec::describe(stage.as_slice()))
     }
 
     fn reason(&self, row: &Row, link: Option<&Link>, particulars: Option<&Particulars>) -> String {
