@@ -59,7 +59,16 @@ impl Offline {
     /// [`StoreError`] if an engine holds the journal, if it is damaged or missing, or if there is no room for the
     /// copy.
     pub fn open_copy(directory: &Path) -> Result<Self, StoreError> {
-        let (copy, store) = copied(directory)?;
+        Self::open_copy_in(directory, &std::env::temp_dir())
+    }
+
+    /// Opens a private copy as [`open_copy`](Self::open_copy) does, which is made in another directory than the system's.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] as from [`open_copy`](Self::open_copy).
+    pub fn open_copy_in(directory: &Path, scratch: &Path) -> Result<Self, StoreError> {
+        let (copy, store) = copied(directory, scratch)?;
         Self::open_in(store, directory, Some(copy))
     }
 
@@ -129,12 +138,12 @@ fn missing(directory: &Path) -> StoreError {
 
 /// Copies the journal in a directory into a temporary one, and opens it there. The copy is removed with the returned
 /// directory.
-fn copied(directory: &Path) -> Result<(TempDir, EmbeddedStore), StoreError> {
-    let copy = private_directory().map_err(|error| StoreError::Io {
+fn copied(directory: &Path, scratch: &Path) -> Result<(TempDir, EmbeddedStore), StoreError> {
+    let copy = private_directory(scratch).map_err(|error| StoreError::Io {
         place: directory.display().to_string(),
         why: format!(
             "no private copy can be made in {}: {error}; set TMPDIR to a directory with room",
-            std::env::temp_dir().display()
+            scratch.display()
         ),
     })?;
     EmbeddedStore::copy(directory, copy.path())?;
@@ -144,7 +153,7 @@ fn copied(directory: &Path) -> Result<(TempDir, EmbeddedStore), StoreError> {
     Ok((copy, store))
 }
 
-fn private_directory() -> std::io::Result<TempDir> {
+fn private_directory(scratch: &Path) -> std::io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("procession-");
     #[cfg(unix)]
@@ -152,5 +161,5 @@ fn private_directory() -> std::io::Result<TempDir> {
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(std::fs::Permissions::from_mode(0o700));
     }
-    builder.tempdir()
+    builder.tempdir_in(scratch)
 }

@@ -92,7 +92,16 @@ impl Importer {
     ///
     /// [`StoreError`] as from [`Offline::open_copy`](super::Offline::open_copy).
     pub fn open_copy(directory: &Path) -> Result<Self, StoreError> {
-        let (copy, store) = copied(directory)?;
+        Self::open_copy_in(directory, &std::env::temp_dir())
+    }
+
+    /// Opens a private copy as [`open_copy`](Self::open_copy) does, which is made in another directory than the system's.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] as from [`Offline::open_copy`](super::Offline::open_copy).
+    pub fn open_copy_in(directory: &Path, scratch: &Path) -> Result<Self, StoreError> {
+        let (copy, store) = copied(directory, scratch)?;
         Ok(Self {
             _copy: Some(copy),
             ..Self::on(Arc::new(store), Arc::new(SystemClock))

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use procession_kernel::{Admissions, Kernel, Kind, LimitKey, LimitUse, ProcedureId, Rules, Seq, Timestamp, WaitReason};
+use procession_kernel::{
+    Admissions, Kernel, Kind, LimitKey, LimitUse, PauseScope, ProcedureId, Rules, Seq, Timestamp, WaitReason,
+};
 
 use super::Offline;
 use crate::clock::{Clock, SystemClock};
@@ -174,6 +176,18 @@ impl OfflineState {
             true => status.quarantined(),
             false => status,
         }
+    }
+
+    /// Returns every pause that covers a procedure: of everything, of its kind, its own, and those of its ancestors.
+    #[must_use]
+    pub fn pauses_of(&self, id: ProcedureId) -> Vec<PauseScope> {
+        self.kernel.pauses_of(id)
+    }
+
+    /// Returns the pauses of kinds and of everything.
+    #[must_use]
+    pub const fn pauses(&self) -> &BTreeSet<PauseScope> {
+        self.kernel.pauses()
     }
 
     /// Returns every lock that is held or wanted.
