@@ -3,6 +3,7 @@
 
 pub(super) mod bulk;
 mod reveal;
+mod setting;
 mod submit;
 mod verb;
 mod wish;
@@ -13,14 +14,15 @@ use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
 use procession_actors::AskError;
 use procession_actors::journal::codec;
 use procession_actors::messages::Operate;
+use procession_actors::view::Status;
 use procession_kernel::{
     AbortAnswer, Blob, BypassAs, BypassScope, EventName, Kind, Limit, Operated, PauseScope, Plan, ProcedureId, Seq,
     Verb, VerbName,
 };
 use serde_json::{Value, json};
 
+use self::setting::Setting;
 use self::verb::Caution;
-
 use self::wish::wrong;
 pub(super) use self::wish::{Body, Request, Wish};
 use super::access::Right;
@@ -58,28 +60,30 @@ pub(super) async fn procedure(request: HttpRequest, body: Body, state: web::Data
     #[cfg(feature = "saga")]
     super::saga::must_be_no_answer(&state, id, verb, &asked.wish).await?;
     // Read before the request is decided: a request that expects it is refused if anything happened in between.
-    let revision = revision(&state, verb, id).await?;
+    let row = row_of(&state, verb, id).await?;
+    let revision = row.as_ref().map(|row| row.revision).unwrap_or_default();
     let is_dry = asked.by.dry_run;
+    let setting = setting::of_one(verb, row.as_ref(), &asked.wish);
     let operated = operate(&state, verb, id, asked).await?;
     let mut body = shown(&operated, is_dry, Some(revision));
+    sets(&mut body, setting.filter(|_| is_dry));
     if let (Some(plan), Some(shown)) = (&operated.plan, body.get_mut("plan")) {
         *shown = planned(&state, id, plan).await?;
     }
     state.reply_acted(is_dry, body)
 }
 
-/// Returns the revision of the row that a verb concerns; 0 if the row is not there or cannot be read.
-async fn revision(state: &State, verb: VerbName, id: ProcedureId) -> Result<Seq, Problem> {
+/// Returns the row that a verb concerns; `None` if it is not there or cannot be read. Its revision is that of the plan.
+async fn row_of(state: &State, verb: VerbName, id: ProcedureId) -> Result<Option<Status>, Problem> {
     let of_root = matches!(verb, VerbName::Discharge | VerbName::Acknowledge | VerbName::RunAgain);
     let id = if of_root { ProcedureId::root(id.family) } else { id };
     let row = state.engine().committed().status(id).await;
-    let row = if verb == VerbName::Discharge {
+    Ok(if verb == VerbName::Discharge {
         // The family is quarantined, perhaps because this row cannot be read.
         row.ok().flatten()
     } else {
         row?
-    };
-    Ok(row.map(|row| row.revision).unwrap_or_default())
+    })
 }
 
 async fn operate(
@@ -158,10 +162,17 @@ pub(super) async fn many(request: HttpRequest, body: Body, state: web::Data<Stat
     };
     caller.need(Right::Operate)?;
     let by = Request::read(&request, body, &caller.0)?.by;
-    let verb = make(kind.map_or(PauseScope::All, PauseScope::Kind));
+    let what = kind.map_or(PauseScope::All, PauseScope::Kind);
     let is_dry = by.dry_run;
+    let setting = match is_dry {
+        true => Some(setting::of_many(&state, &what, verb == VerbName::Pause).await?),
+        false => None,
+    };
+    let verb = make(what);
     let operated = state.executor.operate(Operate { verb, by }).await?;
-    answer(&state, &operated, is_dry, None)
+    let mut body = shown(&operated, is_dry, None);
+    sets(&mut body, setting);
+    state.reply_acted(is_dry, body)
 }
 
 /// `engine/drain`. Its plan was made for this engine: one that was started since is another.
@@ -203,8 +214,19 @@ pub(super) async fn limit(request: HttpRequest, body: Body, state: web::Data<Sta
     let asked = Request::read(&request, body, &caller.0)?;
     let is_dry = asked.by.dry_run;
     let limit = limit_of(&asked.wish)?;
-    let operated = state.executor.set_limit(word(&request, "key"), limit, asked.by).await?;
-    answer(&state, &operated, is_dry, None)
+    let key = word(&request, "key");
+    // Read before it is set.
+    let (setting, is_new) = setting::of_limit(&state, key, limit).await?;
+    let operated = state.executor.set_limit(key, limit, asked.by).await?;
+    let mut body = shown(&operated, is_dry, None);
+    sets(&mut body, is_dry.then_some(setting));
+    if let Some(body) = body.as_object_mut() {
+        body.insert("new".to_owned(), is_new.into());
+    }
+    if let Some(Value::Array(warnings)) = body.pointer_mut("/plan/warnings").filter(|_| is_new) {
+        warnings.push(format!("there is no limit {key} yet: it is made").into());
+    }
+    state.reply_acted(is_dry, body)
 }
 
 /// What a request asks of a limit: permits at once, a rate, both, or no limit.
@@ -246,6 +268,13 @@ pub(super) async fn other_method(request: HttpRequest) -> HttpResponse {
 
 fn word<'a>(request: &'a HttpRequest, name: &str) -> &'a str {
     request.match_info().get(name).unwrap_or_default()
+}
+
+/// Puts what a plan sets into its body.
+fn sets(body: &mut Value, setting: Option<Setting>) {
+    if let (Some(body), Some(setting)) = (body.as_object_mut(), setting) {
+        body.insert("sets".to_owned(), json!([setting]));
+    }
 }
 
 fn answer(state: &State, operated: &Operated, is_dry: bool, revision: Option<Seq>) -> Answer {

@@ -30,7 +30,11 @@ pub(super) async fn audit(request: HttpRequest, state: web::Data<State>) -> Answ
     let (mut items, mut scanned) = (Vec::new(), 0_usize);
     // The oldest entries go: behind the first that is kept there is an empty page.
     let cursor = loop {
-        let entries = page(&state, before).await?;
+        let entries = match page(&state, before).await? {
+            // A number above the newest names a range that no entry is in: the newest are before it, too.
+            none if none.is_empty() && scanned == 0 => newest_before(&state, before).await?,
+            entries => entries,
+        };
         let Some(oldest) = entries.last().map(|entry| entry.number) else {
             break None;
         };
@@ -53,6 +57,16 @@ pub(super) async fn audit(request: HttpRequest, state: web::Data<State>) -> Answ
     };
     let cursor = cursor.map(|before| before.to_string());
     state.reply(moment, json!({ "items": items, "cursor": cursor, "scanned": scanned }))
+}
+
+/// Returns the newest entries, if all of them are before this number.
+async fn newest_before(state: &State, before: Option<u64>) -> Result<Vec<AuditEntry>, Problem> {
+    let newest = page(state, None).await?;
+    let is_before = |newest: &AuditEntry| before.is_some_and(|before| newest.number < before);
+    Ok(match newest.first().is_some_and(is_before) {
+        true => newest,
+        false => Vec::new(),
+    })
 }
 
 /// Returns entries before one, or the newest, newest first; none if there are no more.

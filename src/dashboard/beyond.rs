@@ -24,14 +24,12 @@ pub(super) const fn is_failure(ending: Ending) -> bool {
     )
 }
 
-/// Names each pause that holds it back, with who made it and why, if the audit still knows.
+/// Names each pause that covers it, whatever else it waits for, with who made it and why, if the audit still knows.
 pub(super) async fn paused_by(state: &State, row: &Status) -> Result<Vec<Value>, Problem> {
-    if row.ended.is_some() || !(row.paused || row.wait == Some(WaitReason::Paused)) {
+    if row.ended.is_some() {
         return Ok(Vec::new());
     }
-    let wide = [PauseScope::All, PauseScope::Kind(row.kind.clone())];
-    let snapshot = state.live.snapshot().await?;
-    let mut pauses: Vec<PauseScope> = wide.into_iter().filter(|what| snapshot.paused.contains(what)).collect();
+    let mut pauses = wide_pauses(state, row).await?;
     pauses.extend(paused_above(state, row));
     let acts = state.pauses.made(state, &pauses).await?;
     let shown = pauses.iter().zip(&acts).map(|(what, act)| {
@@ -43,6 +41,18 @@ pub(super) async fn paused_by(state: &State, row: &Status) -> Result<Vec<Value>,
         })
     });
     Ok(shown.collect())
+}
+
+/// Returns the pauses of everything and of its kind. An engine that does not answer is an error only where the row says
+/// that something has paused it.
+async fn wide_pauses(state: &State, row: &Status) -> Result<Vec<PauseScope>, Problem> {
+    let snapshot = match state.live.snapshot().await {
+        Ok(snapshot) => snapshot,
+        Err(_) if !row.paused && row.wait != Some(WaitReason::Paused) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let wide = [PauseScope::All, PauseScope::Kind(row.kind.clone())];
+    Ok(wide.into_iter().filter(|what| snapshot.paused.contains(what)).collect())
 }
 
 /// Returns itself and those above it, as far as they are paused.

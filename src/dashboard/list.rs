@@ -234,7 +234,7 @@ impl<'a> Search<'a> {
 
     fn is_full(&mut self, now: Timestamp) -> bool {
         self.truncated = self.scanned >= SCAN_MAX || now.since(self.begun) > SCAN_TIME;
-        self.truncated || self.items.len() >= self.limit
+        self.truncated || self.ids.len() >= self.limit
     }
 
     fn look(&mut self, row: &Status, now: Timestamp) {

@@ -8,7 +8,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use actix_web::{HttpResponse, ResponseError};
 use procession_actors::{AskError, ReadError, StoreError, SubmitError};
-use procession_kernel::{ProcedureId, Seq};
+use procession_kernel::{NotNow, ProcedureId, Seq};
 use serde_json::{Value, json};
 
 use super::access::Right;
@@ -166,6 +166,12 @@ impl Problem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text, remedy).with("limit", limit)
     }
 
+    pub(super) fn uncounted(found: usize) -> Self {
+        let text = format!("Counting took too long: the filter admits at least {found} procedures.");
+        let remedy = "Narrow the filter, or ask again when the engine is less busy.";
+        Self::too_many(&text, remedy, Duration::from_secs(1))
+    }
+
     pub(super) fn outgrown(count: usize) -> Self {
         let text = format!("The filter admits {count} procedures by now, more than when it was planned.");
         let remedy = "Look at the plan again, and ask with the new revision.";
@@ -292,6 +298,9 @@ impl From<AskError> for Problem {
             AskError::NotAccepted { .. } => Self::request(text, "Send what the procedure's kind takes."),
             AskError::BatchTooLarge { .. } => Self::request(text, "Send fewer at once."),
             AskError::BadKey { .. } => Self::request(text, "Give a key, or leave it out."),
+            AskError::NotNow {
+                kind: NotNow::Invalid, ..
+            } => Self::request(text, "Correct it, and send it again."),
             AskError::NotNow { .. } => Self::new(
                 StatusCode::CONFLICT,
                 "not_now",
@@ -342,8 +351,11 @@ impl From<SubmitError> for Problem {
             SubmitError::Moved { newer } => AskError::Moved { newer: *newer }.into(),
             SubmitError::Stopped | SubmitError::Draining => Self::closing(),
             SubmitError::KeyUnread { why, .. } => AskError::Read(why.clone()).into(),
+            SubmitError::Unsupported { why } => {
+                let text = sentence(&format!("the procedure cannot run here: {why}"));
+                Self::request(text, "Correct it, or register what it needs.")
+            }
             SubmitError::UnknownKind { .. }
-            | SubmitError::Unsupported { .. }
             | SubmitError::BadKey { .. }
             | SubmitError::TooLarge { .. }
             | SubmitError::BatchTooLarge { .. }

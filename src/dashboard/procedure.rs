@@ -112,11 +112,16 @@ pub(super) async fn one(request: HttpRequest, state: web::Data<State>) -> Answer
         let shown = |part, size| show.size(kind, part, size);
         (shown(Part::Payload, sizes.payload), shown(Part::Output, sizes.output))
     };
+    let paused_by = paused_by(&state, &row).await?;
+    let row = match paused_by.is_empty() {
+        true => row,
+        false => Arc::new(Status::clone(&row).held_back()),
+    };
     let body = json!({
         "procedure": show.procedure(&row),
         "payload": payload,
         "output": output,
-        "paused_by": paused_by(&state, &row).await?,
+        "paused_by": paused_by,
         "failing": failing(&state, &asked.grant, &show, &row).await?,
         "counts": counts(&state, asked.id).await?,
     });
@@ -219,5 +224,9 @@ pub(super) async fn waits(request: HttpRequest, state: web::Data<State>) -> Answ
         let shown = words(asked.show().error(row.kind.as_str(), &cause.text));
         view.reason = view.reason.replace(cause.text.as_str(), &shown);
     }
-    state.reply(moment, view)
+    let mut body = json!(view);
+    if let Some(body) = body.as_object_mut() {
+        body.insert("paused_by".to_owned(), paused_by(&state, &row).await?.into());
+    }
+    state.reply(moment, body)
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::act::post;
-use crate::kit::{Job, Tested, at, everybody, ids, site, site_in};
+use crate::kit::{Job, Tested, at, everybody, ids, site, site_in, text};
 
 /// Stages that are executed before one fails: more than a page of the history has.
 const STAGES: u32 = 600;
@@ -80,6 +80,19 @@ fn a_long_rollback_says_how_far_it_is_and_what_its_undo_said() -> Tested {
                 &json!("undo_failed"),
                 &json!("the table is gone")
             )
+        );
+        let skip = format!("procedures/{}/skip-undo?dry_run=true", handle.id());
+        let undone = at(&post(site, &skip, &json!({})).await.body, "/plan/undone");
+        let stages: Vec<String> = undone
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|undo| text(&undo["stage"]))
+            .collect();
+        assert_eq!(
+            (stages.len(), stages.first()),
+            (596, Some(&(STUCK - 1).to_string())),
+            "the undo that is skipped does not run"
         );
         // One more attempt, and it rests again: what has failed stays counted.
         let path = format!("procedures/{}/retry", handle.id());
@@ -192,6 +205,54 @@ fn one_that_is_paused_says_by_whom_and_what_exactly() -> Tested {
             site.body("procedures/1.1").await?["paused_by"],
             Value::Array(Vec::new())
         );
+        Ok(())
+    })
+}
+
+#[test]
+fn a_pause_of_all_or_of_a_kind_or_of_an_ancestor_is_named_whatever_it_waits_for() -> Tested {
+    site(async |site| {
+        let alone = site.submit(Job::Retry("rpc timeout".to_owned()), "a").await?;
+        let root = site.submit(Job::Parent(1), "b").await?;
+        let child = procession::ProcedureId::new(root.family, 1);
+        let by = || OperatorRequest::new("bob", "the servers restart");
+        let executor = &site.run.executor;
+        for what in [PauseScope::All, PauseScope::Kind("job".into()), PauseScope::One(root)] {
+            executor.pause(what, by()).await?;
+        }
+        site.shown().await?;
+        let told = async |id, what: &str| -> Result<Vec<String>, Trouble> {
+            let body = site.body(&format!("procedures/{id}{what}")).await?;
+            assert!(text(&at(&body, "/paused_by/0/who")) == "bob", "{body}");
+            let procedure = if what.is_empty() {
+                at(&body, "/procedure")
+            } else {
+                body.clone()
+            };
+            assert!(
+                text(&procedure["next"]).ends_with("but not before an operator resumes it"),
+                "{body}"
+            );
+            let named = body["paused_by"].as_array().cloned().unwrap_or_default();
+            Ok(named.iter().map(|by| text(&by["what"])).collect())
+        };
+        for what in ["", "/waits"] {
+            assert_eq!(told(alone, what).await?, ["everything", "the kind job"], "{what}");
+            let of_child = ["everything", "the kind job", &root.to_string()];
+            assert_eq!(told(child, what).await?, of_child, "{what}");
+        }
+        let why = site.body(&format!("procedures/{alone}/waits")).await?;
+        assert_eq!(
+            at(&why, "/ends/0/until"),
+            json!("once an operator acts: paused"),
+            "{why}"
+        );
+        for what in [PauseScope::All, PauseScope::Kind("job".into())] {
+            executor.resume(what, by()).await?;
+        }
+        site.pass(Duration::from_secs(1)).await?;
+        let body = site.body(&format!("procedures/{alone}")).await?;
+        assert_eq!(body["paused_by"], json!([]), "{body}");
         Ok(())
     })
 }

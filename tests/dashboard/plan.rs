@@ -117,3 +117,76 @@ fn a_limit_that_is_raised_lets_the_difference_in() -> Tested {
         Ok(())
     })
 }
+
+#[test]
+fn a_plan_says_what_is_set() -> Tested {
+    site(async |site| {
+        let id = site.submit(Job::Wait("go".to_owned()), "a").await?;
+        let sets = async |path: &str, wish: &Value| -> Result<Value, Trouble> {
+            let reply = post(site, &format!("{path}?dry_run=true"), wish).await;
+            Ok(at(&reply.body, "/sets/0"))
+        };
+        let one = format!("procedures/{id}");
+        for (path, wish, what, now, then) in [
+            (
+                format!("{one}/priority"),
+                json!({ "priority": 9 }),
+                format!("priority of {id}"),
+                "0",
+                "9",
+            ),
+            (
+                format!("{one}/pause"),
+                json!({}),
+                format!("pause of {id}"),
+                "not paused",
+                "paused",
+            ),
+            (
+                "engine/pause".to_owned(),
+                json!({}),
+                "pause of everything".to_owned(),
+                "not paused",
+                "paused",
+            ),
+            (
+                "kinds/job/resume".to_owned(),
+                json!({}),
+                "pause of the kind job".to_owned(),
+                "not paused",
+                "not paused",
+            ),
+            (
+                "limits/pikc".to_owned(),
+                json!({ "limit": 3, "begins": 10, "per_ms": 1_000 }),
+                "limit pikc".to_owned(),
+                "not there",
+                "3 at once, 10 in 1 s",
+            ),
+        ] {
+            let expected = json!({ "what": what, "now": now, "then": then });
+            assert_eq!(sets(&path, &wish).await?, expected, "{path}");
+        }
+        let new = plan(site, "limits/pikc", &json!({ "limit": 3 })).await?;
+        assert!(warns(&new, "there is no limit pikc yet"), "{new}");
+        let made = post(site, "limits/pikc", &json!({ "limit": 3, "reason": "x" }))
+            .await
+            .body;
+        assert_eq!((&made["new"], &made["sets"]), (&json!(true), &Value::Null), "{made}");
+        let known = plan(site, "limits/pikc", &json!({ "unlimited": true })).await?;
+        assert_eq!(known["warnings"], json!([]), "{known}");
+        Ok(())
+    })
+}
+
+#[test]
+fn what_can_never_be_is_a_wrong_request() -> Tested {
+    site(async |site| {
+        let limit = json!({ "begins": 1, "per_ms": 0, "reason": "x" });
+        assert_eq!(post(site, "limits/job", &limit).await.status, 400);
+        let named = json!({ "value": "End", "name": "n".repeat(300) });
+        let reply = post(site, "kinds/job/submit", &named).await;
+        assert_eq!(reply.status, 400, "{}", reply.body);
+        Ok(())
+    })
+}

@@ -122,6 +122,10 @@ fn the_audit_is_read_page_by_page() -> Tested {
         let cursor = second["cursor"].as_str().unwrap_or_default();
         let third = site.body(&format!("audit?limit=2&cursor={cursor}")).await?;
         assert_eq!(third["items"].as_array().map(Vec::len), Some(1));
+        for above in [5, 99_999] {
+            let page = site.body(&format!("audit?limit=2&cursor={above}")).await?;
+            assert_eq!(page["items"][0]["why"], "reason 5", "{above}");
+        }
         Ok(())
     })
 }

@@ -2,6 +2,7 @@
 //! survives a crash, and has a page. A dry run lists the first of them, and how many there are.
 
 use std::future::IntoFuture;
+use std::time::Duration;
 
 use actix_web::{HttpRequest, web};
 use procession_actors::Procedure;
@@ -13,8 +14,8 @@ use super::verb::named;
 use super::wish::{Body, Request, wrong};
 use super::word;
 use crate::bulk::{Bulk, BulkReport, BulkVerb};
-use crate::dashboard::access::Right;
-use crate::dashboard::list::{Order, Search};
+use crate::dashboard::access::{Grant, Right};
+use crate::dashboard::list::{Order, SCAN_MAX, Search};
 use crate::dashboard::params::{Params, id_of};
 use crate::dashboard::problem::{Answer, Problem};
 use crate::dashboard::state::{State, caller, viewer};
@@ -23,6 +24,8 @@ use crate::dashboard::state::{State, caller, viewer};
 const LIMIT: usize = 1_000;
 /// Procedures of one bulk at most: what each of them said must fit in one payload.
 const LIMIT_MAX: usize = 5_000;
+/// How long the procedures of one bulk are looked for, at most: callers wait for the answer.
+const COUNT_TIME: Duration = Duration::from_secs(5);
 /// Procedures that a dry run shows.
 const SHOWN: usize = 100;
 
@@ -46,9 +49,7 @@ pub(in crate::dashboard) async fn begin(request: HttpRequest, body: Body, state:
     let (filter, limit) = (Params::filter_of(chosen_by)?, limit(&asked)?);
     let moment = state.moment()?;
     let mut search = Search::new(&state, &caller.0, &filter, LIMIT_MAX + 1).await?;
-    let turn = state.turns.take(&caller.0).await?;
-    search.fill(&state, None, Order::ById).await?;
-    drop(turn);
+    count(&state, &caller.0, &mut search).await?;
     let (count, over) = (search.ids.len(), search.ids.len() > limit);
     if asked.by.dry_run {
         search.items.truncate(SHOWN);
@@ -64,8 +65,11 @@ pub(in crate::dashboard) async fn begin(request: HttpRequest, body: Body, state:
         });
         return state.reply(moment, body);
     }
-    if over || search.truncated {
+    if over {
         return Err(Problem::too_many_at_once(count, limit));
+    }
+    if search.truncated {
+        return Err(Problem::uncounted(count));
     }
     let planned = asked.by.expected.map_or(0, |expected| expected.0);
     if u64::try_from(count).unwrap_or(u64::MAX) > planned {
@@ -79,6 +83,29 @@ pub(in crate::dashboard) async fn begin(request: HttpRequest, body: Body, state:
     }
     let handle = submission.into_future().await?;
     begun(&state, handle.id(), Some(count))
+}
+
+/// Finds all that the filter admits. One turn may look for a moment only, and on a busy machine that is a few rows: it
+/// takes turn after turn, for some seconds.
+async fn count(state: &State, grant: &Grant, search: &mut Search<'_>) -> Result<(), Problem> {
+    let begun = state.now();
+    let mut next = None;
+    loop {
+        let turn = match state.turns.take(grant).await {
+            Ok(turn) => turn,
+            // What was found so far is told, as what it is.
+            Err(_) if next.is_some() => return Ok(()),
+            Err(problem) => return Err(problem),
+        };
+        next = search.fill(state, next, Order::ById).await?;
+        drop(turn);
+        let is_over = search.ids.len() > LIMIT_MAX;
+        search.truncated = next.is_some() && !is_over;
+        if !search.truncated || search.scanned >= SCAN_MAX || state.now().since(begun) > COUNT_TIME {
+            return Ok(());
+        }
+        search.items.truncate(SHOWN);
+    }
 }
 
 fn begun(state: &State, id: ProcedureId, count: Option<usize>) -> Answer {
