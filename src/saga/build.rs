@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use procession_saga_language::definition::{self, Callees, Files, Parsed, Problems};
-use procession_saga_language::{DefinitionErrors, Problem, Source, refuse_errors};
+use procession_saga_language::{DefinitionErrors, Problem, Severity, Source, refuse_errors};
 
 use super::sagas::SagasBuilder;
 use super::service::Services;
@@ -84,7 +84,7 @@ impl Machines {
         let (name, version) = (source.definition.name.clone(), source.definition.version.clone());
         let known = self.by_name.get(&(name.clone(), version.clone()));
         if known.is_some_and(|known| known.definition.version == version && known.digest != source.digest) {
-            problems.push(definition::given_twice(&file.name, &source.definition));
+            problems.push(definition::given_twice(&file.name, &source.definition, Severity::Error));
         }
         self.by_name.insert((name.clone(), None), Arc::clone(&source));
         if version.is_some() {

@@ -191,3 +191,30 @@ fn arguments_that_make_no_sense_are_usage() -> Outcome {
     }
     Ok(())
 }
+
+#[test]
+fn one_machine_of_one_version_in_two_files_is_a_warning() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let text = fs::read_to_string(directory().join("order.json"))?;
+    let (one, same, other) = (
+        root.path().join("a.json"),
+        root.path().join("b.json"),
+        root.path().join("c.json"),
+    );
+    fs::write(&one, &text)?;
+    fs::write(&same, &text)?;
+    fs::write(&other, format!("{text}\n"))?;
+    let both = saga(&format!("validate {} {}", one.display(), same.display()))?;
+    assert_eq!(both.code, Some(0), "{}", both.err);
+    assert!(
+        !both.out.contains("two files have machine ["),
+        "the same text twice is one machine: {}",
+        both.out
+    );
+    for (more, code) in [("", 0), ("--strict", 1)] {
+        let warned = saga(&format!("validate {} {} {more}", one.display(), other.display()))?;
+        assert_eq!(warned.code, Some(code), "{}", warned.out);
+        assert!(warned.out.contains("two files have machine ["), "{}", warned.out);
+    }
+    Ok(())
+}

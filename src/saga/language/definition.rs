@@ -33,7 +33,7 @@ pub use regions::{Branch, RegionIndex, Regions};
 pub use template::Template;
 
 use form::Places;
-use problem::Problem;
+use problem::{Problem, Severity};
 
 fn checked(bytes: &[u8], problems: &mut Problems) -> Option<Definition> {
     let json = json::read(bytes, problems)?;
@@ -121,13 +121,17 @@ pub(crate) fn missing_machines<'a>(
 
 /// Returns the problem of a file whose machine stands in another file too, in the same version and with another text.
 #[must_use]
-pub fn given_twice(file: &str, definition: &Definition) -> Problem {
+pub fn given_twice(file: &str, definition: &Definition, severity: Severity) -> Problem {
     let mut problems = Problems::new(file);
     let name = shown(&definition.name);
     let text = match &definition.version {
-        Some(version) => format!("machine [{name}] of version {} is in two files", shown(version)),
-        None => format!("machine [{name}] is in two files, and neither has a Version"),
+        Some(version) => format!("two files have machine [{name}] of version {}", shown(version)),
+        None => format!("two files have machine [{name}], and neither has a Version"),
     };
-    problems.error("/Version", text, "give each a Version of its own, or remove one");
+    let hint = "give each a Version of its own, or remove one";
+    match severity {
+        Severity::Error => problems.error("/Version", text, hint),
+        Severity::Warning => problems.warn("/Version", text, hint),
+    }
     problems.into_found().swap_remove(0)
 }

@@ -1,11 +1,12 @@
 //! Definition files, checked together without the services that they name.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
 
 use crate::definition::problem::{Problem, Severity};
 use crate::definition::{self, Call, Definition, Files};
+use crate::digest::Digest;
 use crate::draw;
 
 /// Files of definitions that are to be checked, in the order in which they are given.
@@ -81,9 +82,16 @@ impl Definitions {
         let is_whole = files.iter().all(|file| file.definition.is_some());
         let mut problems = Vec::new();
         let mut machines = Vec::new();
+        let mut digests = HashMap::new();
         for file in files {
             problems.extend(file.problems);
             let Some(parsed) = file.definition else { continue };
+            let digest = Digest::of(file.text.as_bytes());
+            let known = digests.insert((parsed.name.clone(), parsed.version.clone()), digest);
+            if known.is_some_and(|known| known != digest) {
+                // They are refused where both are registered. Here they may be of two hosts.
+                problems.push(definition::given_twice(&file.name, &parsed, Severity::Warning));
+            }
             if let Some(services) = &self.services {
                 problems.extend(definition::missing_services(&file.name, &parsed, services));
             }
