@@ -11,7 +11,7 @@ use super::print;
 pub(super) fn print(document: &Document, fields: &[String], json: bool) -> Result<(), Failure> {
     let entries = entries(document);
     for field in fields {
-        let is_there = entries.iter().any(|entry| at(entry, field).is_some());
+        let is_there = entries.iter().any(|entry| may_have(entry, field));
         if !is_there && !entries.is_empty() {
             print::notice(&unknown(field, &entries));
         }
@@ -49,6 +49,19 @@ fn at<'a>(entry: &'a Value, field: &str) -> Option<&'a Value> {
     field.split('.').try_fold(entry, |value, name| value.get(name))
 }
 
+/// Returns `true` if an entry has a field, or nothing where the field would be a part: a cause of what has not failed.
+fn may_have(entry: &Value, field: &str) -> bool {
+    let mut value = entry;
+    for name in field.split('.') {
+        match value.get(name) {
+            Some(Value::Null) => return true,
+            Some(part) => value = part,
+            None => return false,
+        }
+    }
+    true
+}
+
 fn cell(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => "-".to_owned(),
@@ -84,6 +97,9 @@ mod tests {
         assert_eq!(at(first, "cause.text"), Some(&json!("no route")));
         assert_eq!(at(first, "cause.kind"), None);
         assert_eq!(cell(at(first, "cause")), r#"{"text":"no route"}"#);
+        assert!(may_have(first, "cause.text") && !may_have(first, "cause.kind"));
+        let running = json!({ "id": "1.0", "cause": null });
+        assert!(may_have(&running, "cause.text") && !may_have(&running, "casue.text"));
         assert!(unknown("when", &entries).contains("the first has cause, id"));
         assert!(unknown("casue", &entries).ends_with("; is cause meant?"));
     }

@@ -17,7 +17,8 @@ use super::act::ask;
 use super::act::target::Target;
 use super::document::Document;
 use super::exit::{Exit, Failure};
-use super::{place, print};
+use super::scratch::Scratch;
+use super::{account, place, print};
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct ImportArgs {
@@ -58,7 +59,12 @@ pub(super) async fn run(args: ImportArgs) -> Result<Exit, Failure> {
     let data = args.directory()?;
     let by = args.by()?;
     args.must_make_sense()?;
-    let importer = open(data.clone(), args.dry_run).await?;
+    // Dropped behind the importer: a copy is in it.
+    let scratch = match args.dry_run {
+        true => Some(Scratch::begin()?),
+        false => None,
+    };
+    let importer = open(data.clone(), scratch.as_ref().map(|scratch| scratch.path().to_owned())).await?;
     let export = args.export(&importer).await?;
     let planned = importer.import(&export, &by.clone().dry_run()).await.map_err(failure)?;
     if args.dry_run {
@@ -68,9 +74,8 @@ pub(super) async fn run(args: ImportArgs) -> Result<Exit, Failure> {
     if !args.json {
         told::show(&planned);
     }
-    if !args.yes && !ask::is_meant("import", &Target::One(ProcedureId::root(planned.family)))? {
-        print::notice("nothing was done");
-        return Ok(Exit::Done);
+    if !args.yes {
+        ask::must_be_meant("import", &Target::One(ProcedureId::root(planned.family)))?;
     }
     let imported = importer.import(&export, &by).await.map_err(failure)?;
     if args.json {
@@ -82,11 +87,11 @@ pub(super) async fn run(args: ImportArgs) -> Result<Exit, Failure> {
 }
 
 /// The journal in its place; for a plan alone a private copy of it.
-async fn open(data: PathBuf, dry_run: bool) -> Result<Importer, Failure> {
+async fn open(data: PathBuf, scratch: Option<PathBuf>) -> Result<Importer, Failure> {
     let place = data.clone();
-    let open = move || match dry_run {
-        true => Importer::open_copy(&place),
-        false => Importer::open(&place),
+    let open = move || match scratch {
+        Some(scratch) => Importer::open_copy_in(&place, &scratch),
+        None => Importer::open(&place),
     };
     let opened = actix_rt::task::spawn_blocking(open).await.map_err(Failure::new)?;
     opened.map_err(|error| {
@@ -132,13 +137,12 @@ impl ImportArgs {
             let text = "say why with --reason: the audit keeps it; or look at the plan with --dry-run";
             return Err(Failure::usage(text));
         }
-        let names = ["USER", "LOGNAME", "USERNAME"].into_iter();
-        let user = || {
-            names
-                .filter_map(|name| std::env::var(name).ok())
-                .find(|name| !name.is_empty())
-        };
-        match self.who.clone().filter(|who| !who.trim().is_empty()).or_else(user) {
+        match self
+            .who
+            .clone()
+            .filter(|who| !who.trim().is_empty())
+            .or_else(account::user)
+        {
             Some(who) => Ok(OperatorRequest::new(who, reason)),
             None if self.dry_run => Ok(OperatorRequest::new("", reason)),
             None => Err(Failure::usage("say who imports with --who: the audit keeps it")),

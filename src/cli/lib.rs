@@ -1,6 +1,7 @@
 //! The commands of the `procession` program, and the demo's procedures. It is a library for that program and its tests
 //! alone: what others build upon is the package `procession`.
 
+mod account;
 mod act;
 mod bench;
 pub mod demo;
@@ -19,6 +20,8 @@ mod pager;
 mod place;
 mod print;
 pub mod saga;
+mod scratch;
+mod signals;
 mod site;
 mod source;
 mod tail;
@@ -86,13 +89,16 @@ pub fn main() -> ExitCode {
             Verb::Act(act) => act.run().await,
             Verb::Import(arguments) => import::run(arguments).await,
             Verb::Saga(arguments) => saga::run(arguments).await,
-            Verb::Demo(arguments) => done(demo::command::run(arguments).await),
+            Verb::Demo(arguments) => demo::command::run(arguments)
+                .await
+                .map(|()| Exit::Done)
+                .map_err(Failure::from),
             Verb::Bench(arguments) => done(bench::run(arguments).await),
             Verb::Completion(arguments) => manual::complete(&arguments, Arguments::command()),
             Verb::Man(arguments) => manual::write(&arguments, Arguments::command()),
         }
     });
-    match outcome {
+    match outcome.and_then(|exit| print::must_be_written().map(|()| exit)) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             complain(&failure.text);

@@ -17,6 +17,8 @@ mod show;
 mod tree;
 mod why;
 
+use std::fmt;
+
 use clap::Subcommand;
 use serde::Deserialize;
 
@@ -64,6 +66,27 @@ pub(super) enum Look {
 #[derive(Deserialize)]
 struct Items<T> {
     items: Vec<T>,
+}
+
+/// One pause that covers a procedure.
+#[derive(Deserialize)]
+struct PausedBy {
+    what: String,
+    #[serde(default)]
+    who: Option<String>,
+    #[serde(default)]
+    why: Option<String>,
+}
+
+impl fmt::Display for PausedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let who = self.who.as_deref().unwrap_or("an operator");
+        write!(f, "{}, by {who}", self.what)?;
+        match &self.why {
+            Some(why) => write!(f, ": {why}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Look {

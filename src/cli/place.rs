@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use procession::offline::Offline;
 
 use super::document::Document;
 use super::exit::Failure;
 use super::fields;
 use super::login::Login;
+use super::scratch::Scratch;
 use super::site::Site;
 use super::source::{Journal, Source};
 
@@ -27,7 +29,7 @@ pub(super) struct Place {
     #[arg(long)]
     pub(super) json: bool,
     /// Print these fields alone, as --json names them: id,state,cause.text. With --json one entry a line.
-    #[arg(long, value_name = "FIELD,..", value_delimiter = ',')]
+    #[arg(long, value_name = "FIELD,..", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     fields: Vec<String>,
 }
 
@@ -61,9 +63,10 @@ impl Place {
         if let Some(why) = misplaced(data) {
             return Err(Failure::new(why));
         }
-        let directory = data.clone();
-        let opened = actix_rt::task::spawn_blocking(move || Offline::open_copy(&directory)).await;
-        Ok(Source::Journal(Journal::new(opened.map_err(Failure::new)??)))
+        let (directory, scratch) = (data.clone(), Scratch::begin()?);
+        let within = scratch.path().to_owned();
+        let opened = actix_rt::task::spawn_blocking(move || Offline::open_copy_in(&directory, &within)).await;
+        Ok(Source::Journal(Journal::new(opened.map_err(Failure::new)??, scratch)))
     }
 
     /// Prints a document for programs, or the fields that are asked for. Returns `false` if people are to read it.

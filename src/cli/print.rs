@@ -16,6 +16,8 @@ const NAMED: usize = 8;
 const GAP: usize = 2;
 /// A column that is cut to the width of the terminal keeps so many characters.
 const NARROWEST: usize = 8;
+/// A column with ids or fingerprints keeps so many: they are of no use without their ends.
+const TYPED: usize = 24;
 
 /// Prints rows below their headings; nothing if there are no rows. On a terminal the widest columns are cut to its width.
 pub(super) fn table<const N: usize>(headings: [&str; N], rows: impl IntoIterator<Item = [String; N]>) {
@@ -36,7 +38,8 @@ pub(super) fn rows_of(table: &[Vec<String>]) {
         }
     }
     if let Some(columns) = columns() {
-        narrow(&mut widths, columns);
+        let least: Vec<usize> = headings.iter().map(|heading| narrowest(heading)).collect();
+        narrow(&mut widths, &least, columns);
     }
     for row in table {
         let cells = row.iter().zip(&widths);
@@ -50,12 +53,24 @@ pub(super) fn rows_of(table: &[Vec<String>]) {
     }
 }
 
+/// Returns how many characters a column keeps. What one types into the next command is kept whole.
+fn narrowest(heading: &str) -> usize {
+    match heading {
+        "ID" | "FINGERPRINT" => TYPED,
+        _ => NARROWEST,
+    }
+}
+
 /// Takes from the widest columns until a row fits, or none can give more.
-fn narrow(widths: &mut [usize], columns: usize) {
+fn narrow(widths: &mut [usize], least: &[usize], columns: usize) {
     let gaps = GAP * widths.len().saturating_sub(1);
     let mut over = (widths.iter().sum::<usize>() + gaps).saturating_sub(columns);
     while over > 0
-        && let Some(widest) = widths.iter_mut().max().filter(|widest| **widest > NARROWEST)
+        && let Some((widest, _)) = widths
+            .iter_mut()
+            .zip(least)
+            .filter(|(width, least)| **width > **least)
+            .max_by_key(|(width, _)| **width)
     {
         *widest -= 1;
         over -= 1;
@@ -78,17 +93,27 @@ pub(super) fn line(text: &str) {
 /// Prints a text as it is.
 pub(super) fn text(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    match printed {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(error)),
-        Ok(()) | Err(_) => Ok(()),
+    console::keep(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    must_be_written()
+}
+
+/// Fails if a part of the result could not be written.
+pub(super) fn must_be_written() -> Result<(), Failure> {
+    match console::lost() {
+        Some(why) => Err(Failure::new(format!(
+            "the output could not be written, and is not complete: {why}"
+        ))),
+        None => Ok(()),
     }
 }
 
 /// Prints one line of a result that has no end by itself; tells whether anybody can still read it.
 pub(super) fn next_line(text: &str) -> bool {
     let mut out = io::stdout().lock();
-    writeln!(out, "{text}").and_then(|()| out.flush()).is_ok()
+    let written = writeln!(out, "{text}").and_then(|()| out.flush());
+    let is_read = written.is_ok();
+    console::keep(written);
+    is_read
 }
 
 /// Says something about the result, on standard error: a pipe gets results alone.
@@ -127,7 +152,7 @@ fn held(text: &str) -> bool {
 /// Prints a document of JSON as one line.
 pub(super) fn json<T: Serialize>(document: &T) -> Result<(), Failure> {
     line(&serde_json::to_string(document)?);
-    Ok(())
+    must_be_written()
 }
 
 /// Makes a text that others wrote fit to be shown: it neither breaks lines nor steers the terminal.
@@ -206,10 +231,13 @@ mod tests {
     #[test]
     fn the_widest_columns_give_way() {
         let mut widths = [4, 40, 30];
-        narrow(&mut widths, 50);
+        narrow(&mut widths, &[8, 8, 8], 50);
         assert_eq!(widths, [4, 21, 21]);
         let mut narrowest = [8, 8];
-        narrow(&mut narrowest, 10);
+        narrow(&mut narrowest, &[8, 8], 10);
         assert_eq!(narrowest, [8, 8]);
+        let mut with_ids = [16, 30];
+        narrow(&mut with_ids, &[24, 8], 20);
+        assert_eq!(with_ids, [16, 8], "an id stays whole");
     }
 }

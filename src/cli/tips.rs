@@ -5,6 +5,10 @@ use clap::Command;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 
+/// The options that say what a verb speaks to.
+const DATA: &str = "data";
+const URL: &str = "url";
+
 /// Puts the right tip into an error of the parser. `arguments` are those of the process, its name included.
 pub(super) fn explain(mut error: Error, mut program: Command, arguments: &[String]) -> Error {
     program.build();
@@ -28,6 +32,9 @@ fn tell_owners(error: &mut Error, program: &Command, arguments: &[String], optio
     let Some(verb) = verb.filter(|_| !has(&command)) else {
         return;
     };
+    if long == DATA && command.get_arguments().any(|own| own.get_long() == Some(URL)) {
+        return tell_needs_engine(error, command);
+    }
     let family = std::iter::once(verb).chain(verb.get_subcommands());
     let owners: Vec<&Command> = family.filter(has).collect();
     let Some(first) = owners.first() else { return };
@@ -36,6 +43,17 @@ fn tell_owners(error: &mut Error, program: &Command, arguments: &[String], optio
     error.remove(ContextKind::SuggestedArg);
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+}
+
+/// Says that a verb does not look into closed journals.
+fn tell_needs_engine(error: &mut Error, command: &Command) {
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    let text = format!("'{name}' needs a running engine: give the address of its dashboard with '--{URL}'");
+    error.remove(ContextKind::SuggestedArg);
+    error.insert(
+        ContextKind::Suggested,
+        ContextValue::StyledStrs(vec![StyledStr::from(text)]),
+    );
 }
 
 fn tip(owner: &Command, option: &str) -> StyledStr {

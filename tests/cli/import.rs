@@ -249,3 +249,26 @@ fn arguments_of_an_import_that_make_no_sense_are_usage() -> Outcome {
     assert!(said.code == Some(2) && said.err.contains("FILE"), "{}", said.err);
     Ok(())
 }
+
+#[test]
+#[cfg(unix)]
+fn without_a_login_the_account_of_the_process_imports() -> Outcome {
+    let moving = Moving::to(empty)?;
+    let file = moving.export("5.0 --payload")?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_procession"));
+    for name in ["USER", "LOGNAME", "USERNAME"] {
+        command.env_remove(name);
+    }
+    let output = command
+        .arg("import")
+        .arg(&file)
+        .arg("--data")
+        .arg(&moving.here.journal)
+        .args(["--yes", "--reason", "incident-17"])
+        .output()?;
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8(output.stderr)?);
+    let audit = look("audit --fields who", &moving.here.journal)?.out;
+    let id = String::from_utf8(Command::new("id").arg("-un").output()?.stdout)?;
+    assert!(audit.contains(id.trim()), "{audit}");
+    Ok(())
+}

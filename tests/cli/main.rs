@@ -2,6 +2,7 @@
 //! each prints, its exit code, and that a look leaves no trace in the directory.
 
 mod act;
+mod copies;
 mod damaged;
 mod export;
 mod golden;
@@ -11,6 +12,7 @@ mod incident;
 mod journal;
 mod named;
 mod online;
+mod output;
 mod refused;
 mod remote;
 mod run;

@@ -91,6 +91,8 @@ fn arguments_that_make_no_sense_are_usage() -> Outcome {
         assert_eq!(said.code, Some(2), "{arguments}: {}", said.err);
         assert!(said.err.contains(expected), "{arguments}: {}", said.err);
     }
+    let said = procession(["ls", "--data", "x", "--fields", ""])?;
+    assert!(said.code == Some(2) && said.err.contains("--fields"), "{}", said.err);
     let said = procession(["ls"])?;
     assert!(said.code == Some(2) && said.err.contains("--data"), "{}", said.err);
     Ok(())
@@ -124,6 +126,16 @@ fn an_option_of_another_command_of_the_verb_leads_to_that_command() -> Outcome {
             "demo --trubble",
             "a similar argument exists: '--trouble'",
             "Usage: procession demo",
+        ),
+        (
+            "pause 1.0 --data x",
+            "tip: 'procession pause' needs a running engine: give the address of its dashboard with '--url'",
+            "Usage: procession pause",
+        ),
+        (
+            "tail --data=x",
+            "tip: 'procession tail' needs a running engine",
+            "Usage: procession tail",
         ),
         (
             "ls --orders 3",

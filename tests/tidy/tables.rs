@@ -120,8 +120,8 @@ pub(crate) const LANGUAGE: &[&[&str]] = &[
 /// Layers of the command line. Its parts name each other from where they stand; the demo is under all of them.
 pub(crate) const PROGRAM: &[&[&str]] = &[
     &["demo"],
-    &["exit", "named", "moment", "print"],
-    &["login", "manual", "nearest", "pager", "tips"],
+    &["account", "exit", "named", "moment", "print", "signals"],
+    &["login", "manual", "nearest", "pager", "scratch", "tips"],
     &[
         "act", "bench", "document", "fields", "import", "kinds", "look", "place", "saga", "site", "source", "tail",
         "watch",

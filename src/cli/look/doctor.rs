@@ -46,6 +46,9 @@ struct Findings {
     /// It was not read through.
     #[serde(default)]
     quick: bool,
+    /// What is paused as a whole: kinds, or everything.
+    #[serde(default)]
+    paused: Vec<String>,
     /// Of an engine that runs.
     #[serde(default)]
     engine: Running,
@@ -113,6 +116,12 @@ fn show(findings: &Findings, needs_you: bool) {
     print::table(["KIND", "VERSION", "LIVE"], kinds);
     if findings.engine.draining {
         print::line("the engine drains: no further stage starts");
+    }
+    for what in &findings.paused {
+        print::line(&format!(
+            "{} is paused: no stage of it starts until an operator resumes it",
+            print::plain(what)
+        ));
     }
     if findings.quick {
         print::notice("tables, values, histories and user data were not read, as --quick says");

@@ -32,6 +32,10 @@ pub(crate) struct LsArgs {
     after: Option<ProcedureId>,
 }
 
+/// Places of columns that only some lists have.
+const AFTER_KIND: usize = 2;
+const AFTER_KEY: usize = 6;
+
 impl LsArgs {
     /// Reads the filter: one that makes no sense is refused before anything is looked at.
     pub(super) fn wanted(&self) -> Result<Wanted, Failure> {
@@ -61,13 +65,20 @@ pub(super) async fn run(source: &Source, wanted: &Wanted, place: &Place) -> Resu
 
 fn show(page: &PageView, shows_ended: bool) {
     let headings = ["ID", "KIND", "STATE", "SINCE", "STAGE", "KEY", "WHY", "NEXT"];
-    if page.items.iter().all(|procedure| procedure.labels.is_empty()) {
-        print::table(headings, page.items.iter().map(row));
-    } else {
-        let [id, kind, state, since, stage, key, why, next] = headings;
-        let headings = [id, kind, state, since, stage, key, "LABELS", why, next];
-        print::table(headings, page.items.iter().map(row_with_labels));
+    let mut table = vec![headings.map(str::to_owned).to_vec()];
+    table.extend(page.items.iter().map(|procedure| row(procedure).to_vec()));
+    // From the right: what is put in moves what stands behind it.
+    if page.items.iter().any(|procedure| !procedure.labels.is_empty()) {
+        put_in(&mut table, AFTER_KEY, "LABELS", page.items.iter().map(labels));
     }
+    if page.items.iter().any(|procedure| procedure.name.is_some()) {
+        let names = page
+            .items
+            .iter()
+            .map(|procedure| print::or_dash(procedure.name.as_deref()));
+        put_in(&mut table, AFTER_KIND, "NAME", names);
+    }
+    print::rows_of(&table);
     for id in &page.unreadable {
         print::notice(&format!("the row of {id} cannot be read; see \"procession doctor\""));
     }
@@ -99,11 +110,17 @@ fn row(procedure: &ProcedureView) -> [String; 8] {
     ]
 }
 
-fn row_with_labels(procedure: &ProcedureView) -> [String; 9] {
-    let [id, kind, state, since, stage, key, why, next] = row(procedure);
+/// Puts a column into a table, in front of the one that has this place.
+fn put_in(table: &mut [Vec<String>], place: usize, heading: &str, cells: impl Iterator<Item = String>) {
+    let cells = std::iter::once(heading.to_owned()).chain(cells);
+    for (row, cell) in table.iter_mut().zip(cells) {
+        row.insert(place.min(row.len()), cell);
+    }
+}
+
+fn labels(procedure: &ProcedureView) -> String {
     let labels: Vec<String> = procedure.labels.iter().map(ToString::to_string).collect();
-    let labels = print::or_dash(Some(labels.join(" ").as_str()).filter(|labels| !labels.is_empty()));
-    [id, kind, state, since, stage, key, labels, why, next]
+    print::or_dash(Some(labels.join(" ").as_str()).filter(|labels| !labels.is_empty()))
 }
 
 /// What it waits for, or why it failed.

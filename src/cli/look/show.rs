@@ -12,6 +12,7 @@ use super::super::place::Place;
 use super::super::source::Source;
 use super::super::watch::Watch;
 use super::super::{moment, print};
+use super::PausedBy;
 use procession::views::{ExplanationView, MailboxView, ProcedureView, SignalView};
 
 #[derive(Debug, Clone, Args)]
@@ -40,14 +41,6 @@ struct Beyond {
     paused_by: Vec<PausedBy>,
     #[serde(default)]
     failing: Option<Failing>,
-}
-
-/// One pause that holds it back.
-#[derive(Deserialize)]
-struct PausedBy {
-    what: String,
-    who: Option<String>,
-    why: Option<String>,
 }
 
 /// How far its rollback is, and what it failed with last.
@@ -127,6 +120,7 @@ fn show(procedure: &ProcedureView, reason: Option<&str>) {
         print::standing(procedure),
         moment::since(&procedure.since)
     ));
+    maybe("name", procedure.name.as_deref());
     maybe("reason", reason);
     maybe("asks", procedure.question.as_deref());
     field("next", &procedure.next);
@@ -188,10 +182,8 @@ fn show_mailbox(mailbox: &MailboxView) {
 
 fn show_beyond(beyond: &Beyond) {
     let field = |name: &str, value: &str| print::line(&format!("{name:<10} {}", print::plain(value)));
-    for PausedBy { what, who, why } in &beyond.paused_by {
-        let who = who.as_deref().unwrap_or("an operator");
-        let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-        field("paused", &format!("{what}, by {who}{why}"));
+    for paused in &beyond.paused_by {
+        field("paused", &paused.to_string());
     }
     let Some(failing) = &beyond.failing else { return };
     if let (Some(undone), Some(of)) = (failing.undone, failing.of) {

@@ -1,12 +1,14 @@
 //! `procession why`: the chain of who waits for whom, in sentences.
 
 use clap::Args;
+use serde::Deserialize;
 
 use super::super::exit::{Exit, Failure};
 use super::super::named::Named;
 use super::super::place::Place;
 use super::super::source::Source;
 use super::super::{moment, print};
+use super::PausedBy;
 use super::limits::{free_again, of_rate};
 use procession::views::{
     ChildrenLeftView, CycleView, ExplanationView, LinkView, LockWantedView, PermitWantedView, SlotWantedView,
@@ -26,11 +28,21 @@ pub(super) async fn run(source: &Source, args: &WhyArgs) -> Result<Exit, Failure
     let explanation: ExplanationView = document.read()?;
     if !args.place.prints(&document)? {
         show(&explanation, source.is_running());
+        for paused in document.read::<Pauses>()?.paused_by {
+            print::line(&print::plain(&format!("paused: {paused}")));
+        }
     }
     Ok(match explanation.deadlocks.is_empty() {
         true => Exit::Done,
         false => Exit::Cycle,
     })
+}
+
+/// The pauses that cover it; a dashboard of an earlier release does not name them.
+#[derive(Deserialize)]
+struct Pauses {
+    #[serde(default)]
+    paused_by: Vec<PausedBy>,
 }
 
 /// Links, and ends of chains, that are printed at most.

@@ -60,6 +60,7 @@ impl Journal {
             "damaged": verified.damages,
             "damages": verified.damaged,
             "quick": quick,
+            "paused": state.pauses().iter().map(ToString::to_string).collect::<Vec<_>>(),
         }))
     }
 
@@ -96,6 +97,7 @@ impl Site {
             "verdicts": attention.get("verdicts"),
             // Of one that runs, what cannot be read is set aside, and a verdict.
             "unreadable": Vec::<Value>::new(),
+            "paused": engine.get("paused"),
             "engine": engine.0,
         })))
     }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::document::Document;
 use super::super::exit::Failure;
+use super::super::scratch::Scratch;
 use procession::views::{
     ExplanationView, FAILURES_READ, FailuresView, HistoryView, LimitView, LockUseView, MailboxView, ProcedureView,
     Reply, SignalView, TreeNodeView, compared, tree_of, value_behind,
@@ -16,7 +17,9 @@ use procession::views::{
 
 /// A private copy of a journal.
 pub(crate) struct Journal {
+    // Dropped in this order: the copy is in the directory.
     pub(super) offline: Offline,
+    _scratch: Scratch,
 }
 
 /// Most bodies are a list.
@@ -26,8 +29,11 @@ struct Items<T> {
 }
 
 impl Journal {
-    pub(crate) const fn new(offline: Offline) -> Self {
-        Self { offline }
+    pub(crate) const fn new(offline: Offline, scratch: Scratch) -> Self {
+        Self {
+            offline,
+            _scratch: scratch,
+        }
     }
 
     /// Returns the journal itself, for what is no document of every source.
@@ -47,13 +53,24 @@ impl Journal {
 
     pub(super) async fn one(&self, id: ProcedureId) -> Result<Document, Failure> {
         let status = self.offline.status(id).await?.ok_or_else(|| unknown(id))?;
-        let status = self.offline.state().await?.shown(status);
-        self.reply(json!({ "procedure": ProcedureView::from(&status) }))
+        let state = self.offline.state().await?;
+        let paused_by = paused_by(&state, &status);
+        let status = state.shown(status);
+        let procedure = match paused_by.is_empty() {
+            true => ProcedureView::from(&status),
+            false => ProcedureView::from(&status.held_back()),
+        };
+        self.reply(json!({ "procedure": procedure, "paused_by": paused_by }))
     }
 
     pub(super) async fn waits(&self, id: ProcedureId) -> Result<Document, Failure> {
         let state = self.offline.state().await?;
-        self.reply(ExplanationView::from(&self.offline.explain(&state, id).await?))
+        let explanation = ExplanationView::from(&self.offline.explain(&state, id).await?);
+        let mut document = self.reply(explanation)?;
+        if let Some(status) = self.offline.status(id).await? {
+            document.put("paused_by", paused_by(&state, &status));
+        }
+        Ok(document)
     }
 
     pub(super) async fn signals(&self, id: ProcedureId) -> Result<Document, Failure> {
@@ -121,6 +138,15 @@ impl Journal {
             }
         }
     }
+}
+
+/// Names each pause that covers a procedure.
+fn paused_by(state: &OfflineState, status: &Status) -> Vec<Value> {
+    if status.ended.is_some() {
+        return Vec::new();
+    }
+    let pauses = state.pauses_of(status.id).into_iter();
+    pauses.map(|what| json!({ "what": what.to_string() })).collect()
 }
 
 /// Reads the family of one that must be there.
