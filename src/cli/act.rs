@@ -3,10 +3,11 @@
 
 pub(super) mod ask;
 mod bulk;
+mod limits;
 mod outcome;
 mod submit;
 pub(super) mod target;
-mod value;
+pub(super) mod value;
 
 use std::time::Duration;
 
@@ -125,13 +126,12 @@ impl How {
         Ok(reason)
     }
 
-    /// Asks whether it is meant, unless that was said already.
-    pub(super) fn is_meant(&self, verb: &str, target: &Target) -> Result<bool, Failure> {
-        let is_meant = self.yes || ask::is_meant(verb, target)?;
-        if !is_meant {
-            print::notice("nothing was done");
+    /// Asks whether it is meant, unless that was said already. A no is a failure: what follows counts on the act.
+    pub(super) fn must_be_meant(&self, verb: &str, target: &Target) -> Result<(), Failure> {
+        match self.yes {
+            true => Ok(()),
+            false => ask::must_be_meant(verb, target),
         }
-        Ok(is_meant)
     }
 }
 
@@ -248,6 +248,9 @@ pub(super) struct LimitArgs {
     /// Allow anything.
     #[arg(long, conflicts_with_all = ["at_once", "rate"])]
     unlimited: bool,
+    /// Make a limit of a name that no limit has yet.
+    #[arg(long)]
+    new: bool,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -280,6 +283,8 @@ struct Wish<T = Target> {
     operands: Map<String, Value>,
     /// What is said of the target once it is done, if that is not what the verb says.
     done: Option<&'static str>,
+    /// A limit that is not there is made. Without that word it is a mistake in the name.
+    makes_new: bool,
 }
 
 impl Act {
@@ -360,6 +365,7 @@ impl BypassArgs {
 impl LimitArgs {
     fn wish(self) -> Wish<Target<Named>> {
         let mut wish = Wish::new(VerbName::SetLimit, Target::Limit(self.key), self.how);
+        wish.makes_new = self.new;
         if self.unlimited {
             wish = wish.operand("unlimited", true);
         }
@@ -409,6 +415,7 @@ impl<I> Wish<Target<I>> {
             target,
             operands: Map::new(),
             done: None,
+            makes_new: false,
         }
     }
 
@@ -438,6 +445,7 @@ impl Wish<Target<Named>> {
             verb: self.verb,
             operands: self.operands,
             done: self.done,
+            makes_new: self.makes_new,
         };
         wish.make(&site, &reason).await
     }
@@ -448,6 +456,9 @@ impl Wish {
         let body = Value::Object(self.operands.clone());
         let plan = site.post(&self.path(), &body, true).await?;
         let planned: Outcome = plan.read()?;
+        if let (Target::Limit(key), true, false) = (&self.target, planned.new, self.makes_new) {
+            return Err(limits::unknown(site, key).await);
+        }
         if self.how.dry_run {
             self.show(&plan, &planned)?;
             return Ok(Exit::Done);
@@ -461,9 +472,7 @@ impl Wish {
                 text: format!("it is too late to abort {}: {why}", self.target),
             });
         }
-        if !self.how.is_meant(self.verb.as_str(), &self.target)? {
-            return Ok(Exit::Done);
-        }
+        self.how.must_be_meant(self.verb.as_str(), &self.target)?;
         let expected = planned.revision.as_deref().filter(|_| self.is_held_to_its_plan());
         let done = self.apply(site, reason, expected).await?;
         let outcome: Outcome = done.read()?;
@@ -561,7 +570,7 @@ fn refused(target: &Target, why: Unanswered) -> Failure {
             text: format!(
                 "{target} has changed since the plan was made{}, and nothing was done; run the command again, and look at \
                  the new plan",
-                stands(problem)
+                stands(problem, target)
             ),
         },
         Unanswered::Unreached(_) | Unanswered::Problem(_) | Unanswered::Other(_) => why.into(),
@@ -569,7 +578,10 @@ fn refused(target: &Target, why: Unanswered) -> Failure {
 }
 
 /// Says how a changed procedure stands by now, as far as the dashboard says it.
-fn stands(problem: &Problem) -> String {
+fn stands(problem: &Problem, target: &Target) -> String {
+    if let (Target::Filter(_), Some(count)) = (target, &problem.revision) {
+        return format!(" ({count} procedures by now)");
+    }
     match (&problem.state, &problem.revision) {
         (Some(state), Some(revision)) => {
             format!(" (it is {} by now, at revision {revision})", state_words(state))

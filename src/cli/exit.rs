@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use procession::errors::{AskError, ReadError, StartError, StoreError};
 
+use super::demo::DemoError;
+
 /// What the exit code says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {
@@ -103,6 +105,21 @@ impl From<StartError> for Failure {
     }
 }
 
+impl From<DemoError> for Failure {
+    fn from(error: DemoError) -> Self {
+        let is_held = matches!(
+            error,
+            DemoError::Start(StartError::Store(
+                StoreError::Held { .. } | StoreError::BeingRead { .. }
+            ))
+        );
+        Self {
+            exit: if is_held { Exit::Refused } else { Exit::Failed },
+            text: error.to_string(),
+        }
+    }
+}
+
 impl From<AskError> for Failure {
     fn from(error: AskError) -> Self {
         Self::new(error)
@@ -112,5 +129,23 @@ impl From<AskError> for Failure {
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
         Self::new(format!("the output cannot be written as JSON: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_demo_in_a_journal_that_is_held_is_refused() {
+        let held = StoreError::Held {
+            place: "shop".to_owned(),
+            holder: String::new(),
+        };
+        assert_eq!(
+            Failure::from(DemoError::Start(StartError::Store(held))).exit,
+            Exit::Refused
+        );
+        assert_eq!(Failure::from(DemoError::Stuck("x".to_owned())).exit, Exit::Failed);
     }
 }

@@ -367,3 +367,171 @@ fn an_abort_that_comes_too_late_is_not_sent() -> Outcome {
     );
     Ok(())
 }
+
+#[test]
+fn a_bulk_that_could_not_be_counted_is_not_asked_for() -> Outcome {
+    let plan = json!({ "dry_run": true, "revision": "1", "count": 1, "over": false, "truncated": true, "items": [] });
+    for more in ["--dry-run", "--yes --reason quiet"] {
+        let canned = Canned::open(vec![Canned::json(200, &plan)])?;
+        let said = canned.run(&format!("pause --filter kind:job {more}"))?;
+        assert_eq!(said.code, Some(1), "{more}: {}", said.err);
+        for expected in [
+            "at least 1 procedure: counting took too long",
+            "the filter admits at least 1 procedure, and nothing was done",
+            "try again when the engine is less busy",
+        ] {
+            assert!(said.err.contains(expected), "{more}: {}", said.err);
+        }
+        assert!(!said.err.contains("5000"), "{more}: {}", said.err);
+        assert_eq!(canned.asked()?.len(), 1);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_bulk_that_has_grown_is_told_as_a_count() -> Outcome {
+    let plan = json!({ "dry_run": true, "revision": "2", "count": 2, "over": false, "truncated": false, "items": [] });
+    let mut revised = problem(409, "revised", "It has grown.");
+    revised["revision"] = json!("2599");
+    let canned = Canned::open(vec![Canned::json(200, &plan), Canned::json(409, &revised)])?;
+    let said = canned.run("pause --filter kind:job --yes --reason quiet")?;
+    assert_eq!(said.code, Some(5), "{}", said.err);
+    assert!(
+        said.err.contains("(2599 procedures by now)") && !said.err.contains("revision"),
+        "{}",
+        said.err
+    );
+    Ok(())
+}
+
+#[test]
+fn a_limit_is_not_made_by_a_slip() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let site = Site::open(root.path(), Time::Still, all)?;
+    for more in ["--dry-run", "--yes --reason x"] {
+        let slip = site.run(&format!("limit jbo 3 {more}"))?;
+        assert!(
+            slip.code == Some(2)
+                && slip
+                    .err
+                    .contains("no limit jbo; is job meant?; to make a new one, give --new"),
+            "{}",
+            slip.err
+        );
+    }
+    assert!(!site.run("limits")?.out.contains("jbo"));
+    let plan = site.run("limit jbo 3 --new --dry-run")?;
+    assert!(
+        plan.code == Some(0) && plan.out.contains("there is no limit jbo yet: it is made"),
+        "{}{}",
+        plan.out,
+        plan.err
+    );
+    assert_eq!(site.run("limit jbo 3 --new --yes --reason x")?.code, Some(0));
+    assert_eq!(
+        site.run("limit jbo --unlimited --yes --reason x")?.code,
+        Some(0),
+        "it is there by now"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_plan_says_what_is_set() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let site = Site::open(root.path(), Time::Still, all)?;
+    site.submit(waits(), "a")?;
+    for (arguments, expected) in [
+        ("priority 1 9 --dry-run", "priority of 1.0  0    9"),
+        ("pause 1 --dry-run", "pause of 1.0  not paused  paused"),
+        ("limit job 0 --dry-run", "limit job  4 at once  0 at once"),
+    ] {
+        let said = site.run(arguments)?;
+        assert!(said.out.contains(expected), "{arguments}: {}", said.out);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_pause_of_everything_is_seen() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let site = Site::open(root.path(), Time::Still, all)?;
+    site.submit(Does::Retries("no route".to_owned()), "a")?;
+    assert_eq!(site.run("pause --all --yes --reason restart")?.code, Some(0));
+    for (arguments, expected) in [
+        ("doctor", "everything is paused"),
+        ("show 1.0", "paused     everything, by ann: restart"),
+        ("show 1.0", "but not before an operator resumes it"),
+        ("why 1.0", "paused: everything, by ann: restart"),
+        ("why 1.0", "1.0 continues once an operator acts: paused"),
+    ] {
+        let said = site.run(arguments)?;
+        assert!(said.out.contains(expected), "{arguments}: {}", said.out);
+    }
+    drop(site);
+    for (arguments, expected) in [
+        ("doctor", "everything is paused"),
+        ("show 1.0", "paused     everything, by an operator"),
+        ("why 1.0", "paused: everything, by an operator"),
+    ] {
+        let said = crate::run::look(arguments, root.path())?;
+        assert!(said.out.contains(expected), "{arguments}: {}", said.out);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_makes_no_sense_is_usage() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let site = Site::open(root.path(), Time::Still, all)?;
+    let name = "n".repeat(300);
+    for arguments in [
+        "limit job --rate 10/0s --yes --reason x".to_owned(),
+        format!("submit job {{\"lock\":null,\"does\":\"Ends\"}} --name {name}"),
+    ] {
+        let said = site.run(&arguments)?;
+        assert_eq!(said.code, Some(2), "{arguments}: {}", said.err);
+        assert!(!said.err.contains("ask again"), "{}", said.err);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_audit_before_a_number_above_the_newest_is_the_newest() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let site = Site::open(root.path(), Time::Still, all)?;
+    assert_eq!(site.run("limit job 3 --yes --reason less")?.code, Some(0));
+    let online = site.run("audit --before 99999")?;
+    assert!(
+        online.out.contains("less") && online.err.contains("1 entry"),
+        "{}",
+        online.out
+    );
+    Ok(())
+}
+
+#[test]
+fn a_field_that_may_be_there_is_not_called_unknown() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let site = Site::open(root.path(), Time::Still, all)?;
+    site.submit(waits(), "a")?;
+    let shown = site.run("show 1.0 --fields id,state,cause.text")?;
+    assert!(shown.code == Some(0) && shown.err.is_empty(), "{}", shown.err);
+    let slip = site.run("show 1.0 --fields id,casue.text")?;
+    assert!(slip.err.contains("no entry has a field casue.text"), "{}", slip.err);
+    Ok(())
+}
+
+#[test]
+fn names_are_shown() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let site = Site::open(root.path(), Time::Still, all)?;
+    let job = r#"{"lock":null,"does":{"Waits":"go"}}"#;
+    assert_eq!(site.run(&format!("submit job {job} --name nightly"))?.code, Some(0));
+    futures::executor::block_on(rest(site.executor(), ProcedureId::root(1)))?;
+    assert!(site.run("show 1.0")?.out.contains("name       nightly"));
+    let listed = site.run("ls")?.out;
+    let heading = listed.lines().next().unwrap_or_default();
+    assert!(heading.contains("KIND  NAME") && listed.contains("nightly"), "{listed}");
+    Ok(())
+}

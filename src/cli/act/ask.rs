@@ -16,8 +16,16 @@ pub(super) fn cannot_be_undone(verb: &str) -> bool {
     matches!(verb, "bypass" | "override-result" | "discharge")
 }
 
+/// Asks. Any answer but yes is a failure.
+pub(crate) fn must_be_meant(verb: &str, target: &Target) -> Result<(), Failure> {
+    match is_meant(verb, target)? {
+        true => Ok(()),
+        false => Err(Failure::new("it was not confirmed, and nothing was done")),
+    }
+}
+
 /// Asks. For what cannot be undone the id must be typed.
-pub(crate) fn is_meant(verb: &str, target: &Target) -> Result<bool, Failure> {
+fn is_meant(verb: &str, target: &Target) -> Result<bool, Failure> {
     let (question, wanted) = match target {
         Target::One(id) if cannot_be_undone(verb) => (
             format!("this cannot be undone; type the id to {verb} {target}: "),

@@ -75,7 +75,10 @@ impl BulkWish<'_> {
             true => {}
             false => planned.show(),
         }
-        if planned.over || planned.truncated {
+        if planned.truncated {
+            return Err(planned.uncounted());
+        }
+        if planned.over {
             return Err(Failure::usage(format!(
                 "the filter admits more than the {MANY} that one request may ask for, and nothing was done; narrow it, \
                  for instance with since:<1h"
@@ -87,9 +90,10 @@ impl BulkWish<'_> {
                 print::notice(&said);
             }
         }
-        if is_all || !self.how.is_meant(self.verb.as_str(), &target)? {
+        if is_all {
             return Ok(Exit::Done);
         }
+        self.how.must_be_meant(self.verb.as_str(), &target)?;
         let body = json!({
             "filter": self.filter, "limit": MANY, "reason": reason, "expected": planned.revision,
         });
@@ -137,6 +141,15 @@ impl BulkWish<'_> {
 }
 
 impl Planned {
+    /// Says why nothing is done: an act for those that were found would leave out others.
+    fn uncounted(&self) -> Failure {
+        Failure::new(format!(
+            "counting took too long: the filter admits at least {}, and nothing was done; narrow it, for instance with \
+             since:<1h, or try again when the engine is less busy",
+            print::counted(self.count, "procedure", "procedures")
+        ))
+    }
+
     fn show(&self) {
         let rows = self.items.iter().take(NAMED);
         let rows = rows.map(|row| {
@@ -150,6 +163,9 @@ impl Planned {
         print::table(["ID", "KIND", "STATE", "KEY"], rows);
         let more = self.count.saturating_sub(self.items.len().min(NAMED));
         let mut text = print::counted(self.count, "procedure", "procedures");
+        if self.truncated {
+            text = format!("at least {text}: counting took too long");
+        }
         if more > 0 {
             text.push_str(&format!("; {more} are not named here"));
         }

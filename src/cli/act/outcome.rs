@@ -29,9 +29,23 @@ pub(crate) struct Outcome {
     /// What an abort met.
     #[serde(default)]
     abort: Option<Met>,
+    /// What a plan sets beside the states that change.
+    #[serde(default)]
+    sets: Vec<Setting>,
+    /// The limit that it sets is not there yet.
+    #[serde(default)]
+    pub(super) new: bool,
     /// What else it would lead to.
     #[serde(default)]
     plan: Option<PlanView>,
+}
+
+/// A pause, a priority or a limit.
+#[derive(Deserialize)]
+struct Setting {
+    what: String,
+    now: String,
+    then: String,
 }
 
 #[derive(Deserialize)]
@@ -54,6 +68,11 @@ impl Outcome {
         let rows = self.changes.iter();
         let rows = rows.map(|change| [change.id.clone(), change.before.clone(), change.after.clone()]);
         print::table(["ID", "NOW", "THEN"], rows);
+        let sets = self.sets.iter();
+        print::table(
+            ["SETS", "NOW", "THEN"],
+            sets.map(|set| [set.what.clone(), set.now.clone(), set.then.clone()]),
+        );
         if let Some(plan) = &self.plan {
             lead_to(plan);
         }

@@ -10,7 +10,7 @@ use serde_json::Value;
 const READ_MAX: u64 = 64 << 20;
 
 /// Reads JSON, from a file if it is named `@FILE`, or from standard input if it is `-`.
-pub(super) fn json(text: &str) -> Result<Value, String> {
+pub(crate) fn json(text: &str) -> Result<Value, String> {
     let read = match text.strip_prefix('@') {
         Some(file) => {
             let opened = std::fs::File::open(file);
@@ -54,10 +54,11 @@ pub(super) struct Rate {
 pub(super) fn rate(text: &str) -> Result<Rate, String> {
     let wrong = || format!("\"{text}\" is no rate, such as 10/1s: ten may begin within a second");
     let (begins, per) = text.split_once('/').ok_or_else(wrong)?;
-    Ok(Rate {
-        begins: begins.trim().parse().map_err(|_| wrong())?,
-        per_ms: u64::try_from(time(per.trim())?.as_millis()).map_err(|_| wrong())?,
-    })
+    let begins = begins.trim().parse().map_err(|_| wrong())?;
+    match u64::try_from(time(per.trim())?.as_millis()).map_err(|_| wrong())? {
+        0 => Err(format!("the time in \"{text}\" is shorter than a millisecond")),
+        per_ms => Ok(Rate { begins, per_ms }),
+    }
 }
 
 #[cfg(test)]
@@ -79,6 +80,7 @@ mod tests {
             per_ms: 500,
         };
         assert_eq!(rate("10/500ms"), Ok(ten));
+        assert!(rate("10/0s").unwrap_err().contains("shorter than a millisecond"));
         assert!(rate("10").is_err() && rate("x/1s").is_err() && rate("1/x").is_err());
     }
 }

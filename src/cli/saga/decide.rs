@@ -49,9 +49,7 @@ impl Decision {
         if !how.json {
             show(&plan, &planned)?;
         }
-        if !how.is_meant(self.verb, &target)? {
-            return Ok(Exit::Done);
-        }
+        how.must_be_meant(self.verb, &target)?;
         let body = with_reason(self.body, &reason, planned.revision.as_deref());
         let done = send(&site, &path, &body, self.verb, &target).await?;
         if how.json {
