@@ -16,6 +16,7 @@ use clap::{Args, Subcommand};
 use procession::saga::{Problem, Severity};
 use serde_json::{Map, Value};
 
+use super::act::value;
 use super::exit::{Exit, Failure};
 use super::print;
 
@@ -56,12 +57,12 @@ pub(super) async fn run(args: SagaArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// Parses the variables in an argument.
+/// Parses the variables in an argument; `@FILE` reads a file, `-` standard input.
 fn object(text: &str) -> Result<Map<String, Value>, String> {
-    match serde_json::from_str(text) {
+    match value::json(text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err("it is not a JSON object; write for instance '{\"count\": 5}'".to_owned()),
-        Err(error) => Err(format!("it is no JSON: {error}; write for instance '{{\"count\": 5}}'")),
+        Err(why) => Err(format!("{why}; write for instance '{{\"count\": 5}}'")),
     }
 }
 

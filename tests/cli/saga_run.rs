@@ -376,6 +376,81 @@ fn g_038_a_service_is_a_command() -> Outcome {
     Ok(())
 }
 
+/// Runs a machine whose service starts a process of its own, whose number is then in the file `child`.
+fn with_child(place: &Path, timeout_ms: u64) -> Outcome<Command> {
+    let script = "sleep 600 & echo $! >new; mv new child; wait";
+    let services = json!({ "bank": { "type": "command", "command": ["sh", "-c", script], "timeout_ms": timeout_ms } });
+    fs::write(place.join("pay.json"), PAY)?;
+    fs::write(place.join("services.json"), services.to_string())?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_procession"));
+    command
+        .args(["saga", "run", "pay.json", "--services", "services.json"])
+        .args(["--data", "journal", "--params", r#"{"cents": 500}"#])
+        .current_dir(place)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    Ok(command)
+}
+
+/// Tells whether a process runs: one that has ended may wait for its parent to ask.
+#[cfg(target_os = "linux")]
+fn runs(process: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(')')
+        .is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_command_is_killed_with_what_it_started() -> Outcome {
+    for ends_by_signal in [false, true] {
+        let root = tempfile::tempdir()?;
+        let timeout_ms = if ends_by_signal { 60_000 } else { 500 };
+        let mut saga = with_child(root.path(), timeout_ms)?.spawn()?;
+        let file = root.path().join("child");
+        while !file.exists() {
+            assert!(saga.try_wait()?.is_none(), "it ended before its service began");
+            thread::yield_now();
+        }
+        if ends_by_signal {
+            let killed = Command::new("kill").args(["-TERM", &saga.id().to_string()]).status()?;
+            assert!(killed.success());
+        }
+        saga.wait()?;
+        let child = fs::read_to_string(&file)?;
+        // The signal is under way by now. Each look costs a process, and that is some time.
+        let has_ended = (0..1_000).any(|_| !runs(child.trim()) || Command::new("true").status().is_err());
+        assert!(has_ended, "by a signal: {ends_by_signal}");
+    }
+    Ok(())
+}
+
+#[test]
+fn params_are_read_from_a_file() -> Outcome {
+    let place = Place::new()?;
+    let file = "simple_statelang_with_compensation.json";
+    fs::write(place.directory.path().join("params.json"), r#"{ "a": 1 }"#)?;
+    let said = place.run(file, &["--params", "@params.json"])?;
+    assert!(!said.err.contains("it is no JSON"), "{}", said.err);
+    let missing = place.run(file, &["--params", "@nowhere.json"])?;
+    assert!(
+        missing.code == Some(2) && missing.err.contains("cannot read nowhere.json"),
+        "{}",
+        missing.err
+    );
+    let unknown = place.run(file, &["--machine", "nope", "--key", "other"])?;
+    assert!(
+        unknown.code == Some(2)
+            && unknown
+                .err
+                .contains("no file has a machine [nope]; name one with --machine: ["),
+        "{}",
+        unknown.err
+    );
+    Ok(())
+}
+
 #[test]
 fn g_038_what_is_missing_is_named_before_anything_runs() -> Outcome {
     let place = Place::new()?;
@@ -399,6 +474,17 @@ fn g_038_what_is_missing_is_named_before_anything_runs() -> Outcome {
     assert_eq!(refused.code, Some(1), "{}", refused.err);
     assert!(
         refused.out.contains("the environment has no variable NO_SUCH_VARIABLE"),
+        "{}",
+        refused.out
+    );
+
+    fs::write(
+        &services,
+        r#"{ "demoService": { "type": "http", "url": "https://localhost/{method}" } }"#,
+    )?;
+    let refused = place.run(file, &[])?;
+    assert!(
+        refused.out.contains("services.json: ") && !refused.out.contains("Sagas::builder()"),
         "{}",
         refused.out
     );

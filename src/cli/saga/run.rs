@@ -1,20 +1,20 @@
 //! `procession saga run`: one saga without a line of Rust, on a journal of its own. It can be killed at any time, and goes
 //! on when it is run again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use procession::errors::SubmitError;
 use procession::operate::OperatorRequest;
 use procession::provider::{Clock, SystemClock};
-use procession::saga::{DecideError, Definitions, SagaStatus, Sagas, Settled, SkippedUndo};
+use procession::saga::{DecideError, Definitions, Problem, SagaStatus, Sagas, Settled, SkippedUndo};
 use procession::status::{KeyedProcedure, ListFilter};
 use procession::{Executor, ProcedureId};
 use serde_json::{Map, Value};
 
 use super::super::exit::{Exit, Failure};
-use super::super::print;
+use super::super::{account, print, signals};
 use super::follow::Follower;
 use super::{object, services, tell};
 
@@ -27,6 +27,9 @@ const ASYNCHRONOUS: Duration = Duration::from_secs(10);
 /// Procedures of the journal that are looked at for such calls.
 const LIVE: usize = 1_000;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// The place of problems that are in no file of definitions.
+const REGISTERED: &str = "Sagas::builder()";
 
 #[derive(Args)]
 pub(super) struct RunArgs {
@@ -75,6 +78,8 @@ struct Decision {
 }
 
 pub(super) async fn run(args: RunArgs) -> Result<Exit, Failure> {
+    // A signal to this program does not reach the groups of its commands.
+    signals::before_the_end(services::kill_all).map_err(Failure::new)?;
     let sagas = sagas(&args)?;
     let machine = match &args.machine {
         Some(machine) => machine.clone(),
@@ -106,9 +111,44 @@ fn sagas(args: &RunArgs) -> Result<Sagas, Failure> {
     }
     let builder = args.files.iter().fold(builder, |builder, file| builder.file(file));
     builder.build().map_err(|errors| {
-        errors.problems().iter().for_each(tell);
+        errors
+            .problems()
+            .iter()
+            .for_each(|problem| tell_of(problem, args.services.as_deref()));
         refused("the saga cannot be run: mend its definitions or its services")
     })
+}
+
+/// Prints a problem. What the services file says wrongly is found in what was registered from it.
+fn tell_of(problem: &Problem, services: Option<&Path>) {
+    match services.filter(|_| problem.file() == REGISTERED) {
+        Some(file) => print::line(&print::plain(&format!(
+            "{}: {}; {}",
+            file.display(),
+            problem.text(),
+            problem.hint()
+        ))),
+        None => tell(problem),
+    }
+}
+
+/// Says that no file has a machine, and which there are.
+fn no_machine(args: &RunArgs, machine: &str) -> Failure {
+    let files = args.files.iter();
+    let checked = files.fold(Definitions::new(), |definitions, file| definitions.file(file));
+    let machines: Vec<String> = checked.check().map_or_else(
+        |_| Vec::new(),
+        |checked| {
+            checked
+                .machines()
+                .map(|machine| format!("[{}]", machine.name()))
+                .collect()
+        },
+    );
+    Failure::usage(print::plain(&format!(
+        "no file has a machine [{machine}]; name one with --machine: {}",
+        print::named(machines)
+    )))
 }
 
 fn first_machine(args: &RunArgs) -> Result<String, Failure> {
@@ -193,7 +233,10 @@ impl Run {
             return Ok(status.id);
         }
         let params = self.args.params.clone().unwrap_or_default();
-        let machine = self.sagas.machine(&self.machine).map_err(Failure::usage)?;
+        let machine = self
+            .sagas
+            .machine(&self.machine)
+            .map_err(|_| no_machine(&self.args, &self.machine))?;
         let machine = machine.params(&params).map_err(Failure::usage)?;
         match self.executor.submit(machine).key(key).await {
             Ok(handle) => Ok(handle.id()),
@@ -286,8 +329,8 @@ impl Run {
 
 /// Returns who decides: whoever runs the program.
 fn by(verb: &str) -> OperatorRequest {
-    let who = std::env::var("USER").unwrap_or_else(|_| "procession saga run".to_owned());
-    OperatorRequest::new(who, format!("procession saga run: {verb}"))
+    let who = account::user().unwrap_or_else(|| "procession saga run".to_owned());
+    OperatorRequest::new(who, format!("{verb}, as the command line asked"))
 }
 
 fn skipped(skipped: &SkippedUndo) {

@@ -2,6 +2,7 @@
 
 mod command;
 mod filled;
+mod group;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 use command::CommandService;
 use futures::future::LocalBoxFuture;
+pub(super) use group::kill_all;
 use procession::saga::{Call, Endpoint, Fault, SagasBuilder, Service};
 use serde::Deserialize;
 use serde_json::{Map, Value};

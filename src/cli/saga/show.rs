@@ -13,6 +13,7 @@ use super::super::document::Document;
 use super::super::exit::{Exit, Failure};
 use super::super::named::Named;
 use super::super::place::Place;
+use super::super::site::Unanswered;
 use super::super::source::{Journal, Source};
 use super::super::{moment, print};
 
@@ -74,7 +75,13 @@ pub(super) async fn run(args: &ShowArgs) -> Result<Exit, Failure> {
     let source = args.place.open().await?;
     let id = source.resolve(&args.id).await?;
     let document = match &source {
-        Source::Site(site) => site.get(&format!("procedures/{id}/saga"), &[]).await?,
+        Source::Site(site) => {
+            let picture = site.get(&format!("procedures/{id}/saga"), &[]).await;
+            picture.map_err(|why| match why {
+                Unanswered::Problem(problem) if problem.kind == "unknown" => no_saga(id),
+                other @ (Unanswered::Problem(_) | Unanswered::Unreached(_) | Unanswered::Other(_)) => other.into(),
+            })?
+        }
         Source::Journal(journal) => of_journal(journal, id).await?,
     };
     match args.place.json {
@@ -89,16 +96,19 @@ async fn of_journal(journal: &Journal, id: ProcedureId) -> Result<Document, Fail
     let reader = SagaReader::closed(journal.offline(), id);
     let picture = reader.picture(|_, _, text| text.to_owned()).await;
     if let Err(AskError::Unknown(id)) = picture {
-        let text = format!(
-            "there is no saga {id}; see \"procession ls kind:saga.NAME\" and \"procession ls reason:decision\""
-        );
-        return Err(Failure::new(text));
+        return Err(no_saga(id));
     }
     let picture = picture?;
     let mut document = journal.reply(picture)?;
     let size = document.get("context").get("size").cloned();
     document.put("context", json!({ "redacted": true, "size": size }));
     Ok(document)
+}
+
+fn no_saga(id: ProcedureId) -> Failure {
+    Failure::new(format!(
+        "there is no saga {id}; see \"procession ls kind:saga.NAME\" and \"procession ls reason:decision\""
+    ))
 }
 
 fn show(saga: &Shown) {
@@ -116,6 +126,9 @@ fn show(saga: &Shown) {
     print::line(&saga.sentence);
     let headings = ["STATE", "TYPE", "STATUS", "TRIES", "TOOK", "UNDONE", "HERE"];
     print::table(headings, saga.states.iter().map(row));
+    if saga.states.is_empty() {
+        print::notice("its states are shown once the first one has committed: its definition is stored with that");
+    }
     let rests = saga.rests.iter().map(|rest| {
         [
             rest.id.clone(),

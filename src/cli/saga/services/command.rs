@@ -5,6 +5,7 @@ use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use super::group::Group;
 use futures::future::{LocalBoxFuture, join3};
 use procession::saga::{Call, Fault, Network, Service};
 use serde_json::Value;
@@ -63,14 +64,17 @@ impl CommandService {
     async fn run(&self, method: &str, arguments: &[Value], call: &Call) -> Result<Value, Fault> {
         let mut command = self.command(method, call);
         let mut child = command.spawn().map_err(not_begun)?;
+        // Dropped before `child`: until that is waited for, nobody else has the number of its group.
+        let group = Group::of(child.id());
         let input = serde_json::to_vec(arguments)?;
         let (fed, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (_, out, err) = join3(feed(fed, &input), read(out, RESULT_MAX), read_all(err, FAULT_MAX)).await;
         if out.is_too_long {
-            // It is killed with `child`.
+            // It is killed with its group.
             return Err(bad_result(&format!("its result has more than {RESULT_MAX} bytes")));
         }
         let status = child.wait().await?;
+        group.has_ended();
         match status.success() {
             true => result(&out.bytes),
             false => Err(Fault::read(&err.bytes, || class_of(status))),
@@ -90,6 +94,9 @@ impl CommandService {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
+        // What it starts belongs to it, and is killed with it.
+        #[cfg(unix)]
+        command.process_group(0);
         if let Some(trace) = call.trace_parent() {
             command.env("TRACEPARENT", trace.to_string());
         }
