@@ -414,7 +414,7 @@ fn a_limit_is_not_made_by_a_slip() -> Outcome {
             slip.code == Some(2)
                 && slip
                     .err
-                    .contains("no limit jbo; is job meant?; to make a new one, give --new"),
+                    .contains("no limit jbo; is job meant? To make a new one, give --new"),
             "{}",
             slip.err
         );

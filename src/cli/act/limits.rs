@@ -31,7 +31,7 @@ struct KnownKind {
 pub(super) async fn unknown(site: &Site, key: &str) -> Failure {
     match hint(site, key).await {
         Ok(hint) => Failure::usage(format!(
-            "the engine has no limit {}; {hint}; to make a new one, give --new",
+            "the engine has no limit {}; {hint} To make a new one, give --new",
             print::plain(key)
         )),
         Err(failure) => failure,
@@ -46,6 +46,6 @@ async fn hint(site: &Site, key: &str) -> Result<String, Failure> {
     let names: Vec<String> = limits.chain(kinds.items.into_iter().map(|kind| kind.kind)).collect();
     Ok(match nearest(key, names.iter().map(String::as_str)) {
         Some(meant) => format!("is {meant} meant?"),
-        None => format!("it has {}", print::named(names)),
+        None => format!("it has {}.", print::named(names)),
     })
 }

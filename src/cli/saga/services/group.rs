@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The groups that run, by the numbers of their leaders.
-static RUNNING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+/// The groups that run, by the numbers of their leaders; `None` once the program ends.
+static RUNNING: Mutex<Option<BTreeSet<i32>>> = Mutex::new(Some(BTreeSet::new()));
 
 /// A group, which is killed with this value unless its leader has ended.
 pub(super) struct Group(Option<i32>);
@@ -13,7 +13,12 @@ impl Group {
     /// Takes the group that a process leads.
     pub(super) fn of(leader: Option<u32>) -> Self {
         let leader = leader.and_then(|leader| i32::try_from(leader).ok());
-        running().extend(leader);
+        match (&mut *running(), leader) {
+            (Some(running), leader) => running.extend(leader),
+            // It was begun while the others were killed.
+            (None, Some(leader)) => kill(leader),
+            (None, None) => {}
+        }
         Self(leader)
     }
 
@@ -24,7 +29,9 @@ impl Group {
 
     fn forget(&mut self) -> Option<i32> {
         let leader = self.0.take()?;
-        running().remove(&leader);
+        if let Some(running) = &mut *running() {
+            running.remove(&leader);
+        }
         Some(leader)
     }
 }
@@ -37,14 +44,14 @@ impl Drop for Group {
     }
 }
 
-/// Kills all groups that run.
+/// Kills all groups that run, and each that begins from then on.
 pub(in crate::saga) fn kill_all() {
-    for leader in std::mem::take(&mut *running()) {
+    for leader in running().take().into_iter().flatten() {
         kill(leader);
     }
 }
 
-fn running() -> MutexGuard<'static, BTreeSet<i32>> {
+fn running() -> MutexGuard<'static, Option<BTreeSet<i32>>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
