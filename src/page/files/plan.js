@@ -5,13 +5,13 @@ import { count, local, sentence, several } from './words.js';
 import { now } from './clock.js';
 
 /** Parts of a plan that have a place of their own, or are none of the reader's. */
-const KNOWN = ['now', 'as_of', 'dry_run', 'revision', 'number', 'changes', 'changed', 'abort', 'warnings', 'plan', 'truncated', 'count', 'over', 'items', 'scanned', 'id', 'repeated'];
+const KNOWN = ['now', 'as_of', 'dry_run', 'revision', 'number', 'changes', 'changed', 'abort', 'warnings', 'plan', 'truncated', 'count', 'over', 'items', 'scanned', 'id', 'repeated', 'new'];
 
 /** Lines of one part of a plan that are shown. */
 const LINES = 12;
 
 /** What parts of a plan say, in the order in which they are read. @type {Record<string, string>} */
-const PARTS = { undone: 'Undone', undos: 'Undone', stays: 'Stays as it is', freed: 'Given back', moves_next: 'Moves next', next: 'Moves next', submitted: 'Runs again as' };
+const PARTS = { sets: 'Sets', undone: 'Undone', undos: 'Undone', stays: 'Stays as it is', freed: 'Given back', moves_next: 'Moves next', next: 'Moves next', submitted: 'Runs again as' };
 
 /** @param {{plan: any, isDone?: boolean}} props */
 export function Plan({ plan, isDone }) {
@@ -62,6 +62,7 @@ const drain = (plan) => `What runs has until ${local(plan.until, now())}: ${seve
 
 /** One line of a part, in words where its shape is known. @param {string} name @param {any} each */
 function line(name, each) {
+  if (name === 'sets' && each?.what) return `${each.what}: ${each.now} → ${each.then}`;
   if (name === 'undone' && each?.stage) return `${each.id} stage ${each.stage}`;
   if (name === 'stays' && each?.stages) return `${each.id} ${each.stages.join(', ')}: ${each.why}`;
   if (name === 'freed' && each?.locks) return `${each.id} ${[...each.locks, ...each.limits.map((/** @type {string} */ key) => `a permit of ${key}`)].join(', ')} ${each.when === 'now' ? 'now' : 'after its rollback'}`;
