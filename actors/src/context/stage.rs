@@ -54,6 +54,15 @@ impl<P: Procedure> StageContext<'_, P> {
         self.context.add_compensated_child(procedure)
     }
 
+    /// See [`CallContext::note`].
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the note cannot be encoded.
+    pub fn note<T: Serialize>(&mut self, note: &T) -> Result<(), CodecError> {
+        self.context.note(note)
+    }
+
     /// See [`CallContext::put`].
     ///
     /// # Errors

@@ -20,8 +20,8 @@ use crate::testkit::world::{Ended, Run, Trouble, World};
 /// Lives after which a case is taken to crash for ever.
 const LIVES_MAX: usize = 2_000;
 /// Looks at a call that waits for something outside, each of many turns, after which
-/// it is taken to wait for ever.
-const LOOKS_MAX: usize = 2_000_000;
+/// it is taken to wait for ever: a minute or so.
+const LOOKS_MAX: usize = 400_000;
 /// Deadlines after which a scenario is taken to go on for ever.
 const DEADLINES_MAX: usize = 100_000;
 
@@ -216,7 +216,11 @@ impl<S: 'static> Trial<'_, S> {
             if self.calls.inside() {
                 looks += 1;
                 if looks > LOOKS_MAX {
-                    return Err("a call of user code does not come to an end".into());
+                    let stuck = self.stuck(run).await?;
+                    return Err(format!(
+                        "a call of user code has not come to an end in {LOOKS_MAX} looks, and {stuck}"
+                    )
+                    .into());
                 }
                 continue;
             }
