@@ -262,7 +262,8 @@ check_packages() {
             return 1
         fi
         mkdir "$place/unpacked/$name" || return
-        tar -xzf "$place/$name"-[0-9]*.crate -C "$place/unpacked/$name" --strip-components=1 || return
+        # Packed files have one time, whatever is in them. Cargo would take what it has built of an earlier pack for theirs.
+        tar -xzmf "$place/$name"-[0-9]*.crate -C "$place/unpacked/$name" --strip-components=1 || return
     done
     if find "$place/unpacked/procession" | grep '/src/cli\|/src/page\|/src/saga/language\|/demo\|/tests/\|/tests\.rs'; then
         echo "the library brings what belongs to the command line or to tests" >&2
