@@ -17,6 +17,12 @@ struct KnownKind {
     kind: String,
 }
 
+/// Returns the kinds that the engine has.
+pub(crate) async fn names(site: &Site) -> Result<Vec<String>, Failure> {
+    let kinds: Kinds = site.get("kinds", &[]).await?.read()?;
+    Ok(kinds.items.into_iter().map(|known| known.kind).collect())
+}
+
 /// Refuses a kind that the engine does not have.
 pub(crate) async fn must_be_known(site: &Site, kind: &str) -> Result<(), Failure> {
     match unknown(site, &[kind]).await? {
@@ -30,17 +36,13 @@ pub(crate) async fn unknown(site: &Site, kinds: &[&str]) -> Result<Option<String
     if kinds.is_empty() {
         return Ok(None);
     }
-    let known: Kinds = site.get("kinds", &[]).await?.read()?;
-    let is_known = |kind: &str| known.items.iter().any(|known| known.kind == kind);
-    let Some(kind) = kinds.iter().find(|kind| !is_known(kind)) else {
+    let known = names(site).await?;
+    let Some(kind) = kinds.iter().find(|kind| !known.iter().any(|known| known == *kind)) else {
         return Ok(None);
     };
-    let hint = match nearest(kind, known.items.iter().map(|known| known.kind.as_str())) {
+    let hint = match nearest(kind, known.iter().map(String::as_str)) {
         Some(meant) => format!("; is {meant} meant?"),
-        None => format!(
-            "; it has {}",
-            print::named(known.items.into_iter().map(|known| known.kind).collect())
-        ),
+        None => format!("; it has {}", print::named(known)),
     };
     let kind = print::plain(kind);
     Ok(Some(format!("the engine has no kind {kind}{hint}")))

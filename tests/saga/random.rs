@@ -29,6 +29,8 @@ use life::Story;
 
 /// Seeds of every run, from 1 on.
 const FIXED: u64 = 400;
+/// Seeds that met something wrong: a sub machine that is skipped before it began was shown as undone.
+const FOUND: [u64; 3] = [1_007_039, 1_012_086, 1_031_922];
 /// What they must have met, or they show less than they say.
 const MET: [&str; 8] = [
     "abort",
@@ -81,7 +83,8 @@ fn g_067_all_at_random() -> Result<(), Told> {
     let (first, count) = (number("SAGA_FIRST").unwrap_or(1), number("SAGA_SEEDS"));
     let mut met = BTreeMap::new();
     let mut wrong = Vec::new();
-    for seed in first..first.saturating_add(count.unwrap_or(FIXED)) {
+    let found = FOUND.into_iter().filter(|_| count.is_none());
+    for seed in (first..first.saturating_add(count.unwrap_or(FIXED))).chain(found) {
         match run(seed) {
             Ok(all) => all.into_iter().for_each(|what| *met.entry(what).or_insert(0_u64) += 1),
             Err(why) => wrong.push((seed, why)),

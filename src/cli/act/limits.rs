@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::super::exit::Failure;
+use super::super::kinds;
 use super::super::nearest::nearest;
 use super::super::print;
 use super::super::site::Site;
@@ -15,16 +16,6 @@ struct Limits {
 #[derive(Deserialize)]
 struct KnownLimit {
     key: String,
-}
-
-#[derive(Deserialize)]
-struct Kinds {
-    items: Vec<KnownKind>,
-}
-
-#[derive(Deserialize)]
-struct KnownKind {
-    kind: String,
 }
 
 /// Says that there is no such limit, which one was meant, and how a new one is made.
@@ -40,10 +31,9 @@ pub(super) async fn unknown(site: &Site, key: &str) -> Failure {
 
 async fn hint(site: &Site, key: &str) -> Result<String, Failure> {
     let limits: Limits = site.get("limits", &[]).await?.read()?;
-    let kinds: Kinds = site.get("kinds", &[]).await?.read()?;
     let limits = limits.items.into_iter().map(|limit| limit.key);
     // Each kind has a limit of its own name.
-    let names: Vec<String> = limits.chain(kinds.items.into_iter().map(|kind| kind.kind)).collect();
+    let names: Vec<String> = limits.chain(kinds::names(site).await?).collect();
     Ok(match nearest(key, names.iter().map(String::as_str)) {
         Some(meant) => format!("is {meant} meant?"),
         None => format!("it has {}.", print::named(names)),

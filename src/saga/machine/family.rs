@@ -166,7 +166,7 @@ impl Turn<'_, '_> {
     }
 
     /// Returns whether a task of its own undoes what a sub machine did, in place of the sub machine.
-    fn compensator_is_task(&self, task: &Task) -> bool {
+    pub(super) fn compensator_is_task(&self, task: &Task) -> bool {
         let is_machine = matches!(task.call, Calls::Machine { .. });
         let link = task.compensate.as_ref();
         let compensator = link.and_then(|link| task::named(&self.definition, &link.name));

@@ -522,13 +522,15 @@ impl Turn<'_, '_> {
         self.begin_try(at, task);
         // Its compensator is called if the saga is undone: what was skipped may have been done by hand.
         let visit = self.visit();
+        // A sub machine undoes what it has done by itself, unless a task does.
+        let is_undone_here = !matches!(task.call, Calls::Machine { .. }) || self.compensator_is_task(task);
         if let Some(instance) = self.machine.instance.as_mut().filter(|_| has_status(task)) {
             let stands = is_for_update(task);
             instance.stands |= stands;
             instance.status = SagaStatus::Skipped;
             self.note.status = Some(SagaStatus::Skipped);
             self.note.began = Some(instance.began).filter(|began| *began != visit);
-            self.stands = stands;
+            self.stands = stands && is_undone_here;
         }
         self.after(at)
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::member::{Member, Moment, Part, Phase, Stands, Visit};
 use super::model::{Decision, Due, Model, Resting};
 use super::outside::{Came, SCRIPT_FAULT, value_of};
-use super::shape::{Condition, Kind, Task, Work};
+use super::shape::{Condition, Kind, Task, Undo, Work};
 
 impl Model<'_> {
     pub(super) fn step(&mut self, member: &mut Member) {
@@ -405,7 +405,11 @@ impl Model<'_> {
                 visit.status = "SK";
             }
             self.line(member, at, "SK");
-            self.stands(member, at, task, "SK");
+            // What a sub machine did is its own states', unless a task undoes it as a whole.
+            let is_own = !matches!((task.work, task.undo), (Work::Machine(_), Undo::None));
+            if is_own {
+                self.stands(member, at, task, "SK");
+            }
         }
         self.after(member, at);
     }
