@@ -157,6 +157,8 @@ pub use procession_actors::StoreError;
 pub use procession_actors::clock::{Clock, MachineTime, SystemClock};
 pub use procession_actors::journal::StoreBounds;
 pub use procession_actors::journal::batch::Write;
-pub use procession_actors::journal::store::{AppendError, DiskRoom, Entries, Head, JournalStore, Scan, SyncTimes};
+pub use procession_actors::journal::store::{
+    AppendError, DiskRoom, Entries, Head, JournalStore, RECENT_BYTES, RecentWrites, Scan, SyncTimes,
+};
 pub use procession_actors::journal::{Batch, Space};
 pub use procession_kernel::{Epoch, Key, Receipt, Seq, Timestamp};

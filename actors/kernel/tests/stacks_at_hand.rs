@@ -108,8 +108,43 @@ fn a_stack_with_an_older_entry_is_read() {
     let mut shell = Shell::new(birth());
     end(&mut shell, ROOT, StageOutcome::Next(Blob::from(&b"second"[..])));
     let effects = end(&mut shell, ROOT, fail());
-    assert!(loads(&effects) && stops(&effects, ROOT));
+    assert!(loads(&effects));
+    assert!(
+        !stops(&effects, ROOT),
+        "its undo is the first, and its actor has the value"
+    );
     assert_eq!(undone(&effects), None);
+    let entries = shell.history.clone();
+    let effects = shell.feed(0, Event::StackLoaded(ROOT, entries));
+    assert_eq!((undone(&effects), stops(&effects, ROOT)), (Some((ROOT, 2)), false));
+}
+
+#[test]
+fn an_actor_that_waits_for_a_stack_with_a_hole_is_stopped() {
+    let mut shell = Shell::new(birth());
+    end(&mut shell, ROOT, StageOutcome::Next(Blob::from(&b"second"[..])));
+    assert!(!stops(&end(&mut shell, ROOT, fail()), ROOT));
+    let effects = shell.feed(0, Event::StackLoaded(ROOT, Vec::new()));
+    assert_eq!(row(&shell, ROOT).wait, Some(WaitReason::Quarantined));
+    assert!(stops(&effects, ROOT));
+}
+
+#[test]
+fn a_child_that_has_succeeded_leaves_its_actor_though_its_undo_is_the_first() {
+    let mut shell = Shell::new(birth());
+    let spawn = StageOutcome::Spawn {
+        births: vec![birth(), birth()],
+        join: JoinPolicy::AllSucceeded,
+        width: 0,
+        then: Blob::from(&b"then"[..]),
+    };
+    end(&mut shell, ROOT, spawn);
+    let (first, second) = (ProcedureId::new(1, 1), ProcedureId::new(1, 2));
+    assert!(!loads(&end(&mut shell, first, fail())));
+    let effects = end(&mut shell, second, StageOutcome::Done(Blob::default()));
+    assert!(loads(&effects), "{effects:?}");
+    assert!(row(&shell, second).is_ended());
+    assert!(stops(&effects, second));
 }
 
 #[test]

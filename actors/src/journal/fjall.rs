@@ -23,7 +23,7 @@ use super::bounds::StoreBounds;
 use super::keys::Space;
 use super::layout::CLOSED;
 use super::recent;
-use super::store::{AppendError, DiskRoom, Entries, Head, JournalStore, Scan, SyncTimes};
+use super::store::{AppendError, DiskRoom, Entries, Head, JournalStore, RecentWrites, Scan, SyncTimes};
 use crate::error::{StoreError, of_original};
 
 mod chain;
@@ -321,6 +321,10 @@ impl JournalStore for FjallStore {
 
     fn scan(&self, scan: Scan) -> BoxFuture<'_, Result<Entries, StoreError>> {
         async move { self.read(|opened| opened.read_range(&scan)) }.boxed()
+    }
+
+    fn recent_writes(&self, scan: &Scan) -> Option<RecentWrites> {
+        self.figure(|opened| opened.recent_writes(scan))
     }
 
     fn bounds(&self) -> StoreBounds {

@@ -56,6 +56,9 @@ pub struct Head {
 /// Keys and values, in key order.
 pub type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
+/// Keys and their newest values, in key order; `None` marks a deleted key.
+pub type RecentWrites = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+
 /// A range of keys in one keyspace, read in order.
 #[derive(Debug, Clone)]
 pub struct Scan {
@@ -68,6 +71,9 @@ pub struct Scan {
     /// Most entries to return; continue after the last key.
     pub limit: usize,
 }
+
+/// Most bytes, of keys and values together, that [`JournalStore::recent_writes`] returns.
+pub const RECENT_BYTES: usize = 64 * 1024;
 
 /// Room on the disk that holds a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +134,16 @@ pub trait JournalStore: Send + Sync + 'static {
 
     /// Reads a range.
     fn scan(&self, scan: Scan) -> BoxFuture<'_, Result<Entries, StoreError>>;
+
+    /// Returns the newest write of each key of a range, as far as the store has it in memory, or `None` if it has none, or
+    /// if it would have to wait. It must not block: it is called on the supervisor's thread. Older writes of the range may
+    /// be missing, so the caller must know which keys were written. At most [`RECENT_BYTES`] are returned; a store with
+    /// more in memory answers `None`.
+    ///
+    /// The default is `None`: the engine then calls [`scan`](Self::scan).
+    fn recent_writes(&self, _scan: &Scan) -> Option<RecentWrites> {
+        None
+    }
 
     /// Returns the names of the keyspaces of user data. The default reads them from `meta`, where the embedded store
     /// records them.

@@ -487,10 +487,11 @@ impl Dispatch {
 
     // Rollback stacks.
 
-    /// Returns the stack that the start read for a scope's family, if it is still the whole stack. Otherwise queues the
-    /// scope for [`Self::next_stacks`].
+    /// Returns the stack of a scope if it is in memory: the start has read it, and it is still the whole stack, or the store
+    /// has not put it into tables yet. Otherwise queues the scope for [`Self::next_stacks`].
     pub(super) fn load_stack(&mut self, kernel: &Kernel, scope: ProcedureId) -> Option<Vec<HistoryEntry>> {
-        let entries = self.stacks.recovered(kernel, scope.family);
+        let recovered = self.stacks.recovered(kernel, scope.family);
+        let entries = recovered.or_else(|| RollbackStacks::recent(kernel, &self.host.reader, scope));
         if entries.is_none() {
             self.stacks.request(scope);
         }

@@ -536,6 +536,15 @@ impl<'a> Draft<'a> {
         added
     }
 
+    /// Returns the history entry that this decision has added to a family last.
+    pub(super) fn newest_added_entry(&self, family: u64) -> Option<&HistoryEntry> {
+        let newest = *self.history.get(family)?;
+        self.records.iter().rev().find_map(|record| {
+            let Record::History(entry) = record else { return None };
+            (entry.family == family && entry.number == newest).then_some(&**entry)
+        })
+    }
+
     pub(super) fn next_family(&mut self) -> u64 {
         let number = self.next_family;
         self.next_family += 1;

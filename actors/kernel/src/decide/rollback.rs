@@ -106,8 +106,20 @@ impl Draft<'_> {
         if loading != Some(&Scope::Loading) {
             self.rollback_begun(scope, false);
             self.close_with(Record::StackAsked(scope));
+            if let Some(top) = self.newest_standing(scope) {
+                self.keep_reporter(top);
+            }
             self.effect(DispatchEffect::LoadStack(scope));
         }
+    }
+
+    /// Returns the live member of the scope whose standing entry this decision has written last. That entry is on top of
+    /// the stack, so its undo is the first.
+    fn newest_standing(&self, scope: ProcedureId) -> Option<ProcedureId> {
+        let newest = self.newest_added_entry(scope.family).filter(|entry| entry.stands)?;
+        let is_within = self.family(scope.family)?.is_within(scope.member, newest.member);
+        let row = self.row(ProcedureId::new(scope.family, newest.member))?;
+        (is_within && !row.is_ended() && self.can_undo(row)).then_some(row.id)
     }
 
     pub(super) fn waits_for_operator(&self, scope: ProcedureId) -> bool {
@@ -343,6 +355,17 @@ impl Draft<'_> {
             row.wait = Some(WaitReason::Quarantined);
             row.since = now;
         });
+        // One of them may have kept its actor for the undo that does not come.
+        let family = self.family(scope.family);
+        let members: Vec<ProcedureId> = family
+            .into_iter()
+            .flat_map(|family| family.within(scope.member))
+            .filter(|row| !row.is_ended())
+            .map(|row| row.id)
+            .collect();
+        for id in members {
+            self.effect(DispatchEffect::Stop(id));
+        }
     }
 
     pub(super) fn held(&self, scope: ProcedureId) -> Option<(&[HistoryEntry], &[NotUndone], bool)> {

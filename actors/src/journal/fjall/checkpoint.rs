@@ -6,7 +6,7 @@
 //! tables. So half a checkpoint cannot be seen.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -101,6 +101,15 @@ impl Checkpoints {
     /// Returns the current state of recent commits.
     pub(super) fn layers(&self) -> RwLockReadGuard<'_, Layers> {
         self.shared.layers.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the current state of recent commits, unless a commit is just being added.
+    pub(super) fn try_layers(&self) -> Option<RwLockReadGuard<'_, Layers>> {
+        match self.shared.layers.try_read() {
+            Ok(layers) => Some(layers),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Returns the records that the next commit removes, since they are in tables. Waits while there are too many.

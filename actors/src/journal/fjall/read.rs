@@ -9,7 +9,7 @@ use super::opened::Opened;
 use crate::error::StoreError;
 use crate::journal::keys::Space;
 use crate::journal::recent::{LAST, RangeEntries, ShortKey, part_of};
-use crate::journal::store::{Entries, Scan};
+use crate::journal::store::{Entries, RECENT_BYTES, RecentWrites, Scan};
 
 impl Opened {
     /// Tables are read through a snapshot: only a snapshot shows a batch after its sync, and as a whole.
@@ -36,6 +36,18 @@ impl Opened {
         let (found, snapshot) = self.lately(scan);
         let read = merge(&found, &snapshot, &keyspace, scan);
         read.map_err(|error| self.unreadable(&scan.space, &error))
+    }
+
+    /// Returns the writes of a range that no checkpoint has dropped from memory yet.
+    pub(super) fn recent_writes(&self, scan: &Scan) -> Option<RecentWrites> {
+        let part = self.part(&scan.space)?;
+        let layers = self.checkpoints.try_layers()?;
+        let found = layers.few(part, &scan.from, scan.to.as_deref(), RECENT_BYTES)?;
+        if found.len() > scan.limit {
+            return None;
+        }
+        let writes = found.into_iter().map(|(short, value)| (short.key().to_vec(), value));
+        Some(writes.collect())
     }
 
     /// Both are from one moment: a checkpoint that ends removes recent entries only after the snapshot has them.

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use super::recent::PARTS;
 use super::*;
 use crate::journal::layout::{FORMAT, FORMAT_KEY};
+use crate::journal::store::RECENT_BYTES;
 use procession_kernel::Seq;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -73,7 +74,45 @@ fn compare(store: &FjallStore, model: &Model, chance: &mut Chance) -> Outcome {
             .collect();
         let scan = Scan { space, from, to, limit };
         assert_eq!(block_on(store.scan(scan.clone()))?, wanted, "{scan:?}");
+        compare_recent(store, model, &scan);
     }
+    Ok(())
+}
+
+/// What is in memory is the newest, deletes included; what is in tables alone is missing.
+fn compare_recent(store: &FjallStore, model: &Model, scan: &Scan) {
+    let recent = store.recent_writes(scan).unwrap_or_default();
+    assert!(recent.len() <= scan.limit);
+    assert!(recent.is_sorted_by(|(one, _), (next, _)| one < next));
+    for (key, value) in recent {
+        assert!(key >= scan.from && scan.to.as_ref().is_none_or(|to| key < *to));
+        let found = model.get(&(scan.space.clone(), key));
+        assert_eq!(value.as_ref(), found, "{scan:?}");
+    }
+}
+
+fn in_memory(store: &FjallStore, space: Space) -> Option<usize> {
+    let (from, to, limit) = (Vec::new(), None, usize::MAX);
+    let writes = store.recent_writes(&Scan { space, from, to, limit });
+    Some(writes?.len())
+}
+
+#[test]
+fn writes_are_in_memory_until_a_checkpoint_and_only_a_few_are_returned() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::None)?.checkpoint_at(1 << 30);
+    let epoch = block_on(store.acquire())?;
+    put(&store, epoch, 1, 1, Some(b"old"))?;
+    put(&store, epoch, 2, 2, Some(b"old"))?;
+    put(&store, epoch, 3, 1, None)?;
+    assert_eq!(in_memory(&store, Space::Procedures), Some(2), "a delete is a write");
+    assert_eq!(in_memory(&store, Space::History), Some(0));
+    assert_eq!(in_memory(&store, Space::Keys), None, "it does not pass through memory");
+    let room = RECENT_BYTES - 3 * 16 - b"old".len();
+    put(&store, epoch, 4, 3, Some(&vec![0; room]))?;
+    assert_eq!(in_memory(&store, Space::Procedures), Some(3));
+    put(&store, epoch, 5, 3, Some(&vec![0; room + 1]))?;
+    assert_eq!(in_memory(&store, Space::Procedures), None, "that is a byte too many");
     Ok(())
 }
 

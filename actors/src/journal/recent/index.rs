@@ -284,29 +284,9 @@ impl<B: Bytes> Layers<B> {
 
     /// Returns the entries of a range, until `limit` of them have a value.
     pub(in crate::journal) fn range(&self, part: u8, from: &[u8], to: Option<&[u8]>, limit: usize) -> RangeEntries {
-        let bounds = (from_bound(from), to.map_or(Bound::Unbounded, to_bound));
-        if is_empty(&bounds) {
-            return RangeEntries::default();
-        }
-        let mut newer = self.current.range(part, bounds).peekable();
-        let mut older = self
-            .frozen
-            .iter()
-            .flat_map(|table| table.range(part, bounds))
-            .peekable();
         let mut found = RangeEntries::default();
         let mut values = 0;
-        loop {
-            let next = match (newer.peek(), older.peek()) {
-                (Some((new, _)), Some((old, _))) if new == old => {
-                    older.next();
-                    newer.next()
-                }
-                (Some((new, _)), Some((old, _))) if old < new => older.next(),
-                (Some(_), _) => newer.next(),
-                (None, _) => older.next(),
-            };
-            let Some((short, value)) = next else { return found };
+        for (short, value) in self.newest(part, from, to) {
             if values == limit {
                 found.is_cut = true;
                 return found;
@@ -314,6 +294,45 @@ impl<B: Bytes> Layers<B> {
             values += usize::from(value.is_some());
             found.entries.push((short, value.map(<[u8]>::to_vec)));
         }
+        found
+    }
+
+    /// Returns the entries of a range, or `None` if they have more than so many bytes.
+    pub(in crate::journal) fn few(
+        &self,
+        part: u8,
+        from: &[u8],
+        to: Option<&[u8]>,
+        bytes: usize,
+    ) -> Option<Vec<(ShortKey, Option<Vec<u8>>)>> {
+        let mut found = Vec::new();
+        let mut room = bytes;
+        for (short, value) in self.newest(part, from, to) {
+            room = room.checked_sub(KEY_MAX + value.map_or(0, <[u8]>::len))?;
+            found.push((short, value.map(<[u8]>::to_vec)));
+        }
+        Some(found)
+    }
+
+    /// Returns the newest entry of each key of a range, in key order.
+    fn newest(&self, part: u8, from: &[u8], to: Option<&[u8]>) -> impl Iterator<Item = (ShortKey, Option<&[u8]>)> {
+        let bounds = (from_bound(from), to.map_or(Bound::Unbounded, to_bound));
+        let tables = (!is_empty(&bounds)).then_some((&self.current, self.frozen.as_deref()));
+        let newer = tables.map(|(current, _)| current.range(part, bounds));
+        let older = tables
+            .and_then(|(_, frozen)| frozen)
+            .map(|frozen| frozen.range(part, bounds));
+        let mut newer = newer.into_iter().flatten().peekable();
+        let mut older = older.into_iter().flatten().peekable();
+        std::iter::from_fn(move || match (newer.peek(), older.peek()) {
+            (Some((new, _)), Some((old, _))) if new == old => {
+                older.next();
+                newer.next()
+            }
+            (Some((new, _)), Some((old, _))) if old < new => older.next(),
+            (Some(_), _) => newer.next(),
+            (None, _) => older.next(),
+        })
     }
 }
 

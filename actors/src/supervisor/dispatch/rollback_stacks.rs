@@ -7,7 +7,7 @@ pub(in crate::supervisor) mod holes;
 
 use std::collections::BTreeMap;
 
-use procession_kernel::{HistoryEntry, Kernel, ProcedureId};
+use procession_kernel::{HistoryEntry, Kernel, ProcedureId, settle_standing};
 use rustc_hash::FxHashMap;
 
 use self::entries::{EntryIndex, ScopeEntries, ScopeMembers};
@@ -59,6 +59,16 @@ impl RollbackStacks {
         let newest = entries.last().map_or(0, |entry| entry.number);
         let current = kernel.families().get(&family).map(|family| family.history);
         (current == Some(newest)).then_some(entries)
+    }
+
+    /// Returns the entries of a scope's members if the store has the whole history of the family in memory. A rollback
+    /// mostly follows the stages that it undoes at once.
+    pub(super) fn recent(kernel: &Kernel, reader: &Reader, scope: ProcedureId) -> Option<Vec<HistoryEntry>> {
+        let family = kernel.families().get(&scope.family)?;
+        let mut entries = reader.recent_history(scope.family, family.history)?;
+        entries.retain(|entry| family.is_within(scope.member, entry.member));
+        settle_standing(&mut entries);
+        Some(entries)
     }
 
     /// Drops what is known about a family. A read that is under way then finds no waiting scope.
