@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use procession::ProcedureId;
 use procession::saga::{SagaInstance, Standing};
-use procession_actors::view::Status;
 use serde_json::Value;
 
 use super::families;
@@ -18,7 +17,6 @@ pub(super) struct Both<'a> {
     pub(super) facts: &'a Facts,
     pub(super) found: &'a Found,
     pub(super) instance: &'a SagaInstance,
-    pub(super) members: &'a [Status],
     /// A rollback rests.
     pub(super) is_stuck: bool,
 }
@@ -78,17 +76,8 @@ impl Both<'_> {
             return Ok(paths);
         }
         for rest in &self.instance.rests {
-            let member = self.members.iter().find(|member| member.id == rest.id);
-            let parent = member.and_then(|member| member.parent);
-            let may_be = |expected: &&Resting| {
-                let is_below = expected.parent.is_none() || expected.parent == parent;
-                expected.state == rest.state && expected.id.is_none_or(|id| id == rest.id) && is_below
-            };
-            // Another one may be known by nothing but its state, so what is known better comes first.
-            let known = |expected: &Resting| (expected.id.is_some(), expected.parent.is_some());
-            let likely = expected.iter().enumerate().filter(|(_, expected)| may_be(expected));
-            let best = likely.rev().max_by_key(|(_, expected)| known(expected));
-            let Some(place) = best.map(|(place, _)| place) else {
+            let is_it = |expected: &&Resting| expected.id == Some(rest.id) && expected.state == rest.state;
+            let Some(place) = expected.iter().position(is_it) else {
                 return Err(format!("{} rests at {}: {}", rest.id, rest.state, rest.question));
             };
             let expected = expected.remove(place);
@@ -203,30 +192,13 @@ impl Both<'_> {
                 .or_default()
                 .push((&state.state, state.status.word()));
         }
-        let mut unknown: Vec<&Member> = Vec::new();
         for member in &self.found.members {
-            let Some(id) = member.id else {
-                unknown.push(member);
-                continue;
-            };
-            let list = lists.remove(&id).unwrap_or_default();
+            let list = member.id.and_then(|id| lists.remove(&id)).unwrap_or_default();
             if !fits(&member.list, &list) {
                 return Err(format!(
                     "{} has the states {list:?}, and should have {:?}",
                     member.path, member.list
                 ));
-            }
-        }
-        for member in unknown {
-            let of = lists
-                .iter()
-                .find(|(_, list)| fits(&member.list, list))
-                .map(|(id, _)| *id);
-            let can_lack = member.list.iter().all(|line| line.optional);
-            match of {
-                Some(id) => drop(lists.remove(&id)),
-                None if can_lack => {}
-                None => return Err(format!("nobody has the states {:?} of {}", member.list, member.path)),
             }
         }
         match lists.into_iter().next() {
@@ -236,8 +208,7 @@ impl Both<'_> {
     }
 
     fn compare_undos(&self) -> Result<(), String> {
-        let mut seen: BTreeMap<(&str, usize), usize> = BTreeMap::new();
-        let mut last: BTreeMap<&str, (Moment, &str)> = BTreeMap::new();
+        let mut earliest: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
         let mut done: BTreeSet<&str> = BTreeSet::new();
         for undo in self.facts.log.iter().filter(|called| called.undoes) {
             let Some((_, _, came)) = undo.ended else { continue };
@@ -265,12 +236,10 @@ impl Both<'_> {
             if undo.begun.1 < failure.at {
                 return Err(format!("{} began before its machine failed", undo.state));
             }
-            if came != Came::Back("SU") {
+            if came != Came::Back("SU") || self.facts.is_lost(undo) {
                 continue;
             }
-            let times = seen.entry((&undo.token, undo.life)).or_default();
-            *times += 1;
-            if *times > 1 {
+            if !done.insert(&undo.token) {
                 return Err(format!("{} succeeded twice", undo.state));
             }
             // What was never called has no token by which it could be told from its like.
@@ -278,14 +247,17 @@ impl Both<'_> {
             let around = self.found.failed.iter().filter(|(scope, _)| is_around(stands, scope));
             let is_own = around.filter(|(_, failure)| failure.event <= undo.begun.0).count() > 1;
             let is_unclear = is_own && undo.begun.1 == failure.at;
-            if !done.insert(&undo.token) || stands.optional || stands.token.is_none() || is_unclear {
+            if stands.optional || stands.token.is_none() || is_unclear {
                 continue;
             }
-            if let Some((before, state)) = last.insert(scope, (stands.when, &undo.state))
-                && before < stands.when
-            {
-                return Err(format!("{} came before {}, which was done after it", state, undo.state));
+            let before = earliest.entry(scope).or_insert((usize::MAX, &undo.state));
+            if before.0 < stands.when.event {
+                return Err(format!(
+                    "{} came before {}, which was done after it",
+                    before.1, undo.state
+                ));
             }
+            *before = (*before).min((stands.until, &undo.state));
         }
         Ok(())
     }

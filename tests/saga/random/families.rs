@@ -74,13 +74,14 @@ impl Model<'_> {
             running: Vec::new(),
         };
         let mut children = Vec::new();
-        let paths = self.paths(member, at, &places, limit);
+        let names = self.names(member, at, &places, limit);
         if let Some(visit) = &mut member.visit {
-            visit.children.extend(paths.iter().cloned());
+            visit.children.extend(names.iter().map(|name| name.path.clone()));
         }
-        for (place, path) in places.iter().zip(paths) {
+        for (place, name) in places.iter().zip(names) {
             let Some(begins) = width.next(member.now) else { break };
-            let mut child = self.child(member, at, task, *place, path);
+            let mut child = self.child(member, at, task, *place, name.path);
+            child.id = name.id;
             child.now = begins;
             self.run(&mut child);
             width.running.push(self.ended(&child));
@@ -111,14 +112,12 @@ impl Model<'_> {
             let mut child = Member::new(path, member.machine, member.scopes.clone(), part, at);
             child.windows.clone_from(&member.windows);
             child.again = true;
-            child.parent = member.id;
             return child;
         };
         let mut scopes = member.scopes.clone();
         scopes.push(path.clone());
         let start = self.drawn.graph(machine).start;
         let mut child = Member::new(path, machine, scopes, Part::Sub, start);
-        child.parent = member.id;
         child.windows.clone_from(&member.windows);
         let at = match task.each {
             Some(_) => format!("{}:{place}", member.at()),
@@ -336,13 +335,13 @@ impl Model<'_> {
             running: Vec::new(),
         };
         let places: Vec<usize> = (0..heads.len()).collect();
-        let paths = self.paths(member, at, &places, *parallel);
+        let names = self.names(member, at, &places, *parallel);
         let mut children = Vec::new();
-        for (head, path) in heads.iter().zip(paths) {
+        for (head, name) in heads.iter().zip(names) {
             let Some(begins) = width.next(member.now) else { break };
             let part = Part::Branch { join: *join };
-            let mut child = Member::new(path, member.machine, member.scopes.clone(), part, *head);
-            child.parent = member.id;
+            let mut child = Member::new(name.path, member.machine, member.scopes.clone(), part, *head);
+            child.id = name.id;
             child.context.clone_from(&member.context);
             child.windows.clone_from(&windows);
             child.now = begins;
@@ -397,7 +396,8 @@ fn take_windows(member: &mut Member, child: &Member) {
 pub(super) fn undone(facts: &Facts, all: &[Stands], stands: &Stands) -> Option<Moment> {
     let undone = compensated(facts, all, stands);
     let is_like = |other: &&Stands| other.id == stands.id && other.state == stands.state;
-    let newer = all.iter().filter(is_like).filter(|other| other.when > stands.when);
+    let newer = all.iter().filter(is_like);
+    let newer = newer.filter(|other| (other.when, other.number) > (stands.when, stands.number));
     let newer = newer.filter(|other| compensated(facts, all, other).is_none()).count();
     let is_own =
         |skipped: &&SkippedUndo| skipped.state == stands.state && stands.id.is_none_or(|id| id == skipped.member);
@@ -409,6 +409,7 @@ pub(super) fn undone(facts: &Facts, all: &[Stands], stands: &Stands) -> Option<M
 fn compensated(facts: &Facts, all: &[Stands], stands: &Stands) -> Option<Moment> {
     let name = undo_of(&stands.state);
     let undos = facts.log.iter().filter(|called| called.undoes && called.state == name);
+    let undos = undos.filter(|undo| !facts.is_lost(undo));
     let is_members = |undo: &&Called| stands.token.is_some() || stands.id.is_none_or(|id| id == undo.member);
     let mut ended = undos.filter(is_members).filter_map(|undo| {
         let (event, at, came) = undo.ended?;

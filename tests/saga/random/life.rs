@@ -1,5 +1,6 @@
 //! One drawn saga, from its start to its end: through time, decisions, restarts and crashes.
 
+use std::collections::BTreeMap;
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
 use std::task::Poll;
@@ -120,6 +121,7 @@ impl Story {
                 Ended::Done(Lived::Over) => return Ok(()),
                 Ended::Done(Lived::Restarts) => self.tell("restart"),
                 Ended::Crashed => {
+                    self.facts.crashes.push(self.outside.get().event());
                     self.meet("crash");
                     self.tell("crash");
                     self.seen = None;
@@ -218,14 +220,14 @@ impl Story {
         }
         let quiet = self.moment(run);
         self.facts.quiet.push(quiet);
-        let found = replay(&self.drawn, &self.facts);
         let members = run.executor.members(id, 0, MEMBERS).await?.items;
+        self.facts.children = children_of(&members);
+        let found = replay(&self.drawn, &self.facts);
         let both = Both {
             is_stuck: stuck_of(&members).is_some(),
             facts: &self.facts,
             found: &found,
             instance: &instance,
-            members: &members,
         };
         let paths = match both.compare() {
             Ok(paths) => paths,
@@ -242,8 +244,15 @@ impl Story {
                 }
                 for called in self.facts.log.clone() {
                     self.tell(format!(
-                        "  {} {:?} {:?} {} {:?} {:?}",
-                        called.state, called.index, called.attempt, called.life, called.begun, called.ended
+                        "  {} {:?} {:?} {} {:?} {:?} at \"{}\" by {}",
+                        called.state,
+                        called.index,
+                        called.attempt,
+                        called.life,
+                        called.begun,
+                        called.ended,
+                        called.at,
+                        called.member
                     ));
                 }
                 return Err(why.into());
@@ -453,6 +462,18 @@ impl Story {
         self.facts.decided.extend(all);
         Ok(())
     }
+}
+
+/// Returns the children of each member, in the order of their births.
+fn children_of(members: &[Status]) -> BTreeMap<ProcedureId, Vec<ProcedureId>> {
+    let mut children = BTreeMap::<_, Vec<_>>::new();
+    for member in members {
+        if let Some(parent) = member.parent {
+            children.entry(parent).or_default().push(member.id);
+        }
+    }
+    children.values_mut().for_each(|children| children.sort_unstable());
+    children
 }
 
 /// Returns the member whose rollback rests, unless it has become a part of a larger one.

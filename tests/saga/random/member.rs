@@ -92,7 +92,10 @@ pub(super) struct Stands {
     pub(super) token: Option<String>,
     /// The how many-th of all.
     pub(super) number: usize,
+    /// What it came to is known from here on.
     pub(super) when: Moment,
+    /// It was on disk by this event.
+    pub(super) until: usize,
     /// It may not stand.
     pub(super) optional: bool,
     /// A task that undoes sub machines and what they did themselves have one key, if it is not known which of them is undone.
@@ -114,8 +117,6 @@ pub(super) struct Member {
     pub(super) scopes: Vec<String>,
     pub(super) part: Part,
     pub(super) id: Option<ProcedureId>,
-    /// The id of the member that opened it, if one of that member's calls has shown it.
-    pub(super) parent: Option<ProcedureId>,
     pub(super) pc: Option<usize>,
     pub(super) context: Map<String, Value>,
     /// The context as it is committed.
@@ -150,7 +151,6 @@ impl Member {
             scopes,
             part,
             id: None,
-            parent: None,
             pc: Some(pc),
             context: Map::new(),
             shown: Map::new(),

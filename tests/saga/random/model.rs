@@ -44,12 +44,16 @@ pub(super) struct Facts {
     pub(super) skipped: Vec<SkippedUndo>,
     /// When nothing was left to do but to wait.
     pub(super) quiet: Vec<Moment>,
+    /// How many events had happened when the store crashed, each time.
+    pub(super) crashes: Vec<usize>,
     /// When the whole saga was aborted.
     pub(super) aborted: Option<Moment>,
     pub(super) life: usize,
     pub(super) now: Timestamp,
     pub(super) started: Timestamp,
     pub(super) root: Option<ProcedureId>,
+    /// The ids of the children of each member, in the order of their births.
+    pub(super) children: BTreeMap<ProcedureId, Vec<ProcedureId>>,
 }
 
 /// A member that rests.
@@ -57,7 +61,6 @@ pub(super) struct Facts {
 pub(super) struct Resting {
     pub(super) path: String,
     pub(super) id: Option<ProcedureId>,
-    pub(super) parent: Option<ProcedureId>,
     pub(super) state: String,
     pub(super) can_skip: bool,
     pub(super) scopes: Vec<String>,
@@ -109,6 +112,10 @@ pub(super) struct Model<'a> {
     used: HashMap<Key, usize>,
     /// Batches in which members have begun children, by their paths.
     batches: HashMap<String, usize>,
+    /// How many children members have, by their paths.
+    born: HashMap<String, usize>,
+    /// How many visits to tasks have stood so far.
+    pub(super) stood: usize,
     consumed: BTreeSet<usize>,
     /// Machines that failed, as the replay before found.
     pub(super) failed: BTreeMap<String, Moment>,
@@ -137,6 +144,24 @@ pub(super) fn replay(drawn: &Drawn, facts: &Facts) -> Found {
     model.finish()
 }
 
+impl Facts {
+    /// Returns the first event after this one at which nothing was left to do but to wait.
+    pub(super) fn quiet_after(&self, event: usize) -> usize {
+        let mut quiet = self.quiet.iter().map(|quiet| quiet.event);
+        quiet.find(|quiet| *quiet > event).unwrap_or(usize::MAX)
+    }
+
+    /// Returns whether a crash has lost what an undo came to, so the engine has called it again.
+    pub(super) fn is_lost(&self, undo: &Called) -> bool {
+        let Some((ended, ..)) = undo.ended else { return false };
+        let Some(crash) = self.crashes.iter().find(|crash| **crash >= ended) else {
+            return false;
+        };
+        let is_again = |other: &Called| other.undoes && other.token == undo.token && other.begun.0 > *crash;
+        self.quiet_after(ended) > *crash && self.log.iter().any(is_again)
+    }
+}
+
 impl<'a> Model<'a> {
     fn new(drawn: &'a Drawn, facts: &'a Facts, before: &Found) -> Self {
         let (mut tokens, mut tries) = (HashMap::<Key, Vec<String>>::new(), HashMap::new());
@@ -158,6 +183,8 @@ impl<'a> Model<'a> {
             tries,
             used: HashMap::new(),
             batches: HashMap::new(),
+            born: HashMap::new(),
+            stood: 0,
             consumed: BTreeSet::new(),
             failed: before.failed.clone(),
             failures: before.failures.clone(),
@@ -201,19 +228,25 @@ impl<'a> Model<'a> {
         &self.graph(member).states[state]
     }
 
-    /// Returns the paths of the children that a member opens at these places of a state, `width` at a time. Each path has the
+    /// Returns the names of the children that a member opens at these places of a state, `width` at a time. Each path has the
     /// number of the batch in which the child begins, so the paths differ each time. Children that run one after another are
-    /// a batch each.
-    pub(super) fn paths(&mut self, member: &Member, state: usize, places: &[usize], width: usize) -> Vec<String> {
+    /// a batch each. All are born at once, in this order.
+    pub(super) fn names(&mut self, member: &Member, state: usize, places: &[usize], width: usize) -> Vec<Name> {
         let name = self.state(member, state).name.clone();
         let batch = self.batches.entry(member.path.clone()).or_default();
         *batch += 1;
-        let mut paths = Vec::with_capacity(places.len());
+        let born = self.born.entry(member.path.clone()).or_default();
+        let ids = member.id.and_then(|id| self.facts.children.get(&id));
+        let mut names = Vec::with_capacity(places.len());
         for place in places {
-            paths.push(format!("{}/{name}[{place}]~{batch}", member.path));
+            names.push(Name {
+                path: format!("{}/{name}[{place}]~{batch}", member.path),
+                id: ids.and_then(|ids| ids.get(*born)).copied(),
+            });
+            *born += 1;
             *batch += usize::from(width == 1);
         }
-        paths
+        names
     }
 
     pub(super) fn fails(&mut self, scope: &str, when: Moment, by: Option<&str>) {
@@ -287,13 +320,21 @@ impl<'a> Model<'a> {
     }
 
     /// Returns when a try was called for the first time: what a restart cut off is called again.
-    pub(super) fn first_call(&self, of: &Called) -> Timestamp {
+    pub(super) fn first_call(&self, of: &Called) -> Moment {
         let is_it = |called: &&Called| called.token == of.token && called.attempt == of.attempt && !called.undoes;
-        self.facts
-            .log
-            .iter()
-            .find(is_it)
-            .map_or(of.begun.1, |called| called.begun.1)
+        let (event, at) = self.facts.log.iter().find(is_it).unwrap_or(of).begun;
+        Moment { at, event }
+    }
+
+    /// What a member, those around it and those below it did until it calls is on disk by then.
+    pub(super) fn is_behind(&mut self, member: &Member, called: Moment) {
+        let is_around = |outer: &str, inner: &str| inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'));
+        for stands in &mut self.found.stands {
+            let (of, path) = (&stands.member, &member.path);
+            if of == path || is_around(of, path) || is_around(path, of) {
+                stands.until = stands.until.min(called.event);
+            }
+        }
     }
 
     pub(super) fn line(&mut self, member: &mut Member, state: usize, status: &'static str) {
@@ -331,6 +372,13 @@ impl<'a> Model<'a> {
             }
         }
     }
+}
+
+/// What a child is called.
+pub(super) struct Name {
+    pub(super) path: String,
+    /// `None` if the engine has no such child.
+    pub(super) id: Option<ProcedureId>,
 }
 
 /// Returns whether a stage of one member must have come before a failure of another one. A member goes on only when all the

@@ -1,5 +1,6 @@
 //! The steps of a member in the model: tasks, what they come to, ends, rests.
 
+use procession::ProcedureId;
 use procession::saga::Network;
 use serde_json::{Value, json};
 
@@ -176,12 +177,13 @@ impl Model<'_> {
             self.out(member, &name, false);
             return;
         };
-        self.knows(member, called.member);
+        self.check_caller(member, called.member, &name);
         if let Some(visit) = &mut member.visit {
             visit.token = token;
         }
         let first = self.first_call(called);
-        self.check_begun(member, first, &name);
+        self.check_begun(member, first.at, &name);
+        self.is_behind(member, first);
         if !matches!(member.part, Part::Element { .. }) {
             for variable in ["x", "y", "p"] {
                 let (seen, is) = (called.seen.get(variable), member.context.get(variable));
@@ -201,12 +203,11 @@ impl Model<'_> {
         self.came(member, at, task, came);
     }
 
-    /// The id of a member is known from its first call. What stands of it may be older.
-    fn knows(&mut self, member: &mut Member, id: procession::ProcedureId) {
-        if member.id.replace(id).is_none() {
-            let stands = self.found.stands.iter_mut();
-            let own = stands.filter(|stands| stands.member == member.path);
-            own.for_each(|stands| stands.id = Some(id));
+    /// A call says which member made it.
+    fn check_caller(&mut self, member: &Member, id: ProcedureId, state: &str) {
+        if member.id != Some(id) {
+            let text = format!("{id} called {state}, and {:?} is {}", member.id, member.path);
+            self.found.wrong.push(text);
         }
     }
 
@@ -317,19 +318,26 @@ impl Model<'_> {
         let visit = member.visit.as_ref();
         let state = self.state(member, at).name.clone();
         let token = visit.and_then(|visit| visit.token.clone());
+        // A call is recorded as it ends. A decision lets a stage run, which is recorded later.
+        let until = match status {
+            "SK" => self.facts.quiet_after(member.now.event),
+            _ => member.now.event,
+        };
         let is_same = |stands: &&mut Stands| stands.member == member.path && stands.token == token && token.is_some();
         if let Some(known) = self.found.stands.iter_mut().find(is_same) {
-            known.when = member.now;
+            (known.when, known.until) = (member.now, until);
             known.optional &= member.maybe;
             return;
         }
+        self.stood += 1;
         self.found.stands.push(Stands {
             member: member.path.clone(),
             id: member.id,
             state,
             token,
-            number: self.found.stands.len(),
+            number: self.stood,
             when: member.now,
+            until,
             optional: member.maybe,
             key: None,
             instead: None,
@@ -345,7 +353,6 @@ impl Model<'_> {
             self.found.rests.push(Resting {
                 path: member.path.clone(),
                 id: member.id,
-                parent: member.parent,
                 state: state.name.clone(),
                 can_skip,
                 scopes: member.scopes.clone(),
