@@ -11,6 +11,7 @@
 )]
 
 mod compare;
+mod deaths;
 mod draw;
 mod families;
 mod grow;

@@ -250,8 +250,13 @@ impl Both<'_> {
             if stands.optional || stands.token.is_none() || is_unclear {
                 continue;
             }
+            // What was poison is recorded when its machine begins to be undone, behind all that ended there.
+            let when = match stands.when.event {
+                usize::MAX => self.last_end(scope),
+                event => event,
+            };
             let before = earliest.entry(scope).or_insert((usize::MAX, &undo.state));
-            if before.0 < stands.when.event {
+            if before.0 < when {
                 return Err(format!(
                     "{} came before {}, which was done after it",
                     before.1, undo.state
@@ -260,6 +265,13 @@ impl Both<'_> {
             *before = (*before).min((stands.until, &undo.state));
         }
         Ok(())
+    }
+
+    /// Returns the last event of a machine that has failed, before it began to be undone.
+    fn last_end(&self, scope: &str) -> usize {
+        let inside = self.found.members.iter();
+        let inside = inside.filter(|member| member.scopes.iter().any(|around| around == scope));
+        inside.map(|member| member.now.event).max().unwrap_or_default()
     }
 
     /// Returns the outermost machine that had failed when something was undone.

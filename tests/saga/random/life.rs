@@ -17,6 +17,7 @@ use procession_kernel::{Ending, ProcedureState, Seq, WaitReason};
 use serde_json::{Map, Value, json};
 
 use super::compare::{Both, Paths, shown};
+use super::deaths::Death;
 use super::draw::Draw;
 use super::grow;
 use super::member::Moment;
@@ -119,9 +120,12 @@ impl Story {
             let set_up = |builder: Builder| builder.sagas(sagas.clone()).retention(KEPT, KEPT);
             match world.run(plan, set_up, async |run| self.one_life(run, &sagas).await)? {
                 Ended::Done(Lived::Over) => return Ok(()),
-                Ended::Done(Lived::Restarts) => self.tell("restart"),
+                Ended::Done(Lived::Restarts) => {
+                    self.died(false);
+                    self.tell("restart");
+                }
                 Ended::Crashed => {
-                    self.facts.crashes.push(self.outside.get().event());
+                    self.died(true);
                     self.meet("crash");
                     self.tell("crash");
                     self.seen = None;
@@ -129,6 +133,11 @@ impl Story {
             }
         }
         Ok(())
+    }
+
+    fn died(&mut self, is_crash: bool) {
+        let event = self.outside.get().event();
+        self.facts.deaths.push(Death { event, is_crash });
     }
 
     fn tell(&mut self, what: impl Into<String>) {
@@ -199,6 +208,8 @@ impl Story {
         self.facts.now = run.now();
         if let Some(seen) = self.seen.take()
             && self.facts.log.iter().all(|called| called.life < self.facts.life)
+            // What was out and is not called again is undone, or waits for its turn.
+            && !self.facts.was_out()
         {
             let now = shown(&instance);
             if seen != now {
@@ -277,11 +288,14 @@ impl Story {
     /// A process that died twice while a saga ran suspects it, and a person lets it go on.
     async fn release(&mut self, run: &Run, id: ProcedureId) -> Result<(), Trouble> {
         let suspected = run.executor.members(id, 0, MEMBERS).await?.items;
-        for member in suspected
+        let failing = failing(&suspected);
+        // What fails counts as executed, and is not called again.
+        let poisoned = suspected
             .iter()
-            .filter(|member| member.wait == Some(WaitReason::Poison))
-        {
+            .filter(|member| member.wait == Some(WaitReason::Poison) && !failing.contains(&member.id));
+        for member in poisoned {
             self.is_released = true;
+            self.facts.release(member.id);
             // A person has changed something since.
             self.seen = None;
             ask(run, run.executor.retry_now(member.id, by())).await??;
@@ -476,15 +490,21 @@ fn children_of(members: &[Status]) -> BTreeMap<ProcedureId, Vec<ProcedureId>> {
     children
 }
 
-/// Returns the member whose rollback rests, unless it has become a part of a larger one.
-fn stuck_of(members: &[Status]) -> Option<ProcedureId> {
-    let mut undone: Vec<ProcedureId> = Vec::new();
+/// Returns the members that fail, or lie in what fails.
+fn failing(members: &[Status]) -> Vec<ProcedureId> {
+    let mut failing: Vec<ProcedureId> = Vec::new();
     for member in members {
-        let is_below = member.parent.is_some_and(|parent| undone.contains(&parent));
+        let is_below = member.parent.is_some_and(|parent| failing.contains(&parent));
         if is_below || member.state == ProcedureState::Failed {
-            undone.push(member.id);
+            failing.push(member.id);
         }
     }
+    failing
+}
+
+/// Returns the member whose rollback rests, unless it has become a part of a larger one.
+fn stuck_of(members: &[Status]) -> Option<ProcedureId> {
+    let undone = failing(members);
     let is_part = |member: &Status| member.parent.is_some_and(|parent| undone.contains(&parent));
     let mut rests = members
         .iter()

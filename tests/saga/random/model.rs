@@ -9,6 +9,7 @@ use procession::ProcedureId;
 use procession_kernel::Timestamp;
 use serde_json::{Map, Value};
 
+use super::deaths::Death;
 use super::member::{Line, Member, Moment, Part, Phase, Stands};
 use super::outside::Called;
 use super::shape::{Drawn, Graph, State};
@@ -44,8 +45,10 @@ pub(super) struct Facts {
     pub(super) skipped: Vec<SkippedUndo>,
     /// When nothing was left to do but to wait.
     pub(super) quiet: Vec<Moment>,
-    /// How many events had happened when the store crashed, each time.
-    pub(super) crashes: Vec<usize>,
+    /// The ends of the lives before this one.
+    pub(super) deaths: Vec<Death>,
+    /// Poisoned members that a person let go on, each with the life in which it did.
+    pub(super) released: BTreeSet<(usize, ProcedureId)>,
     /// When the whole saga was aborted.
     pub(super) aborted: Option<Moment>,
     pub(super) life: usize,
@@ -154,11 +157,8 @@ impl Facts {
     /// Returns whether a crash has lost what an undo came to, so the engine has called it again.
     pub(super) fn is_lost(&self, undo: &Called) -> bool {
         let Some((ended, ..)) = undo.ended else { return false };
-        let Some(crash) = self.crashes.iter().find(|crash| **crash >= ended) else {
-            return false;
-        };
-        let is_again = |other: &Called| other.undoes && other.token == undo.token && other.begun.0 > *crash;
-        self.quiet_after(ended) > *crash && self.log.iter().any(is_again)
+        let is_again = |other: &Called| other.undoes && other.token == undo.token && other.life > undo.life;
+        self.may_be_lost(ended) && self.log.iter().any(is_again)
     }
 }
 

@@ -4,6 +4,7 @@ use procession::ProcedureId;
 use procession::saga::Network;
 use serde_json::{Value, json};
 
+use super::deaths::Fate;
 use super::member::{Member, Moment, Part, Phase, Stands, Visit};
 use super::model::{Decision, Due, Model, Resting};
 use super::outside::{Came, SCRIPT_FAULT, value_of};
@@ -193,14 +194,61 @@ impl Model<'_> {
                 }
             }
         }
+        let fate = self.facts.fate(called, member.now.event);
+        let is_out = called.life == self.facts.life;
+        if is_out && fate == Fate::Wrong {
+            let text = format!(
+                "{name} of {} is called, and three processes have died with it",
+                member.path
+            );
+            self.found.wrong.push(text);
+        }
+        let is_poison = fate == Fate::Poison && self.failure(&member.scopes).is_some();
         let Some((event, ended, came)) = called.ended else {
-            let is_out = called.life == self.facts.life;
-            self.out(member, &name, is_out);
+            if is_poison {
+                self.stands_as_poison(member, at, task);
+                member.phase = Phase::Out;
+            } else {
+                self.out(member, &name, is_out);
+            }
             return;
         };
         member.now = Moment { at: ended, event };
         member.pending = false;
+        if is_poison && self.facts.may_be_lost(event) {
+            return self.came_or_lost(member, at, task, came);
+        }
         self.came(member, at, task, came);
+    }
+
+    /// A crash may have lost what a call came to, and then it was poison. It is undone either way, unless it had no effect.
+    fn came_or_lost(&mut self, member: &mut Member, at: usize, task: &Task, came: Came) {
+        let was_maybe = std::mem::replace(&mut member.maybe, true);
+        let token = member.visit.as_ref().and_then(|visit| visit.token.clone());
+        self.came(member, at, task, came);
+        let mut stands = self.found.stands.iter_mut();
+        match stands.find(|stands| token.is_some() && stands.token == token) {
+            Some(stands) => (stands.optional, stands.until) = (was_maybe, usize::MAX),
+            None => {
+                let mut cut = member.clone();
+                cut.visit = Some(Visit {
+                    token,
+                    ..Visit::of(task)
+                });
+                self.stands_as_poison(&cut, at, task);
+            }
+        }
+    }
+
+    /// A try that process after process was killed with counts as executed once its machine is rolled back: it is the newest
+    /// of all.
+    fn stands_as_poison(&mut self, member: &Member, at: usize, task: &Task) {
+        let mut newest = member.clone();
+        newest.now = Moment {
+            at: self.facts.now,
+            event: usize::MAX,
+        };
+        self.stands(&newest, at, task, "UN");
     }
 
     /// A call says which member made it.
