@@ -1,7 +1,7 @@
 //! Calls that process after process was killed with: after the third such death a stage is not called again, and in a family
 //! that fails it counts as executed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use procession::ProcedureId;
 
@@ -41,6 +41,8 @@ struct Life {
     is_released: bool,
     /// The store crashed, so what was decided may be lost, and what is on disk may not have been called.
     is_crash: bool,
+    /// All was quiet once before it was called, so it was neither out then nor waited for its turn.
+    is_quiet: bool,
     /// Something was called, so the death before this life is on disk.
     is_counted: bool,
 }
@@ -68,19 +70,22 @@ impl Facts {
     pub(super) fn fate(&self, of: &Called, since: usize) -> Fate {
         let calls = self.log.iter();
         let calls = calls.filter(|call| !call.undoes && call.token == of.token && call.attempt == of.attempt);
-        let called: BTreeSet<usize> = calls.map(|call| call.life).collect();
-        let first = called.first().copied().unwrap_or(self.life);
+        let called: BTreeMap<usize, usize> = calls.map(|call| (call.life, call.begun.0)).collect();
+        let first = called.first_key_value().map_or(self.life, |(life, _)| *life);
         let mut marks = Marks::from([Mark::Ahead]);
         for life in self.life_of(since).min(first)..=self.life {
+            let (begun, ended) = self.span(life);
+            let quiet = self.quiet_after(begun);
             let shown = Life {
-                is_called: called.contains(&life),
+                is_called: called.contains_key(&life),
+                is_quiet: quiet < ended && called.get(&life).is_none_or(|call| quiet < *call),
                 is_released: self.released.contains(&(life, of.member)),
                 is_crash: self.deaths.get(life).is_some_and(|death| death.is_crash),
                 is_counted: self.log.iter().any(|call| call.life == life),
             };
             marks = lived(&marks, shown);
         }
-        match (called.contains(&self.life), marks.contains(&Mark::Poison)) {
+        match (called.contains_key(&self.life), marks.contains(&Mark::Poison)) {
             _ if marks.is_empty() => Fate::Wrong,
             (false, true) => Fate::Poison,
             (true, _) => Fate::Goes,
@@ -88,10 +93,17 @@ impl Facts {
         }
     }
 
+    /// Returns between which events a life lies.
+    fn span(&self, life: usize) -> (usize, usize) {
+        let before = life.checked_sub(1).and_then(|before| self.deaths.get(before));
+        let ended = self.deaths.get(life).map_or(usize::MAX, |death| death.event);
+        (before.map_or(0, |death| death.event), ended)
+    }
+
     /// Returns whether a crash may have lost what a call came to.
     pub(super) fn may_be_lost(&self, ended: usize) -> bool {
-        let crash = self.deaths.iter().find(|death| death.event >= ended && death.is_crash);
-        crash.is_some_and(|crash| self.quiet_after(ended) > crash.event)
+        let death = self.deaths.iter().find(|death| death.event >= ended);
+        death.is_some_and(|death| death.is_crash && self.quiet_after(ended) > death.event)
     }
 
     /// Returns whether a call was out when the last process ended.
@@ -110,6 +122,9 @@ impl Facts {
 fn lived(before: &Marks, life: Life) -> Marks {
     let mut after = Marks::new();
     for mark in before.iter().flat_map(|mark| started(*mark)) {
+        if life.is_quiet && matches!(mark, Mark::Out { .. } | Mark::Held) {
+            continue;
+        }
         if life.is_called {
             after.extend(called(mark, life));
         } else if life.is_crash {
