@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::families;
 use super::member::{Line, Member, Moment, Phase, Stands};
 use super::model::{Facts, Found, ROOT, Resting};
-use super::outside::Came;
+use super::outside::{Called, Came};
 use super::shape::undo_of;
 
 /// What is to be compared.
@@ -165,7 +165,11 @@ impl Both<'_> {
     }
 
     fn undone(&self, stands: &Stands) -> bool {
-        families::undone(self.facts, &self.found.stands, stands).is_some()
+        self.undone_at(stands).is_some()
+    }
+
+    fn undone_at(&self, stands: &Stands) -> Option<Moment> {
+        families::undone(self.facts, &self.found.stands, stands)
     }
 
     fn compare_context(&self) -> Result<(), String> {
@@ -212,19 +216,9 @@ impl Both<'_> {
         let mut done: BTreeSet<&str> = BTreeSet::new();
         for undo in self.facts.log.iter().filter(|called| called.undoes) {
             let Some((_, _, came)) = undo.ended else { continue };
-            let mut alike = self
-                .found
-                .stands
-                .iter()
-                .filter(|stands| undo_of(&stands.state) == undo.state);
-            let own = alike.clone().find(|stands| stands.token.as_ref() == Some(&undo.token));
-            let may_be = |stands: &&Stands| stands.token.is_none() && stands.id.is_none_or(|id| id == undo.member);
-            // Among states that look the same, it is one whose machine has failed.
-            let has_failed = |stands: &&Stands| may_be(stands) && self.failed_scope(stands, undo.begun.0).is_some();
-            let failed = own.or_else(|| alike.clone().find(has_failed));
-            let Some(stands) = failed.or_else(|| alike.find(may_be)) else {
-                // A stage that a crash cut off before its call may be in doubt, too.
-                match self.facts.life > 0 {
+            let Some(stands) = self.undone_by(undo) else {
+                // What three processes died with before they called it counts as executed, too.
+                match self.facts.deaths.len() >= 3 {
                     true => continue,
                     false => return Err(format!("{} undoes what did not happen", undo.state)),
                 }
@@ -242,12 +236,11 @@ impl Both<'_> {
             if !done.insert(&undo.token) {
                 return Err(format!("{} succeeded twice", undo.state));
             }
-            // What was never called has no token by which it could be told from its like.
             // A machine in it may have failed before, and begun this undo by itself.
             let around = self.found.failed.iter().filter(|(scope, _)| is_around(stands, scope));
             let is_own = around.filter(|(_, failure)| failure.event <= undo.begun.0).count() > 1;
             let is_unclear = is_own && undo.begun.1 == failure.at;
-            if stands.optional || stands.token.is_none() || is_unclear {
+            if stands.optional || is_unclear {
                 continue;
             }
             // What was poison is recorded when its machine begins to be undone, behind all that ended there.
@@ -265,6 +258,25 @@ impl Both<'_> {
             *before = (*before).min((stands.until, &undo.state));
         }
         Ok(())
+    }
+
+    /// Returns what an undo undoes.
+    fn undone_by(&self, undo: &Called) -> Option<&Stands> {
+        let alike = self.found.stands.iter();
+        let mut alike = alike.filter(|stands| undo_of(&stands.state) == undo.state);
+        let done = undo.ended.filter(|(.., came)| *came == Came::Back("SU"));
+        let done = done.map(|(event, at, _)| Moment { at, event });
+        // What was never called has no token, so it is known by when it was undone.
+        let is_own = |stands: &&Stands| match &stands.token {
+            Some(token) => *token == undo.token,
+            None => done.is_some() && self.undone_at(stands) == done,
+        };
+        let own = alike.clone().find(is_own);
+        let may_be = |stands: &&Stands| stands.token.is_none() && stands.id.is_none_or(|id| id == undo.member);
+        // Among states that look the same, it is one whose machine has failed.
+        let has_failed = |stands: &&Stands| may_be(stands) && self.failed_scope(stands, undo.begun.0).is_some();
+        let failed = own.or_else(|| alike.clone().find(has_failed));
+        failed.or_else(|| alike.find(may_be))
     }
 
     /// Returns the last event of a machine that has failed, before it began to be undone.
@@ -287,7 +299,7 @@ impl Both<'_> {
             return Ok(());
         }
         for (at, state) in &self.found.sent {
-            let is_it = |called: &&super::outside::Called| called.at == *at && called.state == *state;
+            let is_it = |called: &&Called| called.at == *at && called.state == *state;
             if !self.facts.log.iter().any(|called| is_it(&called)) {
                 return Err(format!("{state} was sent, and is not called"));
             }
@@ -299,7 +311,7 @@ impl Both<'_> {
     pub(super) fn compare_compensated(&self) -> Result<(), String> {
         for state in &self.instance.states {
             // A sub machine is undone by a task of the machine above it, too.
-            let is_undo = |called: &&super::outside::Called| {
+            let is_undo = |called: &&Called| {
                 let is_own = called.state == undo_of(&state.state) && called.member == state.member;
                 let has_succeeded = matches!(called.ended, Some((_, _, Came::Back("SU"))));
                 called.undoes && has_succeeded && (is_own || called.state.starts_with("UM"))

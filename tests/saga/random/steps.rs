@@ -366,9 +366,9 @@ impl Model<'_> {
         let visit = member.visit.as_ref();
         let state = self.state(member, at).name.clone();
         let token = visit.and_then(|visit| visit.token.clone());
-        // A call is recorded as it ends. A decision lets a stage run, which is recorded later.
-        let until = match status {
-            "SK" => self.facts.quiet_after(member.now.event),
+        // A call is recorded as it ends. A decision or the end of a sub machine lets a stage run, which is recorded later.
+        let until = match (status, task.work) {
+            ("SK", _) | (_, Work::Machine(_)) => self.facts.quiet_after(member.now.event),
             _ => member.now.event,
         };
         let is_same = |stands: &&mut Stands| stands.member == member.path && stands.token == token && token.is_some();
