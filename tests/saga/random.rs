@@ -32,6 +32,9 @@ use life::Story;
 const FIXED: u64 = 400;
 /// Seeds that met something wrong: a sub machine that is skipped before it began was shown as undone.
 const FOUND: [u64; 3] = [1_007_039, 1_012_086, 1_031_922];
+/// Seeds in which three processes die with one call and its saga fails, so the call counts as executed. In the second one it is
+/// not known whether the call had come back before the last crash.
+const DEADLY: [u64; 2] = [1_009_363, 1_056_074];
 /// What they must have met, or they show less than they say.
 const MET: [&str; 8] = [
     "abort",
@@ -84,8 +87,8 @@ fn g_067_all_at_random() -> Result<(), Told> {
     let (first, count) = (number("SAGA_FIRST").unwrap_or(1), number("SAGA_SEEDS"));
     let mut met = BTreeMap::new();
     let mut wrong = Vec::new();
-    let found = FOUND.into_iter().filter(|_| count.is_none());
-    for seed in (first..first.saturating_add(count.unwrap_or(FIXED))).chain(found) {
+    let chosen = FOUND.into_iter().chain(DEADLY).filter(|_| count.is_none());
+    for seed in (first..first.saturating_add(count.unwrap_or(FIXED))).chain(chosen) {
         match run(seed) {
             Ok(all) => all.into_iter().for_each(|what| *met.entry(what).or_insert(0_u64) += 1),
             Err(why) => wrong.push((seed, why)),
