@@ -156,6 +156,8 @@ impl Model<'_> {
             match self.undone(stands) {
                 Some(undone) => when = when.max(undone),
                 None if self.is_undone_instead(stands) => {}
+                // All is quiet, so an undo that had to come would have been called.
+                None if stands.optional && !self.is_tried(stands) => {}
                 None => return None,
             }
         }
@@ -163,6 +165,20 @@ impl Model<'_> {
             when = when.max(member.now);
         }
         Some(when)
+    }
+
+    /// Returns whether its compensator was called.
+    fn is_tried(&self, stands: &Stands) -> bool {
+        let name = undo_of(&stands.state);
+        let mut undos = self
+            .facts
+            .log
+            .iter()
+            .filter(|called| called.undoes && called.state == name);
+        undos.any(|undo| match &stands.token {
+            Some(token) => undo.token == *token,
+            None => stands.id.is_none_or(|id| id == undo.member),
+        })
     }
 
     /// Returns what must be undone with a machine: of those below it too, unless they did it themselves.
