@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use procession::ProcedureId;
 use serde_json::{Map, Value};
 
 use super::member::{Member, Moment, Part, Phase, Stands, Visit, Window, set};
-use super::model::{Facts, Model, SkippedUndo};
+use super::model::{Facts, Model};
 use super::outside::{Called, Came};
 use super::shape::{Each, Kind, LONGEST, Task, Undo, Work, undo_of};
 
@@ -407,55 +408,77 @@ fn take_windows(member: &mut Member, child: &Member) {
     }
 }
 
-/// Returns when something was undone, or passed over by a person. A person passes over the newest first, and with it all tries
-/// of that visit: "The undo of a try does nothing if a later try of the same state instance was undone before it".
+/// Returns when something was undone, or passed over by a person. What a member did in one state is undone newest first, so
+/// each end of an undo belongs to the newest that has none before it, unless a token names another one.
 pub(super) fn undone(facts: &Facts, all: &[Stands], stands: &Stands) -> Option<Moment> {
-    let undone = compensated(facts, all, stands);
+    let id = stands.id?;
     let is_like = |other: &&Stands| other.id == stands.id && other.state == stands.state;
-    let newer = all.iter().filter(is_like);
-    let newer = newer.filter(|other| (other.when, other.number) > (stands.when, stands.number));
-    let newer = newer.filter(|other| compensated(facts, all, other).is_none()).count();
-    let is_own =
-        |skipped: &&SkippedUndo| skipped.state == stands.state && stands.id.is_none_or(|id| id == skipped.member);
-    let mut skipped = facts.skipped.iter().filter(is_own).map(|skipped| skipped.when);
-    undone.or(skipped.nth(newer))
-}
-
-/// Returns when its compensator succeeded. What was never called has no token: of its like the newest is undone first.
-fn compensated(facts: &Facts, all: &[Stands], stands: &Stands) -> Option<Moment> {
-    let name = undo_of(&stands.state);
-    let undos = facts.log.iter().filter(|called| called.undoes && called.state == name);
-    let undos = undos.filter(|undo| !facts.is_lost(undo));
-    let is_members = |undo: &&Called| stands.token.is_some() || stands.id.is_none_or(|id| id == undo.member);
-    let mut ended = undos.filter(is_members).filter_map(|undo| {
-        let (event, at, came) = undo.ended?;
-        (came == Came::Back("SU")).then_some((&undo.token, Moment { at, event }))
-    });
-    if let Some(token) = &stands.token {
-        return ended.find(|(undone, _)| *undone == token).map(|(_, when)| when);
-    }
-    // Each of them belongs to the newest of its like that is older than the call, and not undone before.
-    let has_token = |token: &String| all.iter().any(|other| other.token.as_ref() == Some(token));
-    let is_like = |other: &&Stands| {
-        other.token.is_none() && other.state == stands.state && (stands.id.is_none() || other.id == stands.id)
-    };
-    let mut likes: Vec<&Stands> = all.iter().filter(is_like).collect();
-    likes.sort_by_key(|other| (other.when, other.number));
-    let mut tokens: Vec<&String> = Vec::new();
-    for (token, when) in ended.filter(|(token, _)| !has_token(token)) {
-        if tokens.contains(&token) {
-            continue;
-        }
-        tokens.push(token);
-        let begun = facts.log.iter().find(|called| called.undoes && called.token == *token);
-        let begun = begun.map_or(when.event, |called| called.begun.0);
-        let Some(place) = likes.iter().rposition(|other| other.when.event < begun) else {
+    let mut left: Vec<&Stands> = all.iter().filter(is_like).collect();
+    left.sort_by_key(|other| (other.when, other.number));
+    for end in ends(facts, id, &stands.state) {
+        let has_token = |other: &&Stands| other.token.is_some() && other.token.as_ref() == end.token;
+        // What was never called has no token. It is not known which of them is undone, either, if no compensator was called.
+        let is_poison = |other: &Stands| other.when.event == usize::MAX;
+        let is_older = |other: &Stands| other.when.event < end.begun || is_poison(other);
+        let may_be = |other: &&Stands| is_older(other) && (other.token.is_none() || end.token.is_none());
+        let own = left.iter().rposition(has_token);
+        let Some(place) = own.or_else(|| left.iter().rposition(may_be)) else {
             continue;
         };
-        let undone = likes.remove(place);
+        let undone = left.remove(place);
         if (&undone.member, undone.when, undone.number) == (&stands.member, stands.when, stands.number) {
-            return Some(when);
+            return Some(end.when);
         }
     }
     None
+}
+
+/// An undo of a member that has come to its end.
+struct UndoEnd<'a> {
+    /// What its compensator was called with, if it was.
+    token: Option<&'a String>,
+    /// The event with which it began.
+    begun: usize,
+    when: Moment,
+}
+
+/// Returns the ends of the undos of a state: their compensator has succeeded, or a person has skipped them. A person passes
+/// over all tries of a visit at once: "The undo of a try does nothing if a later try of the same state instance was undone before
+/// it".
+fn ends<'a>(facts: &'a Facts, id: ProcedureId, state: &str) -> Vec<UndoEnd<'a>> {
+    let name = undo_of(state);
+    let undos = facts.log.iter();
+    let undos: Vec<&Called> = undos
+        .filter(|called| called.undoes && called.state == name && called.member == id)
+        .collect();
+    let mut ends = Vec::<UndoEnd<'_>>::new();
+    for undo in undos.iter().filter(|undo| !facts.is_lost(undo)) {
+        let Some((event, at, Came::Back("SU"))) = undo.ended else {
+            continue;
+        };
+        let first = undos.iter().find(|first| first.token == undo.token);
+        if ends.iter().all(|end| end.token != Some(&undo.token)) {
+            ends.push(UndoEnd {
+                token: Some(&undo.token),
+                begun: first.map_or(event, |first| first.begun.0),
+                when: Moment { at, event },
+            });
+        }
+    }
+    let skipped = facts.skipped.iter();
+    for skipped in skipped.filter(|skipped| skipped.state == state && skipped.member == id) {
+        // It had failed before.
+        let is_before = |undo: &&&Called| {
+            let ended = undo.ended.is_some_and(|(_, at, _)| at <= skipped.when.at);
+            ended && undo.begun.0 < skipped.when.event
+        };
+        let failed = undos.iter().rev().find(is_before);
+        ends.push(UndoEnd {
+            token: failed.map(|undo| &undo.token),
+            begun: failed.map_or(skipped.when.event, |undo| undo.begun.0),
+            when: skipped.when,
+        });
+    }
+    ends.sort_by_key(|end| end.when);
+    ends
 }
