@@ -39,8 +39,15 @@ const TURNS: usize = 100_000;
 
 /// What was asked of the engine, and may have been lost with a crash.
 enum Asked {
-    Decision(Vec<(ProcedureId, Seq, Decided)>),
+    Decision(Vec<(ProcedureId, Before, Decided)>),
     Abort(Moment),
+}
+
+/// What a member was before a decision.
+struct Before {
+    revision: Seq,
+    /// How many stages it had run.
+    stages: usize,
 }
 
 /// How a life ended that did not crash.
@@ -309,9 +316,11 @@ impl Story {
         match self.asked.take() {
             None => {}
             Some(Asked::Decision(asked)) => {
-                for (member, revision, decided) in asked {
+                for (member, before, decided) in asked {
                     let status = run.executor.status(member).await?;
-                    if status.revision != revision {
+                    // Its saga may have failed since. Then it still asks, and has run no other stage.
+                    let asks = status.question.is_some() && stages_of(run, member).await? == before.stages;
+                    if status.revision != before.revision && !asks {
                         self.facts.decided.push(decided);
                     }
                 }
@@ -454,7 +463,11 @@ impl Story {
                 when,
                 decision: decision.clone(),
             };
-            asked.push((rest.id, status.revision, decided));
+            let before = Before {
+                revision: status.revision,
+                stages: stages_of(run, rest.id).await?,
+            };
+            asked.push((rest.id, before, decided));
         }
         let names: Vec<&str> = rests.iter().map(|rest| rest.state.as_str()).collect();
         self.tell(format!("{decision:?} of {names:?}"));
@@ -476,6 +489,13 @@ impl Story {
         self.facts.decided.extend(all);
         Ok(())
     }
+}
+
+/// Returns how many stages a member has run.
+async fn stages_of(run: &Run, of: ProcedureId) -> Result<usize, Trouble> {
+    let history = ask(run, run.executor.history(ProcedureId::root(of.family))).await??;
+    let own = history.iter().filter(|entry| entry.member == of.member);
+    Ok(own.filter(|entry| entry.ending.is_stage()).count())
 }
 
 /// Returns the children of each member, in the order of their births.
