@@ -3,6 +3,7 @@ import { html, useEffect, useRef, useState } from './dom.js';
 import { exact, freshKey, get, post, Problem } from './api.js';
 import { Dialog } from './dialog.js';
 import { useRights } from './me.js';
+import { newest } from './newest.js';
 import { Trouble } from './parts.js';
 import { fitting, OF_MANY, VERBS, verbOf } from './verbs.js';
 import { Plan } from './plan.js';
@@ -59,6 +60,12 @@ export function Bulk({ filter }) {
     ${verb && html`<${Ask} key=${open} verb=${{ ...verb, plans: true, says: `Of each: ${verb.says}`, fields: open === 'priority' ? verb.fields : [] }} path=${`bulk/${open}`} target=${{ id: 'all of', kind: filter }} start=${{}} fixed=${{ filter }} onClose=${() => set(null)} />`}`;
 }
 
+/** @param {unknown} found */
+function worded(found) {
+  if (found instanceof Problem) return found;
+  return new Problem(400, { detail: `This is no JSON: ${found instanceof Error ? found.message : found}.`, remedy: 'Correct it.' });
+}
+
 /**
  * Asks for what a verb needs, shows its plan, and applies it.
  * @param {{verb: import('./verbs.js').Verb, path: string, target: Target, start?: Record<string, unknown>, fixed?: Record<string, unknown>, onClose: () => void}} props
@@ -69,12 +76,14 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
   const [values, setValues] = useState(/** @type {Record<string, any>} */ (start));
   const [reason, setReason] = useState('');
   const [typed, setTyped] = useState('');
-  const [plan, setPlan] = useState(/** @type {any} */ (null));
+  const [planned, setPlanned] = useState(/** @type {{of: string, plan: any}|null} */ (null));
   const [done, setDone] = useState(/** @type {any} */ (null));
   const [error, setError] = useState(/** @type {Problem|null} */ (null));
   const [isBusy, setBusy] = useState(false);
+  const [isSending, setSending] = useState(false);
   const [hand, setHand] = useState(/** @type {import('./types.js').Queued|null} */ (null));
   const key = useRef(freshKey());
+  const { overtake, attempt } = useRef(newest({ setBusy, setError, worded })).current;
   const isOne = path.startsWith('procedures/');
 
   useEffect(() => {
@@ -106,50 +115,47 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
     }
     return verb.answers ? { answer: verb.answers(made.output, hand?.place ?? null) } : made;
   };
-  const attempt = async (/** @type {() => Promise<void>} */ work) => {
-    setBusy(true);
-    setError(null);
-    try {
-      await work();
-    } catch (found) {
-      if (found instanceof Problem) setError(found);
-      else setError(new Problem(400, { detail: `This is no JSON: ${found instanceof Error ? found.message : found}.`, remedy: 'Correct it.' }));
-    } finally {
-      setBusy(false);
-    }
-  };
-  const look = () => attempt(async () => {
-    try {
-      setPlan(missing ? null : await post(path, body(), true));
-    } catch (found) {
-      // What is refused has no plan: the one before it was for something else.
-      setPlan(null);
-      throw found;
-    }
+  const fingerprint = JSON.stringify([values, row?.revision, hand?.place]);
+  // The plan of another request is neither shown nor sent.
+  const plan = planned?.of === fingerprint ? planned.plan : null;
+  const setPlan = (/** @type {any} */ made) => setPlanned(made && { of: fingerprint, plan: made });
+  const look = () => attempt(async (isLatest) => {
+    if (missing) return;
+    const made = await post(path, body(), true);
+    if (isLatest()) setPlan(made);
   });
-  const fingerprint = JSON.stringify(values);
   useEffect(() => {
     // What is sent is what its plan was made for.
+    overtake();
+    setPlan(null);
+    setError(null);
     setBusy(true);
     const timer = window.setTimeout(look, fields.length ? 300 : 0);
     return () => window.clearTimeout(timer);
-  }, [fingerprint, row?.revision]);
+  }, [fingerprint]);
 
-  const apply = () => attempt(async () => {
+  const apply = () => attempt(async (isLatest) => {
     const made = { ...body(), reason, key: key.current };
     if (verb.plans && plan?.revision) Object.assign(made, { expected: plan.revision });
     if (verb.types) Object.assign(made, { confirm: typed });
+    setSending(true);
     try {
+      // It is done, whatever the form has become since.
       setDone(await post(path, made));
     } catch (found) {
       if (found instanceof Problem && found.kind === 'revised') {
         key.current = freshKey();
-        setPlan(await post(path, body(), true));
+        const anew = await post(path, body(), true);
+        if (isLatest()) setPlan(anew);
       }
+      // A look that overtook it does not hide that it was refused.
+      if (!isLatest()) setError(worded(found));
       throw found;
+    } finally {
+      setSending(false);
     }
   });
-  const isReady = !isBusy && plan && (verb.needsNoReason || reason.trim()) && (!verb.types || typed === target.id);
+  const isReady = !isBusy && !isSending && plan && (verb.needsNoReason || reason.trim()) && (!verb.types || typed === target.id);
   const title = html`${verb.name} ${fixed.filter ? 'all of ' : ''}<bdi class="mono">${target.kind && !isOne ? target.kind : target.id}</bdi>`;
   if (done) {
     return html`

@@ -2,6 +2,7 @@
 import { html, useEffect, useRef, useState } from './dom.js';
 import { exact, freshKey, post, Problem } from './api.js';
 import { Dialog } from './dialog.js';
+import { newest } from './newest.js';
 import { Trouble } from './parts.js';
 import { go, pageOf } from './router.js';
 
@@ -46,6 +47,12 @@ function read(what, parse) {
   }
 }
 
+/** @param {unknown} found */
+function worded(found) {
+  if (!(found instanceof Problem)) throw found;
+  return found;
+}
+
 /** @param {{kind: string, takes: 'value'|'params', onClose: () => void}} props */
 export function Start({ kind, takes, onClose }) {
   const words = WORDS[takes];
@@ -53,31 +60,16 @@ export function Start({ kind, takes, onClose }) {
   const [isChecked, setChecked] = useState(false);
   const [error, setError] = useState(/** @type {Problem|null} */ (null));
   const [isBusy, setBusy] = useState(false);
-  const latest = useRef(0);
+  const { overtake, attempt } = useRef(newest({ setBusy, setError, worded })).current;
   const request = useRef(freshKey());
   const path = `kinds/${encodeURIComponent(kind)}/submit`;
   const isEmpty = !written.value.trim();
 
-  const attempt = async (/** @type {(isLatest: () => boolean) => Promise<void>} */ work) => {
-    latest.current += 1;
-    const mine = latest.current;
-    const isLatest = () => mine === latest.current;
-    setBusy(true);
-    setError(null);
-    try {
-      await work(isLatest);
-    } catch (found) {
-      if (!(found instanceof Problem)) throw found;
-      if (isLatest()) setError(found);
-    } finally {
-      if (isLatest()) setBusy(false);
-    }
-  };
   const { reason, ...checks } = written;
   const fingerprint = JSON.stringify(checks);
   useEffect(() => {
     // What is sent is what was checked.
-    latest.current += 1;
+    overtake();
     setChecked(false);
     setError(null);
     setBusy(!isEmpty);
