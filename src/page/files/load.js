@@ -14,9 +14,10 @@ import { follow, hear, noteRead } from './live.js';
 /**
  * @param {string|null} path Nothing is read without one.
  * @param {Record<string, string|number|null|undefined>} [query]
- * @param {{on?: string[], pause?: number, filter?: string, heard?: (event: string, body: any) => void}} [how]
+ * @param {{on?: string[], pause?: number, filter?: string, heard?: (event: string, body: any) => unknown}} [how]
  *   Events after which it is read anew, not more often than every `pause` milliseconds; the
- *   filter of the stream, if this is what the screen is about.
+ *   filter of the stream, if this is what the screen is about; what hears events, and returns
+ *   `true` for one that cannot be patched in, so that it is read anew.
  * @returns {Loaded}
  */
 export function useLoad(path, query = {}, how = {}) {
@@ -70,8 +71,8 @@ export function useLoad(path, query = {}, how = {}) {
   useEffect(() => {
     load();
     const silence = hear((event, body) => {
-      latest.current.heard?.(event, body);
-      if (event === 'again' || on.includes(event)) soon();
+      const isPartial = latest.current.heard?.(event, body) === true;
+      if (isPartial || event === 'again' || on.includes(event)) soon();
     });
     return () => {
       silence();

@@ -7,6 +7,8 @@ const FILES = '../../../src/page/files/';
 // Addresses are relative to the page, which is not here.
 globalThis.document ??= /** @type {any} */ ({ baseURI: 'http://localhost/' });
 const { newest } = await import(`${FILES}newest.js`);
+const { append, fold } = await import(`${FILES}pages.js`);
+const { newestFirst } = await import(`${FILES}words.js`);
 
 /** A form whose requests are answered when the test says so. */
 function form() {
@@ -57,4 +59,26 @@ test('a dry run that is overtaken neither replaces the newer plan nor tells its 
     await first.ended;
     assert.deepEqual(state, { isBusy: false, error: null, plan: 'all below' });
   }
+});
+
+const row = (id, ended = null) => ({ id, ended });
+const ids = (rows) => rows.map(({ id }) => id);
+
+test('a change is laid over rows: those that left go, those that are new stand where they belong', () => {
+  const rows = [row('9.0'), row('7.0'), row('5.0')];
+  const change = { rows: [row('8.0'), row('7.0', 'now'), row('2.0')], left: ['9.0'], gone: [], cut: false };
+  assert.deepEqual(ids(fold(rows, change, false, newestFirst, '4.0')), ['8.0', '5.0']);
+  assert.deepEqual(ids(fold(rows, change, true, newestFirst, null)), ['8.0', '7.0', '5.0', '2.0']);
+  assert.deepEqual(ids(fold(rows, { rows: [], left: [], gone: ['5'] }, false, newestFirst, '4.0')), ['9.0', '7.0']);
+});
+
+test('a page goes behind those that it continues, and behind no others', () => {
+  const page = (id, cursor) => ({ items: [row(id)], cursor, scanned: 1, truncated: false });
+  const at = (cursor, from = '9.0') => ({ asked: 'newest ', from, cursor });
+  const one = append(null, page('8.0', '8.0'), at('9.0'));
+  const two = append(one, page('7.0', '7.0'), at('8.0'));
+  assert.deepEqual([ids(two.rows), two.cursor, two.scanned], [['8.0', '7.0'], '7.0', 2]);
+  assert.equal(append(two, page('7.0', '7.0'), at('8.0')), two, 'it is there already');
+  assert.equal(append(null, page('6.0', '6.0'), at('7.0')), null, 'those before it were dropped meanwhile');
+  assert.deepEqual(ids(append(two, page('6.0', '6.0'), at('7.0', '7.0')).rows), ['6.0'], 'the first page ends elsewhere since');
 });

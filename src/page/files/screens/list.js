@@ -5,6 +5,7 @@ import { get, Problem } from '../api.js';
 import { late } from '../late.js';
 import { labelsOf } from '../labels.js';
 import { useLoad } from '../load.js';
+import { append, fold } from '../pages.js';
 import { Ago, At, Empty, Head, Id, Shown, State } from '../parts.js';
 import { go, pageOf, setQuery, useRoute } from '../router.js';
 import { standing, why } from '../states.js';
@@ -102,23 +103,26 @@ export function List({ query }) {
   const isOldestFirst = query.get('sort') === 'Id';
   const order = isOldestFirst ? null : 'newest';
   const asked = `${order} ${filter}`;
-  const [more, setMore] = useState(/** @type {{asked: string, rows: Row[], cursor: string|null, scanned: number, truncated: boolean}|null} */ (null));
+  const [more, setMore] = useState(/** @type {import('../pages.js').More|null} */ (null));
   const isReading = useRef(false);
   const namesStates = /(^|\s)(state|failure):/.test(filter);
 
   const compare = isOldestFirst ? byId : newestFirst;
   const heard = (/** @type {string} */ event, /** @type {any} */ body) => {
-    if (event !== 'change') return;
+    if (event !== 'change') return false;
     loaded.patch((data) => ({ ...data, items: fold(data.items, body, namesStates, compare, data.cursor) }));
-    setMore((old) => old && { ...old, rows: fold(old.rows, body, namesStates, compare, old.cursor, old.rows[0]?.id) });
+    // A cut event does not name all rows that left the filter: only reading anew tells which are still there.
+    setMore((old) => old && !body.cut ? { ...old, rows: fold(old.rows, body, namesStates, compare, old.cursor, old.rows[0]?.id) } : null);
+    return body.cut;
   };
   const loaded = useLoad('procedures', { filter, limit: FIRST, order }, { filter, pause: 2_000, heard });
   const body = loaded.data;
-  const behind = more && more.asked === asked ? more : null;
+  const from = body?.cursor ?? null;
+  const behind = more && more.asked === asked && more.from === from ? more : null;
   useEffect(() => setMore(null), [asked]);
 
   const read = useMemo(() => (body ? [...body.items, ...(behind?.rows ?? [])] : []), [body, behind]);
-  const cursor = behind ? behind.cursor : (body?.cursor ?? null);
+  const cursor = behind ? behind.cursor : from;
   const scanned = (body?.scanned ?? 0) + (behind?.scanned ?? 0);
   const isCut = behind ? behind.truncated : body?.truncated;
 
@@ -127,16 +131,13 @@ export function List({ query }) {
     isReading.current = true;
     try {
       const page = await get('procedures', { filter, limit: PAGE, cursor, order });
-      setMore((old) => {
-        const mine = old && old.asked === asked ? old : null;
-        return { asked, rows: [...(mine?.rows ?? []), ...page.items], cursor: page.cursor, scanned: (mine?.scanned ?? 0) + page.scanned, truncated: page.truncated };
-      });
+      setMore((old) => append(old, page, { asked, from, cursor }));
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
     } finally {
       isReading.current = false;
     }
-  }, [asked, cursor, read.length]);
+  }, [asked, from, cursor, read.length]);
   const counted = cursor ? TILES.find((tile) => tile.filter === (filter || 'state:live')) : undefined;
   const attention = useLoad(counted ? 'attention' : null, {}, { on: ['gauges'], pause: 5_000 });
   const total = cursor ? (attention.data && counted?.of(attention.data)) ?? null : read.length;
@@ -168,29 +169,6 @@ export function List({ query }) {
 const key = (row) => row.id;
 /** @param {Row} row */
 const tone = (row) => (standing(row).tone === 'bad' ? 'bad' : '');
-
-/**
- * Lays what has changed over rows that are shown, which stay in their order.
- * @param {Row[]} rows @param {any} change @param {boolean} namesStates @param {(one: string, other: string) => number} compare
- * @param {string|null} cursor @param {string} [from]
- */
-function fold(rows, change, namesStates, compare, cursor, from) {
-  /** @type {Map<string, Row|null>} */
-  const news = new Map();
-  for (const id of change.left) news.set(id, null);
-  for (const row of change.rows) news.set(row.id, row.ended && !namesStates ? null : row);
-  const gone = new Set(change.gone.map(String));
-  const kept = [];
-  for (const row of rows) {
-    const found = news.get(row.id);
-    news.delete(row.id);
-    if (gone.has(row.id.split('.')[0]) || found === null) continue;
-    kept.push(found ?? row);
-  }
-  const born = [...news.values()].filter((row) => row !== null && (!cursor || compare(row.id, cursor) < 0) && (!from || compare(row.id, from) > 0));
-  if (born.length === 0) return kept;
-  return [...kept, .../** @type {Row[]} */ (born)].sort((one, other) => compare(one.id, other.id));
-}
 
 /** @param {{filter: string}} props */
 const Quick = ({ filter }) => html`
