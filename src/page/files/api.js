@@ -71,9 +71,10 @@ export async function post(path, body, dry = false) {
   return read(response);
 }
 
-/** Reads JSON. A whole number that would be rounded on the way is refused. @param {string} text @returns {unknown} */
+/** Reads JSON. A number is refused that would be rounded on the way, or sent as null because it is too large. @param {string} text @returns {unknown} */
 export const exact = (text) => JSON.parse(text, (_, value) => {
-  if (Number.isInteger(value) && !Number.isSafeInteger(value)) throw new Error('a whole number beyond 2^53 would be rounded here, so send it with the command line');
+  if (value === Infinity || value === -Infinity) throw new Problem(400, { detail: 'A number beyond 1.8 × 10^308 is too large to be sent.', remedy: 'Write a smaller number, or a text in quotes.' });
+  if (Number.isInteger(value) && !Number.isSafeInteger(value)) throw new Problem(400, { detail: 'A whole number beyond 2^53 would be rounded here.', remedy: 'Send it with the command line.' });
   return value;
 });
 

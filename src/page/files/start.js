@@ -43,6 +43,7 @@ function read(what, parse) {
   try {
     return parse();
   } catch (found) {
+    if (found instanceof Problem) throw found;
     throw new Problem(400, { detail: `${what}: ${found instanceof Error ? found.message : found}.`, remedy: 'Correct it.' });
   }
 }

@@ -6,6 +6,7 @@ import { test } from 'node:test';
 const FILES = '../../../src/page/files/';
 // Addresses are relative to the page, which is not here.
 globalThis.document ??= /** @type {any} */ ({ baseURI: 'http://localhost/' });
+const { exact } = await import(`${FILES}api.js`);
 const { newest } = await import(`${FILES}newest.js`);
 const { append, fold } = await import(`${FILES}pages.js`);
 const { newestFirst } = await import(`${FILES}words.js`);
@@ -81,4 +82,12 @@ test('a page goes behind those that it continues, and behind no others', () => {
   assert.equal(append(two, page('7.0', '7.0'), at('8.0')), two, 'it is there already');
   assert.equal(append(null, page('6.0', '6.0'), at('7.0')), null, 'those before it were dropped meanwhile');
   assert.deepEqual(ids(append(two, page('6.0', '6.0'), at('7.0', '7.0')).rows), ['6.0'], 'the first page ends elsewhere since');
+});
+
+test('JSON is read as it is written, or refused', () => {
+  assert.deepEqual(exact('{"a": [1, -2.5e3, 9007199254740991]}'), { a: [1, -2500, 9007199254740991] });
+  for (const text of ['1e400', '{"a": [-1e400]}']) assert.throws(() => exact(text), /beyond 1\.8 × 10\^308 is too large to be sent/, text);
+  assert.throws(() => exact('9007199254740993'), /would be rounded here/);
+  assert.throws(() => exact('1e300'), /would be rounded here/);
+  assert.throws(() => exact('{'), SyntaxError);
 });
