@@ -264,20 +264,20 @@ var e,t,n,r,i,a,o,s,c,l,u,d=Symbol.for(`pv`),f={},p=[],m=/^m(i|n|o|s|text|space)
           <tbody>${n.links.slice(0,100).map(e=>z`<tr key=${`${e.from}-${e.to}-${e.why}`}><th scope="row"><${X} id=${e.from} /></th><td><${X} id=${e.to} /></td><td><bdi>${e.why===`latch`?`its children`:e.why}</bdi></td><td><${Y} time=${e.since} /></td></tr>`)}
           ${n.ends.slice(0,100).map(e=>z`<tr class="end" key=${`end ${e.id}`}><th scope="row"><${X} id=${e.id} /></th><td colspan="2">continues ${q(e.until,B())}</td><td><${Y} time=${e.since} /></td></tr>`)}</tbody>
         </table></div>`}
-    ${(n.truncated||n.links.length>100)&&z`<${Z}>There are more links than are shown.<//>`}`}<//>`}const ra=e=>typeof e!=`object`||!e?On(e):e.value===void 0?typeof e.size==`number`?Yt(e.size):On(e):JSON.stringify(e.value);function ia({id:e,body:t,row:n}){let r=gn(),[i,a]=F(``),[o,s]=F(``),[c,l]=F(null),[u,d]=F(null);return z`
+    ${(n.truncated||n.links.length>100)&&z`<${Z}>There are more links than are shown.<//>`}`}<//>`}const ra=e=>typeof e!=`object`||!e?On(e):e.value===void 0?typeof e.size==`number`?Yt(e.size):On(e):JSON.stringify(e.value);function ia({id:e,body:t,row:n}){let r=gn(),[i,a]=F(``),[o,s]=F(``),[c,l]=F(null),[u,d]=F(null),f=c!==null&&c.revision!==n.revision;return z`
     <div class="data">
-      <${aa} name="Payload" value=${c?.payload??t.payload} kind=${n.kind} />
-      <${aa} name="Output" value=${c?.output??t.output} kind=${n.kind} none=${n.ended?`It ended without an output.`:`There is none before its end.`} />
+      <${aa} name="Payload" value=${c?.payload??t.payload} kind=${n.kind} asOf=${c?.payload&&c.now} isOld=${f} />
+      <${aa} name="Output" value=${c?.output??t.output} kind=${n.kind} asOf=${c?.output&&c.now} isOld=${f} none=${n.ended?`It ended without an output.`:`There is none before its end.`} />
       ${r(`payload`)&&z`
-        <form class="reveal" onSubmit=${async t=>{t.preventDefault();try{let t=await Ze(`procedures/${e}/${i}`,{reason:o});i===`export`?Gn(`family-${t.id}.jsonl`,JSON.stringify({type:`family`,...t.export})):l(t),a(``),s(``),d(null)}catch(e){if(!(e instanceof V))throw e;d(e)}}}>
+        <form class="reveal" onSubmit=${async t=>{t.preventDefault();let{revision:r}=n;try{let t=await Ze(`procedures/${e}/${i}`,{reason:o});i===`export`?Gn(`family-${t.id}.jsonl`,JSON.stringify({type:`family`,...t.export})):l({...t,revision:r}),a(``),s(``),d(null)}catch(e){if(!(e instanceof V))throw e;d(e)}}}>
           ${i?z`<label class="field"><span>Reason</span><input type="text" value=${o} autofocus placeholder="Recorded in the audit log" onInput=${e=>s(e.target.value)} /></label>
-              <button type="submit" key="send" class="main" disabled=${!o.trim()}>${i===`export`?`Export`:`Reveal`}</button><button type="button" onClick=${()=>a(``)}>Cancel</button>`:z`${!c&&!(`value`in(t.payload??{}))&&z`<button type="button" key="reveal" onClick=${()=>a(`reveal`)}>Reveal…</button>`}<button type="button" key="export" title="Saves its whole family as it is stored, for the command line" onClick=${()=>a(`export`)}>Export…</button><span class="dim">This will be recorded in the audit log.</span>`}
+              <button type="submit" key="send" class="main" disabled=${!o.trim()}>${i===`export`?`Export`:`Reveal`}</button><button type="button" onClick=${()=>a(``)}>Cancel</button>`:z`${(!c||f)&&!(`value`in(t.payload??{}))&&z`<button type="button" key="reveal" onClick=${()=>a(`reveal`)}>${c?`Reveal again…`:`Reveal…`}</button>`}<button type="button" key="export" title="Saves its whole family as it is stored, for the command line" onClick=${()=>a(`export`)}>Export…</button><span class="dim">This will be recorded in the audit log.</span>`}
         </form>`}
       ${u&&z`<${Hn} error=${u} />`}
-    </div>`}function aa({name:e,value:t,kind:n,none:r}){let i=t&&typeof t==`object`&&`value`in t?t.value:t?.raw;return z`
+    </div>`}function aa({name:e,value:t,kind:n,asOf:r,isOld:i,none:a}){let o=t&&typeof t==`object`&&`value`in t?t.value:t?.raw;return z`
     <section class="value">
-      <h3>${e}${t&&z` <span class="dim">of <bdi>${n}</bdi>, ${Yt(t.size??0)}</span>`}</h3>
-      ${t?i===void 0?z`<p class="dim">Redacted: only its kind and size are shown.</p>`:z`<pre dir="auto">${typeof i==`string`?i:JSON.stringify(i,null,2)}</pre>`:z`<p class="dim">${r}</p>`}
+      <h3>${e}${t&&z` <span class="dim">of <bdi>${n}</bdi>, ${Yt(t.size??0)}${r&&z`, as of <${Rn} time=${r} />${i&&`: the procedure has changed since`}`}</span>`}</h3>
+      ${t?o===void 0?z`<p class="dim">Redacted: only its kind and size are shown.</p>`:z`<pre dir="auto">${typeof o==`string`?o:JSON.stringify(o,null,2)}</pre>`:z`<p class="dim">${a}</p>`}
     </section>`}function oa({queue:e}){return e.waiting===0&&e.closed.length===0?null:z`
     <dl class="part">
       <dt>Waiting</dt><dd>${e.waiting}${e.names.length>0&&z`: ${e.names.map((e,t)=>z`${t>0&&`, `}<bdi class="mono">${e.name}</bdi> ${e.waiting}`)}${e.more&&` and other names`}`}</dd>

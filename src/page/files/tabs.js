@@ -7,7 +7,7 @@ import { late } from './late.js';
 import { useLoad } from './load.js';
 import { useMe, useRights } from './me.js';
 import { QueueTab } from './queue.js';
-import { Ago, download, Empty, Id, Shown, Trouble } from './parts.js';
+import { Ago, download, Empty, Hour, Id, Shown, Trouble } from './parts.js';
 import { COLUMNS } from './screens/audit.js';
 import { shown } from './states.js';
 import { Table } from './table.js';
@@ -44,20 +44,25 @@ export const noted = (note) => {
   return typeof note.size === 'number' ? bytes(note.size) : shown(note);
 };
 
+/** What was revealed: as of when, and of which revision. @typedef {{payload: any, output: any, now: string, revision: string}} Revealed */
+
 /** @param {Given} props */
 function Data({ id, body, row }) {
   const may = useRights();
   const [asks, ask] = useState('');
   const [reason, setReason] = useState('');
-  const [found, set] = useState(/** @type {any} */ (null));
+  const [found, set] = useState(/** @type {Revealed|null} */ (null));
   const [error, setError] = useState(/** @type {Problem|null} */ (null));
+  const isOld = found !== null && found.revision !== row.revision;
   const send = async (/** @type {Event} */ event) => {
     event.preventDefault();
+    // The values are read once this is sent: a change meanwhile counts as one behind them.
+    const { revision } = row;
     try {
       const told = await post(`procedures/${id}/${asks}`, { reason });
       // One line, as the command line takes it.
       if (asks === 'export') download(`family-${told.id}.jsonl`, JSON.stringify({ type: 'family', ...told.export }));
-      else set(told);
+      else set({ ...told, revision });
       ask('');
       setReason('');
       setError(null);
@@ -68,25 +73,25 @@ function Data({ id, body, row }) {
   };
   return html`
     <div class="data">
-      <${Value} name="Payload" value=${found?.payload ?? body.payload} kind=${row.kind} />
-      <${Value} name="Output" value=${found?.output ?? body.output} kind=${row.kind} none=${row.ended ? 'It ended without an output.' : 'There is none before its end.'} />
+      <${Value} name="Payload" value=${found?.payload ?? body.payload} kind=${row.kind} asOf=${found?.payload && found.now} isOld=${isOld} />
+      <${Value} name="Output" value=${found?.output ?? body.output} kind=${row.kind} asOf=${found?.output && found.now} isOld=${isOld} none=${row.ended ? 'It ended without an output.' : 'There is none before its end.'} />
       ${may('payload') && html`
         <form class="reveal" onSubmit=${send}>
           ${asks
             ? html`<label class="field"><span>Reason</span><input type="text" value=${reason} autofocus placeholder="Recorded in the audit log" onInput=${(/** @type {any} */ event) => setReason(event.target.value)} /></label>
               <button type="submit" key="send" class="main" disabled=${!reason.trim()}>${asks === 'export' ? 'Export' : 'Reveal'}</button><button type="button" onClick=${() => ask('')}>Cancel</button>`
-            : html`${!found && !('value' in (body.payload ?? {})) && html`<button type="button" key="reveal" onClick=${() => ask('reveal')}>Reveal…</button>`}<button type="button" key="export" title="Saves its whole family as it is stored, for the command line" onClick=${() => ask('export')}>Export…</button><span class="dim">This will be recorded in the audit log.</span>`}
+            : html`${(!found || isOld) && !('value' in (body.payload ?? {})) && html`<button type="button" key="reveal" onClick=${() => ask('reveal')}>${found ? 'Reveal again…' : 'Reveal…'}</button>`}<button type="button" key="export" title="Saves its whole family as it is stored, for the command line" onClick=${() => ask('export')}>Export…</button><span class="dim">This will be recorded in the audit log.</span>`}
         </form>`}
       ${error && html`<${Trouble} error=${error} />`}
     </div>`;
 }
 
-/** @param {{name: string, value: any, kind: string, none?: string}} props */
-function Value({ name, value, kind, none }) {
+/** @param {{name: string, value: any, kind: string, asOf?: string, isOld: boolean, none?: string}} props `isOld`: the procedure has changed since then. */
+function Value({ name, value, kind, asOf, isOld, none }) {
   const inner = value && typeof value === 'object' && 'value' in value ? value.value : value?.raw;
   return html`
     <section class="value">
-      <h3>${name}${value && html` <span class="dim">of <bdi>${kind}</bdi>, ${bytes(value.size ?? 0)}</span>`}</h3>
+      <h3>${name}${value && html` <span class="dim">of <bdi>${kind}</bdi>, ${bytes(value.size ?? 0)}${asOf && html`, as of <${Hour} time=${asOf} />${isOld && ': the procedure has changed since'}`}</span>`}</h3>
       ${!value ? html`<p class="dim">${none}</p>` : inner === undefined ? html`<p class="dim">Redacted: only its kind and size are shown.</p>`
         : html`<pre dir="auto">${typeof inner === 'string' ? inner : JSON.stringify(inner, null, 2)}</pre>`}
     </section>`;
