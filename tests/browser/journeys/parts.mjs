@@ -7,6 +7,7 @@ const FILES = '../../../src/page/files/';
 // Addresses are relative to the page, which is not here.
 globalThis.document ??= /** @type {any} */ ({ baseURI: 'http://localhost/' });
 const { exact } = await import(`${FILES}api.js`);
+const { waitersOf } = await import(`${FILES}labels.js`);
 const { newest } = await import(`${FILES}newest.js`);
 const { append, fold } = await import(`${FILES}pages.js`);
 const { newestFirst } = await import(`${FILES}words.js`);
@@ -90,4 +91,11 @@ test('JSON is read as it is written, or refused', () => {
   assert.throws(() => exact('9007199254740993'), /would be rounded here/);
   assert.throws(() => exact('1e300'), /would be rounded here/);
   assert.throws(() => exact('{'), SyntaxError);
+});
+
+test('the queue of a limit leads to those that wait for it', () => {
+  const kinds = [{ kind: 'job', registered: true }, { kind: 'a "b": c', registered: true }, { kind: 'old', registered: false }];
+  assert.equal(waitersOf('job', kinds), 'reason:permit kind:job');
+  assert.equal(waitersOf('a "b": c', kinds), 'reason:permit kind:"a \\"b\\": c"');
+  for (const name of ['*', 'cards', 'old']) assert.equal(waitersOf(name, kinds), 'reason:permit', name);
 });

@@ -1,6 +1,7 @@
 /** How many permits are out, of how many; and who waits for one. */
 import { html, useState } from '../dom.js';
 import { Ask } from '../actions.js';
+import { waitersOf } from '../labels.js';
 import { useLoad } from '../load.js';
 import { useRights } from '../me.js';
 import { Ago, At, Empty, Head, Id, Shown } from '../parts.js';
@@ -14,6 +15,7 @@ import { count, several } from '../words.js';
 
 export function Limits() {
   const loaded = useLoad('limits', {}, { on: ['limits'], pause: 500, filter: 'root:0' });
+  const kinds = /** @type {import('../types.js').KindUse[]} */ (useLoad('kinds').data?.items ?? []);
   const may = useRights();
   const [edit, set] = useState(/** @type {{key: string, start: Record<string, any>}|null} */ (null));
   const items = /** @type {Limit[]} */ (loaded.data?.items ?? []);
@@ -22,7 +24,7 @@ export function Limits() {
     { name: 'Of', width: 'minmax(104px, 0.8fr)', bare: true, sort: (row) => row.key, show: (row) => html`<bdi class="mono" title=${row.key}>${row.key === '*' ? 'all procedures' : row.key}</bdi>` },
     { name: 'Used', width: 'minmax(130px, 1.2fr)', sort: (row) => row.used, show: (row) => html`<${Gauge} row=${row} />` },
     { name: 'Limit', width: '170px', pin: true, show: (row) => html`<${Edit} row=${row} mayEdit=${may('configure')} onEdit=${(/** @type {Record<string, any>} */ start) => set({ key: row.key, start })} />` },
-    { name: 'Queue', width: '84px', sort: (row) => row.waiting, show: (row) => (row.waiting ? html`<a href=${listOf(row.key === '*' ? 'reason:permit' : `reason:permit kind:${row.key}`)}>${several(row.waiting, 'waits', 'wait')}</a>` : html`<span class="none">nobody</span>`) },
+    { name: 'Queue', width: '84px', sort: (row) => row.waiting, show: (row) => (row.waiting ? html`<a href=${listOf(waitersOf(row.key, kinds))}>${several(row.waiting, 'waits', 'wait')}</a>` : html`<span class="none">nobody</span>`) },
     { name: 'Had to wait', width: '88px', sort: (row) => row.had_to_wait, show: (row) => html`<span class="mono" title="requests that came while there was no permit for them, since the start; no limit refuses">${count(row.had_to_wait)}</span>` },
     { name: 'Oldest waiter', width: '140px', show: (row) => (row.oldest ? html`<${Id} id=${row.oldest.id} /> <span class="dim">for</span> <${Ago} time=${row.oldest.since} />` : html`<span class="none">–</span>`) },
     { name: 'Next', width: 'minmax(200px, 1.8fr)', show: (row) => html`<span class="next">${next(row)}</span>` },
