@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after as hook } from 'node:test';
-import { after, api, becomes, journey, pass, rows, shown, signal, submit } from '../kit.mjs';
+import { after, api, becomes, comes, journey, pass, rows, shown, signal, submit } from '../kit.mjs';
 
 after(hook);
 
@@ -25,6 +25,23 @@ journey('a payload is revealed and a family saved, each with its entry in the au
   await becomes(async () => (await rows(page, 'Acts')).map((row) => [row.What, row.Why]), [
     [`export the family of ${id}`, 'a copy for the test'], [`reveal the values of ${id}`, 'a customer asks'],
   ]);
+});
+
+journey('what was revealed says as of when, and is revealed again once the procedure has changed', async (page, go) => {
+  const id = await submit({ wait: 'go' });
+  await go(`procedures/${id}?tab=data`);
+  const reveal = async (/** @type {string} */ button) => {
+    await page.getByRole('button', { name: button }).click();
+    await page.getByRole('textbox', { name: 'Reason' }).fill('a customer asks');
+    await page.getByRole('button', { name: 'Reveal', exact: true }).click();
+  };
+  await reveal('Reveal…');
+  await page.getByRole('heading', { name: /^Payload of job, .*, as of [\d:]+$/ }).waitFor();
+  assert.equal(await page.getByRole('button', { name: /^Reveal/ }).count(), 0, 'it is as it was revealed');
+  await signal(id, 'go');
+  await comes(page.getByRole('heading', { name: /^Payload of job, .*: the procedure has changed since$/ }));
+  await reveal('Reveal again…');
+  await page.getByRole('heading', { name: /^Payload of job, .*, as of [\d:]+$/ }).waitFor();
 });
 
 journey('tabs say how many there are, and signals how much they carry', async (page, go) => {
