@@ -1,14 +1,15 @@
 //! The locks of an undo: taken again where they were given back, and shared by
 //! a part of a family that rolls back, of which one undo runs at a time.
 
+use procession::Builder;
 use procession::limits::LockNeed;
 use procession::procedure::JoinPolicy;
 use procession::testkit::Run;
 
 use super::kit::{at_rest, held, is_after, is_first_life, nothing_is_left, owners, submit, waiters};
-use crate::lifecycle::kit::enumerate_client;
+use crate::lifecycle::kit::{enumerate_client, enumerate_in};
 use crate::rollback::helper::rolled_back;
-use crate::support::{Act, Lab, Planned, Tested, UndoAct, chain, plan, spawn};
+use crate::support::{Act, Holding, Lab, Planned, Tested, UndoAct, chain, kinds, plan, spawn};
 
 #[test]
 fn compensation_takes_the_locks_of_the_child_again() -> Tested {
@@ -198,5 +199,35 @@ fn a_compensation_takes_all_that_its_child_held_for_life() -> Tested {
         nothing_is_left(run).await
     })?;
     assert_eq!(lab.line(), "r1 c1 c2 r2 s1 r2' c2' c1' r1'");
+    Ok(())
+}
+
+/// What its next stage waited for is no matter of its undo, not even beside a permit that the undo asks for.
+#[test]
+fn an_undo_of_one_that_holds_for_life_asks_for_its_permit_alone() -> Tested {
+    let moving = plan("a", [Act::Next, Act::Done(1)])
+        .limited_in(1, "cards")
+        .exclusive_in(1, "x")
+        .exclusive_in(2, "y")
+        .holding();
+    let of_y = plan("s", [held("s", Act::Done(1))]).exclusive("y");
+    let one_card = |lab: &Lab, builder: Builder| kinds(lab, builder).limit("cards", 1);
+    let (_, lab) = enumerate_in(Lab::default, one_card, async |lab: &Lab, run: &Run| {
+        let holder = submit(run, Planned(of_y.clone()), "s").await?;
+        run.settle().await;
+        let family = submit(run, Holding(moving.clone()), "a").await?;
+        run.settle().await;
+        let hangs = procession::operate::OperatorRequest::new("ann", "it hangs");
+        run.wait(run.executor.abort(family.id(), hangs)).await?.ok();
+        if !is_first_life(run).await? {
+            lab.open("s");
+        }
+        rolled_back(run.wait(family.outcome()).await?)?;
+        assert!(waiters(run, "y").await?.is_empty());
+        lab.open("s");
+        run.wait(holder.outcome()).await??;
+        nothing_is_left(run).await
+    })?;
+    assert_eq!(lab.line(), "s1 a1 a1'");
     Ok(())
 }

@@ -4,6 +4,7 @@
 use super::draft::Draft;
 use crate::effect::AdmissionEffect;
 use crate::id::{ProcedureId, Timestamp};
+use crate::lock::LockNeed;
 use crate::needs::Needs;
 use crate::row::{Hold, Row};
 use crate::wait::WaitReason;
@@ -84,7 +85,7 @@ impl Draft<'_> {
                 self.put(row);
             }
             // The grant may belong to the stage that it waited for before the failure. An undo needs no permit of the
-            // procedure itself, so such permits go back.
+            // procedure itself, and of a procedure that holds its locks for life no further lock, so those go back.
             self.give_back_unheld(id);
             self.try_undo_again(scope);
         } else {
@@ -115,12 +116,15 @@ impl Draft<'_> {
         }
     }
 
-    /// Releases the permits that the row does not hold, in case the limiter has granted them.
+    /// Releases the permits and the locks that the row does not hold, in case the limiter has granted them.
     fn give_back_unheld(&mut self, id: ProcedureId) {
-        let row = self.row(id).filter(|row| !row.holds && !row.limits.is_empty());
-        if let Some(limits) = row.map(|row| row.limits.to_vec()) {
-            let locks = Vec::new();
-            self.tell_limiter(AdmissionEffect::GiveBack(id, Needs { limits, locks }));
+        let Some(row) = self.row(id) else { return };
+        let needs = Needs {
+            limits: if row.holds { Vec::new() } else { row.limits.to_vec() },
+            locks: row.lacking_locks().cloned().collect(),
+        };
+        if !needs.is_empty() {
+            self.tell_limiter(AdmissionEffect::GiveBack(id, needs));
         }
     }
 
@@ -145,13 +149,15 @@ impl Draft<'_> {
 
 fn hold_all(row: &mut Row, now: Timestamp) {
     row.holds = !row.limits.is_empty();
-    hold_for_undo(row, now);
+    row.stage_permits = !row.stage_limits.is_empty();
+    hold_locks(row, now);
 }
 
 /// Adds what an undo needs: the permits of its stage, and locks.
 fn hold_for_undo(row: &mut Row, now: Timestamp) {
     row.stage_permits = !row.stage_limits.is_empty();
-    hold_locks(row, now);
+    let needs: Vec<LockNeed> = row.lacking_locks_of_undo().cloned().collect();
+    row.lock_all(&needs, now);
 }
 
 /// Adds the needed locks; locks held from other stages are kept.

@@ -365,12 +365,8 @@ fn names_needs(row: &Row, entry: &HistoryEntry) -> bool {
 }
 
 /// Returns a lock or a permit that a member's undo needs and the member does not hold, as a reason to wait.
-///
-/// A member that holds its locks for life already holds every lock of its executed stages until it ends. Locks that
-/// only its next stage would need do not concern its undos, and may be what a deadlock is about.
 fn lacking(row: &Row) -> Option<WaitReason> {
-    let mut needs = row.locks.iter().filter(|_| !row.locks_for_life || row.is_ended());
-    let lock = needs.find(|need| !row.locked.contains(need));
+    let lock = row.lacking_locks_of_undo().next();
     let lock = lock.map(|need| WaitReason::Lock(need.path.clone()));
     lock.or_else(|| row.lacking_stage_limits().next().cloned().map(WaitReason::Permit))
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use procession_kernel::{
-    Admissions, Claim, ClaimId, Limit, LimitKey, ProcedureId, Request, Row, Timestamp, WaitReason,
+    Admissions, Claim, ClaimId, Limit, LimitKey, LockNeed, ProcedureId, Request, Row, Timestamp, WaitReason,
 };
 
 use super::desk::{Desk, Word, needs, own_of};
@@ -79,16 +79,17 @@ impl Shell {
     fn request_of(&self, id: ProcedureId, claim: Claim) -> Option<Request> {
         let row = self.kernel.row(id)?.clone();
         let is_undone = row.is_ended() || self.kernel.is_stopped(id);
-        let limits: Vec<LimitKey> = if is_undone {
-            row.lacking_stage_limits().cloned().collect()
+        let (limits, locks): (Vec<LimitKey>, Vec<LockNeed>) = if is_undone {
+            let limits = row.lacking_stage_limits().cloned();
+            (limits.collect(), row.lacking_locks_of_undo().cloned().collect())
         } else {
-            row.lacking_limits().cloned().collect()
+            let limits = row.lacking_limits().cloned();
+            (limits.collect(), row.lacking_locks().cloned().collect())
         };
-        let locks = row.locks.iter().filter(|need| !row.locked.contains(need));
         Some(Request {
             claim,
             kind: own_of(&row.kind, &limits),
-            needs: needs(limits, locks.cloned().collect()),
+            needs: needs(limits, locks),
             priority: row.priority,
             within: self.entered_by(id),
         })

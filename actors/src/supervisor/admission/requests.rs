@@ -19,12 +19,14 @@ impl AdmissionRequests<'_> {
     pub(crate) fn request_of(&mut self, id: ProcedureId) -> Option<Request> {
         let row = self.kernel.row(id)?;
         let is_undone = row.is_ended() || self.kernel.is_stopped(id);
-        let limits: Vec<LimitKey> = if is_undone {
-            row.lacking_stage_limits().cloned().collect()
+        let (limits, locks): (Vec<LimitKey>, Vec<LockNeed>) = if is_undone {
+            let limits = row.lacking_stage_limits().cloned();
+            (limits.collect(), row.lacking_locks_of_undo().cloned().collect())
         } else {
-            row.lacking_limits().cloned().collect()
+            let limits = row.lacking_limits().cloned();
+            (limits.collect(), row.lacking_locks().cloned().collect())
         };
-        let (locks, priority) = (lacking_locks(row), row.priority);
+        let priority = row.priority;
         let kind = LimitKey::new(row.kind.as_str());
         Some(Request {
             claim: self.claims.current(id),
@@ -116,12 +118,4 @@ fn restored(claim: Claim, row: &Row, within: Vec<ClaimId>) -> Request {
         priority: row.priority,
         within,
     }
-}
-
-fn lacking_locks(row: &Row) -> Vec<LockNeed> {
-    row.locks
-        .iter()
-        .filter(|need| !row.locked.contains(need))
-        .cloned()
-        .collect()
 }
