@@ -147,6 +147,9 @@ pub(crate) struct Running {
     pub(crate) executor: Executor,
 }
 
+/// A page of a dashboard's list has 500.
+pub(crate) const TWO_PAGES: usize = 510;
+
 impl Running {
     pub(crate) async fn start(place: &Path) -> Outcome<Self> {
         let clock = TestClock::new();
@@ -211,6 +214,17 @@ pub(crate) fn of_each(place: &Path) -> Outcome {
             .submit(None, Does::Retries("no\u{1b}[2J route".into()), "req-6")
             .await?;
         running.submit(None, Does::Ends, "req-7").await?;
+        running.leave().await
+    })
+}
+
+/// More families than a page of a dashboard's list has.
+pub(crate) fn of_two_pages(place: &Path) -> Outcome {
+    actix_rt::System::new().block_on(async {
+        let running = Running::start(place).await?;
+        for number in 0..TWO_PAGES {
+            running.submit(None, Does::Ends, &format!("req-{number}")).await?;
+        }
         running.leave().await
     })
 }

@@ -1,9 +1,11 @@
 //! What each verb prints of a dashboard, compared with a file; and with what it prints of the same
 //! journal when that is closed: the tables are the same.
 
+use std::collections::BTreeSet;
+
 use crate::Outcome;
 use crate::golden::{made, must_have_said, steady};
-use crate::journal::{in_a_circle, of_each, of_many, of_sets, that_asks};
+use crate::journal::{TWO_PAGES, in_a_circle, of_each, of_many, of_sets, of_two_pages, that_asks};
 use crate::run::look;
 use crate::site::{Site, Time, all};
 
@@ -200,5 +202,19 @@ fn payloads_of_an_engine_that_runs_are_disclosed_for_a_reason() -> Outcome {
         "{}",
         said.err
     );
+    Ok(())
+}
+
+#[test]
+fn all_families_of_an_engine_are_exported_though_they_fill_more_than_a_page() -> Outcome {
+    let place = made(of_two_pages)?;
+    let site = Site::open(&place.journal, Time::Still, all)?;
+    let said = site.run("export --all")?;
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let rows = said.out.lines().filter(|line| line.contains("\"id\":"));
+    let roots: BTreeSet<&str> = rows
+        .filter_map(|line| line.split("\"id\":\"").nth(1)?.split('"').next())
+        .collect();
+    assert_eq!(roots.len(), TWO_PAGES);
     Ok(())
 }

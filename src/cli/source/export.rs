@@ -12,9 +12,9 @@ use super::super::document::Document;
 use super::super::exit::Failure;
 use super::super::print;
 use super::super::site::Site;
+use super::Journal;
 use super::journal::unknown;
-use super::{Journal, Wanted};
-use procession::filter::Filter;
+use super::page::PAGE_MAX;
 use procession::views::{
     HistoryView, ProcedureView, SignalView, revealed_signals_of, revealed_values_of, signals_of, values_of,
 };
@@ -206,14 +206,17 @@ impl Site {
     }
 
     pub(super) async fn export_all(&self, sink: &mut Sink) -> Result<(), Failure> {
-        let mut wanted = Wanted {
-            filter: Filter::default(),
-            all: true,
-            limit: PAGE,
-            after: None,
-        };
+        let limit = PAGE_MAX.to_string();
+        let mut cursor: Option<String> = None;
         loop {
-            let page = self.list(&wanted).await?;
+            // The oldest first: a family may go on behind the end of a page, and is printed once.
+            let mut query = vec![
+                ("limit", limit.as_str()),
+                ("filter", "state:live,ended"),
+                ("order", "oldest"),
+            ];
+            query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
+            let page: Document = self.get("procedures", &query).await?;
             let rows = page.get("items").as_array().into_iter().flatten().filter_map(id_of);
             let unreadable = page.get("unreadable").as_array().into_iter().flatten();
             let unreadable = unreadable.filter_map(|id| id.as_str()?.parse().ok());
@@ -228,8 +231,8 @@ impl Site {
                     }
                 }
             }
-            match page.get("cursor").as_str().and_then(|cursor| cursor.parse().ok()) {
-                Some(next) => wanted.after = Some(next),
+            match page.get("cursor").as_str() {
+                Some(next) => cursor = Some(next.to_owned()),
                 None => return Ok(()),
             }
         }

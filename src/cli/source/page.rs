@@ -20,7 +20,7 @@ use procession::views::PageView;
 /// The list of procedures.
 const PROCEDURES: &str = "procedures";
 /// Rows that a dashboard puts into one page, at most.
-const PAGE_MAX: usize = 500;
+pub(super) const PAGE_MAX: usize = 500;
 /// Rows that a journal gives at once.
 const AT_ONCE: usize = 1_000;
 /// The most unreadable rows that a list names.
