@@ -178,10 +178,11 @@ impl Bulk {
         }
     }
 
-    /// Returns `true` if it asks for this, for the same reason.
+    /// Returns `true` if it asks for this of what the same filter admits, for the same reason.
     #[cfg(feature = "dashboard")]
-    pub(crate) fn is_for(&self, verb: BulkVerb, who: &str, why: &str) -> bool {
-        (self.verb, self.who.as_str(), self.why.as_str()) == (verb, who, why)
+    pub(crate) fn is_for(&self, verb: BulkVerb, filter: &str, who: &str, why: &str) -> bool {
+        let same_filter = self.filter.as_deref().is_none_or(|known| known == filter);
+        same_filter && (self.verb, self.who.as_str(), self.why.as_str()) == (verb, who, why)
     }
 
     /// Returns how many are still to come.

@@ -22,6 +22,7 @@ use procession_kernel::{
 use serde_json::{Value, json};
 
 use self::setting::Setting;
+pub(super) use self::submit::is_own;
 use self::verb::Caution;
 use self::wish::wrong;
 pub(super) use self::wish::{Body, Request, Wish};
@@ -43,6 +44,7 @@ pub(super) async fn procedure(request: HttpRequest, body: Body, state: web::Data
     let caller = caller(&request)?;
     let (verb, terms) = verb::named(word(&request, "verb")).ok_or_else(Problem::no_such_path)?;
     caller.need(terms.right)?;
+    state.can_tell()?;
     let id = id_of(&request)?;
     let asked = Request::read_with(&request, body, &caller.0, terms.needs_reason)?;
     if terms.caution != Caution::None {
@@ -61,6 +63,9 @@ pub(super) async fn procedure(request: HttpRequest, body: Body, state: web::Data
     super::saga::must_be_no_answer(&state, id, verb, &asked.wish).await?;
     // Read before the request is decided: a request that expects it is refused if anything happened in between.
     let row = row_of(&state, verb, id).await?;
+    if verb == VerbName::RunAgain {
+        submit::may_run_again(row.as_ref())?;
+    }
     let revision = row.as_ref().map(|row| row.revision).unwrap_or_default();
     let is_dry = asked.by.dry_run;
     let setting = setting::of_one(verb, row.as_ref(), &asked.wish);
@@ -143,6 +148,7 @@ pub(super) async fn many(request: HttpRequest, body: Body, state: web::Data<Stat
     let caller = caller(&request)?;
     let kind = request.match_info().get("kind").map(Kind::from);
     let verb: VerbName = word(&request, "verb").parse().map_err(|_| Problem::no_such_path())?;
+    state.can_tell()?;
     if verb == VerbName::Drain && kind.is_none() {
         caller.need(Right::Configure)?;
         let asked = Request::read(&request, body, &caller.0)?;
@@ -192,7 +198,6 @@ async fn drain(state: &State, mut asked: Request) -> Answer {
     }
     let is_dry = asked.by.dry_run;
     let until = state.now().after(deadline);
-    state.moment()?;
     let operated = state.executor.operate(Operate::drain(deadline, asked.by)).await?;
     let mut body = shown(&operated, is_dry, Some(this));
     if let Some(body) = body.as_object_mut() {
@@ -211,6 +216,7 @@ async fn drain(state: &State, mut asked: Request) -> Answer {
 pub(super) async fn limit(request: HttpRequest, body: Body, state: web::Data<State>) -> Answer {
     let caller = caller(&request)?;
     caller.need(Right::Configure)?;
+    state.can_tell()?;
     let asked = Request::read(&request, body, &caller.0)?;
     let is_dry = asked.by.dry_run;
     let limit = limit_of(&asked.wish)?;

@@ -2,6 +2,7 @@
 //! does not move.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,6 +84,18 @@ impl<'a> Asked<'a> {
         Ok(family.into_iter().map(|row| (row.id.member, row.kind)).collect())
     }
 
+    /// Adds the kinds of members that a tree does not show any more: what is hidden of a kind stays hidden there, too.
+    async fn add_kinds(&self, kinds: &mut BTreeMap<u32, Kind>, entries: &[&HistoryEntry]) -> Result<(), Problem> {
+        for entry in entries {
+            if let Entry::Vacant(vacant) = kinds.entry(entry.member) {
+                let id = ProcedureId::new(self.id.family, entry.member);
+                let row = self.state.engine().committed().status(id).await?;
+                vacant.insert(row.ok_or_else(|| Problem::unknown(id))?.kind);
+            }
+        }
+        Ok(())
+    }
+
     /// Returns its family's history, without the values that stages left.
     pub(super) async fn history(&self) -> Result<Vec<HistoryEntry>, Problem> {
         Ok(self
@@ -157,7 +170,7 @@ pub(super) async fn history(request: HttpRequest, state: web::Data<State>) -> An
     let moment = state.moment()?;
     let row = asked.row().await?;
     let _turn = state.turns.take(&asked.grant).await?;
-    let kinds = if of_family {
+    let mut kinds = if of_family {
         asked.kinds().await?
     } else {
         BTreeMap::new()
@@ -167,10 +180,13 @@ pub(super) async fn history(request: HttpRequest, state: web::Data<State>) -> An
     let mut rest = entries
         .iter()
         .filter(|entry| (of_family || entry.member == asked.id.member) && entry.number >= cursor);
+    let page: Vec<&HistoryEntry> = rest.by_ref().take(limit).collect();
+    if of_family {
+        asked.add_kinds(&mut kinds, &page).await?;
+    }
     let show = asked.show();
-    let items: Vec<Value> = rest
-        .by_ref()
-        .take(limit)
+    let items: Vec<Value> = page
+        .into_iter()
         .map(|entry| show.history(kinds.get(&entry.member).unwrap_or(&row.kind).as_str(), entry))
         .collect();
     let next = rest.next().map(|entry| entry.number.to_string());
@@ -221,7 +237,7 @@ pub(super) async fn waits(request: HttpRequest, state: web::Data<State>) -> Answ
     let mut view = ExplanationView::from(&explanation);
     if let Some(cause) = &row.cause {
         // Of one that has ended, the reason is what it said when it failed.
-        let shown = words(asked.show().error(row.kind.as_str(), &cause.text));
+        let shown = words(asked.show().cause(&row, cause));
         view.reason = view.reason.replace(cause.text.as_str(), &shown);
     }
     let mut body = json!(view);

@@ -11,7 +11,8 @@ pub trait Redact: Send + Sync + 'static {
     /// what would be shown to everybody otherwise.
     ///
     /// Of a stream, `kind` is the processor's where the node is known. Its row does not tell which processor has spoken:
-    /// there this is called for `procession.stream`, and then for each kind that is registered.
+    /// there this is called for `procession.stream`, and then for each kind that is registered. So is the error that a
+    /// procedure shows as its cause, where another member of its family has said it.
     fn redact(&self, kind: &str, part: Part, value: &mut Value, grant: &Grant);
 
     /// Returns `true` if values and outputs are read for the page of a procedure, so that `redact` is given them as

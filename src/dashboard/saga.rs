@@ -111,6 +111,7 @@ async fn decide(
     let id = id_of(request)?;
     let asked = Request::read(request, body, &caller(request)?.0)?;
     asked.must_be_planned()?;
+    state.can_tell()?;
     let is_dry = asked.by.dry_run;
     must_be_saga(&state.executor.status(id).await?)?;
     let (params, results) = (asked.wish.params, asked.wish.results);

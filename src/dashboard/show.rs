@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use procession_actors::Procedure;
 use procession_actors::view::{Rule, SignalSummary, Status, Verdict};
-use procession_kernel::{Blob, Ending, HistoryEntry};
+use procession_kernel::{Blob, Cause, Ending, HistoryEntry};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -50,10 +50,20 @@ impl<'a> Show<'a> {
     pub(super) fn redacted(&self, status: &Status, view: &impl Serialize) -> Value {
         let mut value = json!(view);
         if let (Some(cause), Some(text)) = (&status.cause, value.pointer_mut("/cause/text")) {
-            *text = self.error(status.kind.as_str(), &cause.text);
+            *text = self.cause(status, cause);
         }
         if let (Some(question), Some(shown)) = (&status.question, value.get_mut("question")) {
             *shown = self.text(status.kind.as_str(), Part::Question, question);
+        }
+        value
+    }
+
+    /// Shows why a procedure failed. Another member of its family may have said that, of whatever kind, so then the rule
+    /// for every kind holds.
+    pub(super) fn cause(&self, status: &Status, cause: &Cause) -> Value {
+        let mut value = self.error(status.kind.as_str(), &cause.text);
+        if cause.origin != status.id {
+            self.redact_as_any(status.kind.as_str(), Part::Error, &mut value);
         }
         value
     }
@@ -120,11 +130,16 @@ impl<'a> Show<'a> {
     pub(super) fn part(&self, kind: &str, part: Part, mut value: Value) -> Value {
         self.state.redact.redact(kind, part, &mut value, self.grant);
         if kind == StreamRoot::KIND {
-            for other in self.state.engine().kinds().filter(|other| other.as_str() != kind) {
-                self.state.redact.redact(other.as_str(), part, &mut value, self.grant);
-            }
+            self.redact_as_any(kind, part, &mut value);
         }
         value
+    }
+
+    /// Redacts a part by the rules for all kinds but this one.
+    fn redact_as_any(&self, kind: &str, part: Part, value: &mut Value) {
+        for other in self.state.engine().kinds().filter(|other| other.as_str() != kind) {
+            self.state.redact.redact(other.as_str(), part, value, self.grant);
+        }
     }
 
     pub(super) fn signal(&self, kind: &str, signal: &SignalSummary) -> Value {

@@ -78,6 +78,12 @@ impl State {
         }
     }
 
+    /// Refuses an act while there is no moment to answer with. It would be on disk, and its caller would be told to ask
+    /// again.
+    pub(super) fn can_tell(&self) -> Result<(), Problem> {
+        self.moment().map(drop)
+    }
+
     /// Replies with what an act did, or would do, as of its own commit at least: the rows that are shown may
     /// be a moment behind it.
     pub(super) fn reply_acted(&self, is_dry: bool, body: impl Serialize) -> Answer {

@@ -7,6 +7,7 @@ use procession_actors::view::{BlockedStage, KindRate, KindUse, Mailboxes, Rule, 
 use procession_kernel::{Kind, LimitUse, PauseScope, ProcedureId, Timestamp};
 use serde_json::{Value, json};
 
+use super::act::is_own;
 use super::model::{Counts, Pulse, Tiles};
 use super::params::Params;
 use super::problem::Answer;
@@ -17,9 +18,6 @@ use crate::views::{LimitView, LockUseView, fine_millis, millis, time};
 
 /// Locks, and waiters of each, that one reply shows at most.
 const LOCKS_MAX: usize = 5_000;
-/// Kinds of the library itself begin with this.
-const OWN: &str = "procession.";
-
 /// Rules by harm, the worst first: what loses work, what keeps all from moving, what keeps some.
 const BY_HARM: [Rule; 19] = [
     Rule::StoreFailed,
@@ -144,7 +142,7 @@ pub(super) async fn kinds(request: HttpRequest, state: web::Data<State>) -> Answ
 fn starts_with(state: &State, kind: &Kind) -> Option<&'static str> {
     match may_begin(state, kind) {
         Some(begins) => begins.then_some("params"),
-        None => (!kind.as_str().starts_with(OWN)).then_some("value"),
+        None => (!is_own(kind.as_str())).then_some("value"),
     }
 }
 

@@ -47,6 +47,12 @@ fn it_is_planned_then_begun_once_then_has_a_page() -> Tested {
         assert_eq!((&again["id"], &again["repeated"]), (&begun.body["id"], &json!(true)));
         let other = json!({ "filter": "key:req-", "reason": "another", "key": "night 1", "expected": "2" });
         assert_eq!(post(site, "bulk/pause", &other).await.status, 409);
+        wish["filter"] = json!("key:other");
+        assert_eq!(
+            post(site, "bulk/pause", &wish).await.status,
+            409,
+            "the key stands for another filter"
+        );
         site.run.settle().await;
         site.shown().await?;
         let id = text(&begun.body["id"]);
@@ -110,6 +116,41 @@ fn it_is_bounded_and_never_acts_on_more_than_was_planned() -> Tested {
         assert_eq!(post(site, "bulk/kill", &wish).await.status, 404);
         assert_eq!(site.get("bulk/pause").await.status, 405);
         assert_eq!(site.get("bulk/kill").await.status, 404);
+        Ok(())
+    })
+}
+
+/// It acts in the name that is in its value, and nobody asks for the right of its verb.
+#[test]
+fn it_is_neither_submitted_as_a_value_nor_run_again() -> Tested {
+    site(async |site| {
+        let all = three(site).await?;
+        let wish = json!({ "filter": "key:req-", "reason": "a quiet night", "expected": "2" });
+        let begun = post(site, "bulk/pause", &wish).await.body;
+        site.run.settle().await;
+        site.shown().await?;
+        let again = format!("procedures/{}/run-again", text(&begun["id"]));
+        let again = post(site, &again, &json!({ "reason": "once more" })).await;
+        assert_eq!((again.status.as_u16(), &again.body["kind"]), (400, &json!("request")));
+        let filter = json!({ "filter": "kind:procession.bulk state:ended", "reason": "once more" });
+        let again = post(site, "bulk/run-again?dry_run=true", &filter).await;
+        assert_eq!(again.status, 400, "{}", again.body);
+        let (family, _) = all[2].split_once('.').ok_or("an id has a dot")?;
+        let value = json!({
+            "verb": "Abort", "who": "ann", "why": "so", "at_once": 1, "todo": [[family.parse::<u64>()?, 0]],
+            "report": { "done": 0, "refused": 0, "outcomes": [] },
+        });
+        let kind = "kinds/procession.bulk/submit";
+        let submitted = post(site, kind, &json!({ "value": value })).await;
+        assert_eq!(
+            (submitted.status.as_u16(), &submitted.body["kind"]),
+            (400, &json!("request"))
+        );
+        assert!(
+            text(&submitted.body["detail"]).contains("library's own"),
+            "{}",
+            submitted.body
+        );
         Ok(())
     })
 }

@@ -202,7 +202,16 @@ fn a_listed_failure_is_hidden_as_of_the_root_and_of_who_said_it() -> Tested {
                 attention["verdicts"][0]["rule"], "unacknowledged_failures",
                 "{attention}"
             );
-            for reply in [failures.to_string(), attention.to_string()] {
+            let mut replies = vec![failures.to_string(), attention.to_string()];
+            let of_root = [
+                "procedures/1.0",
+                "procedures/1.0/waits",
+                "procedures?filter=kind:sale%20state:ended",
+            ];
+            for path in of_root {
+                replies.push(site.body(path).await?.to_string());
+            }
+            for reply in replies {
                 assert_eq!(reply.contains(SAID), is_shown, "{hides} hides: {reply}");
             }
             Ok(())

@@ -10,6 +10,7 @@ use procession_actors::journal::codec;
 use procession_kernel::{ProcedureId, VerbName};
 use serde_json::{Value, json};
 
+use super::submit::may_run_again;
 use super::verb::named;
 use super::wish::{Body, Request, wrong};
 use super::word;
@@ -42,7 +43,7 @@ pub(in crate::dashboard) async fn begin(request: HttpRequest, body: Body, state:
         return begun(&state, id, None);
     }
     asked.must_be_planned()?;
-    let chosen_by = asked.wish.filter.as_deref().unwrap_or_default().trim();
+    let chosen_by = chosen_by(&asked);
     if chosen_by.is_empty() {
         return Err(wrong("`filter` is missing: a bulk says which procedures it is for."));
     }
@@ -50,6 +51,12 @@ pub(in crate::dashboard) async fn begin(request: HttpRequest, body: Body, state:
     let moment = state.moment()?;
     let mut search = Search::new(&state, &caller.0, &filter, LIMIT_MAX + 1).await?;
     count(&state, &caller.0, &mut search).await?;
+    if verb == BulkVerb::RunAgain {
+        for id in &search.ids {
+            let row = state.engine().committed().status(*id).await?;
+            may_run_again(row.as_ref())?;
+        }
+    }
     let (count, over) = (search.ids.len(), search.ids.len() > limit);
     if asked.by.dry_run {
         search.items.truncate(SHOWN);
@@ -141,6 +148,11 @@ fn of_many(verb: VerbName, asked: &Request) -> Result<BulkVerb, Problem> {
     }
 }
 
+/// Returns the filter in the caller's words; empty if there is none.
+fn chosen_by(asked: &Request) -> &str {
+    asked.wish.filter.as_deref().unwrap_or_default().trim()
+}
+
 fn limit(asked: &Request) -> Result<usize, Problem> {
     let Some(limit) = asked.wish.limit else {
         return Ok(LIMIT);
@@ -168,7 +180,7 @@ async fn repeated(state: &State, verb: BulkVerb, asked: &Request) -> Result<Opti
     };
     let stored = state.engine().committed().values(id).await?;
     let stored = stored.payload.and_then(|bytes| codec::decode_user::<Bulk>(&bytes).ok());
-    if stored.is_some_and(|stored| stored.is_for(verb, &asked.by.who, &asked.by.why)) {
+    if stored.is_some_and(|stored| stored.is_for(verb, chosen_by(asked), &asked.by.who, &asked.by.why)) {
         return Ok(Some(id));
     }
     Err(Problem::key_conflict(id))
