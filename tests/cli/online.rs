@@ -208,7 +208,7 @@ fn payloads_of_an_engine_that_runs_are_disclosed_for_a_reason() -> Outcome {
 #[test]
 fn all_families_of_an_engine_are_exported_though_they_fill_more_than_a_page() -> Outcome {
     let place = made(of_two_pages)?;
-    let site = Site::open(&place.journal, Time::Still, all)?;
+    let site = Site::open(&place.journal, Time::Real, all)?;
     let said = site.run("export --all")?;
     assert_eq!(said.code, Some(0), "{}", said.err);
     let rows = said.out.lines().filter(|line| line.contains("\"id\":"));
