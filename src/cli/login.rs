@@ -45,6 +45,13 @@ struct Config {
     profiles: BTreeMap<String, Profile>,
 }
 
+impl Profile {
+    /// Returns `true` if its token may be sent to this address: it is that of the profile, or the profile has none.
+    fn is_for(&self, url: &str) -> bool {
+        self.url.as_deref().is_none_or(|own| own == url)
+    }
+}
+
 impl Login {
     /// Returns the profile that is asked for; an empty one if none is.
     pub(super) fn profile(&self) -> Result<Profile, Failure> {
@@ -57,11 +64,14 @@ impl Login {
         profile_of(&name, &text, &file)
     }
 
-    /// Returns the header that carries the token, if there is one: of the file that is named, else of the environment,
-    /// else of the profile.
-    pub(super) fn authorization(&self, profile: &Profile) -> Result<Option<String>, Failure> {
-        let token = match (&self.token_file, said(TOKEN), &profile.token_file) {
+    /// Returns the header that carries the token for this address, if there is one: of the file that is named, of the
+    /// profile that is named, of the environment, else of the environment's profile. A profile's token goes to the address
+    /// of that profile alone.
+    pub(super) fn authorization(&self, profile: &Profile, url: &str) -> Result<Option<String>, Failure> {
+        let of_profile = profile.token_file.as_ref().filter(|_| profile.is_for(url));
+        let token = match (&self.token_file, said(TOKEN), of_profile) {
             (Some(file), _, _) => Some(token_of(file)?),
+            (None, Some(_), Some(file)) if self.profile.is_some() => Some(token_of(file)?),
             (None, Some(token), _) => Some(token),
             (None, None, Some(file)) => Some(token_of(file)?),
             (None, None, None) => None,

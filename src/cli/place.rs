@@ -103,7 +103,7 @@ impl Remote {
             return Ok(None);
         };
         let mut headers = self.headers.clone();
-        headers.extend(self.login.authorization(&profile)?);
+        headers.extend(self.login.authorization(&profile, &url)?);
         Site::new(&url, &headers).map(Some)
     }
 }

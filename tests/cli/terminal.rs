@@ -89,6 +89,23 @@ fn a_token_comes_from_a_file_the_environment_or_a_profile() -> Outcome {
     let settings = [("PROCESSION_CONFIG", config.as_str())];
     let from_profile = procession_in(&settings, ["ls", "--profile", "live"])?;
     assert_eq!(from_profile.code, Some(0), "{}", from_profile.err);
+    let before_environment = [
+        ("PROCESSION_CONFIG", config.as_str()),
+        ("PROCESSION_TOKEN", "of another"),
+    ];
+    let named = procession_in(&before_environment, ["ls", "--profile", "live"])?;
+    assert_eq!(named.code, Some(0), "{}", named.err);
+    let of_other = "[profiles.live]\nurl = \"http://127.0.0.1:1/ops\"\ntoken-file = \"live.token\"\n";
+    fs::write(root.path().join("other.toml"), of_other)?;
+    let other = text(&root.path().join("other.toml"))?;
+    let elsewhere = [("PROCESSION_CONFIG", other.as_str()), ("PROCESSION_PROFILE", "live")];
+    let elsewhere = procession_in(&elsewhere, ["ls"].into_iter().chain(url))?;
+    assert_eq!(
+        elsewhere.code,
+        Some(5),
+        "a profile's token is for its address: {}",
+        elsewhere.out
+    );
     let unknown = procession_in(&settings, ["ls", "--profile", "test"])?;
     assert!(
         unknown.code == Some(2) && unknown.err.contains("it has live"),
