@@ -126,6 +126,12 @@ impl Filter {
         self.terms.iter().any(|term| matches!(term, Term::Reason(_)))
     }
 
+    /// Returns `true` if it asks what errors say.
+    #[cfg(feature = "dashboard")]
+    pub(crate) fn names_errors(&self) -> bool {
+        self.terms.iter().any(|term| matches!(term, Term::Error(_)))
+    }
+
     /// Returns `true` if verdicts must be known before it can be asked.
     #[must_use]
     pub fn names_rules(&self) -> bool {

@@ -194,7 +194,8 @@ impl Page<'_> {
         let status = self.show.as_it_stands(root);
         let rules = self.rules.get(&root.id).cloned().unwrap_or_default();
         let now = self.state.now();
-        self.filter.admits(&status, &FilterContext { now, rules })
+        let asked = self.show.as_it_is_asked(&status, self.filter);
+        self.filter.admits(&asked, &FilterContext { now, rules })
     }
 
     /// Shows a set as the model has it.

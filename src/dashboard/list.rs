@@ -252,7 +252,8 @@ impl<'a> Search<'a> {
         }
         let status = self.show.as_it_stands(row);
         let rules = self.rules.get(&row.id).cloned().unwrap_or_default();
-        if self.filter.admits(&status, &FilterContext { now, rules }) {
+        let asked = self.show.as_it_is_asked(&status, self.filter);
+        if self.filter.admits(&asked, &FilterContext { now, rules }) {
             self.ids.push(status.id);
             self.items.push(self.show.procedure(&status));
         }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::access::Grant;
 use super::redact::Part;
 use super::state::State;
+use crate::filter::Filter;
 use crate::flow::{StreamRecord, StreamRoot};
 use crate::views::{HistoryView, ProcedureView, RecordView, SignalView, VerdictView, note_shown, revealed};
 
@@ -40,6 +41,23 @@ impl<'a> Show<'a> {
         } else {
             Cow::Borrowed(status)
         }
+    }
+
+    /// Returns a row as a filter is asked of it. What is hidden of its error cannot be found out by asking for one
+    /// beginning after the other.
+    pub(super) fn as_it_is_asked<'s>(&self, status: &'s Status, filter: &Filter) -> Cow<'s, Status> {
+        let Some(cause) = status.cause.as_ref().filter(|_| filter.names_errors()) else {
+            return Cow::Borrowed(status);
+        };
+        let text = words(self.cause(status, cause));
+        if text == cause.text {
+            return Cow::Borrowed(status);
+        }
+        let mut status = status.clone();
+        if let Some(cause) = &mut status.cause {
+            cause.text = text;
+        }
+        Cow::Owned(status)
     }
 
     pub(super) fn procedure(&self, status: &Status) -> Value {

@@ -211,6 +211,11 @@ fn a_listed_failure_is_hidden_as_of_the_root_and_of_who_said_it() -> Tested {
             for path in of_root {
                 replies.push(site.body(path).await?.to_string());
             }
+            let asked = site
+                .body("procedures?filter=root:1%20state:ended%20kind:sale%20err:4711")
+                .await?;
+            let found = asked["items"].as_array().map(Vec::len);
+            assert_eq!(found, Some(usize::from(is_shown)), "{hides} hides: {asked}");
             for reply in replies {
                 assert_eq!(reply.contains(SAID), is_shown, "{hides} hides: {reply}");
             }
