@@ -18,6 +18,7 @@ use crate::views::{LimitView, LockUseView, fine_millis, millis, time};
 
 /// Locks, and waiters of each, that one reply shows at most.
 const LOCKS_MAX: usize = 5_000;
+
 /// Rules by harm, the worst first: what loses work, what keeps all from moving, what keeps some.
 const BY_HARM: [Rule; 19] = [
     Rule::StoreFailed,

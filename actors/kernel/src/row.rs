@@ -494,7 +494,7 @@ impl Row {
     /// Returns `true` if it holds the locks that its next stage needs.
     #[must_use]
     pub fn has_locks(&self) -> bool {
-        self.locks.iter().all(|need| self.locked.contains(need))
+        self.lacking_locks().next().is_none()
     }
 
     /// Returns `true` if it is past its point of no return and has not ended.

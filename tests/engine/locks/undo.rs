@@ -1,10 +1,10 @@
 //! The locks of an undo: taken again where they were given back, and shared by
 //! a part of a family that rolls back, of which one undo runs at a time.
 
-use procession::Builder;
 use procession::limits::LockNeed;
 use procession::procedure::JoinPolicy;
 use procession::testkit::Run;
+use procession::{Builder, Procedure};
 
 use super::kit::{at_rest, held, is_after, is_first_life, nothing_is_left, owners, submit, waiters};
 use crate::lifecycle::kit::{enumerate_client, enumerate_in};
@@ -143,31 +143,33 @@ fn each_undo_runs_under_the_locks_of_its_stage() -> Tested {
     Ok(())
 }
 
+/// Aborts a procedure that has run one stage under `x` and waits for `y`, which another has. It is undone before that gives
+/// `y` back.
+async fn undone_while_it_waits_for_y<P: Procedure>(lab: &Lab, run: &Run, moving: P) -> Tested {
+    let of_y = plan("s", [held("s", Act::Done(1))]).exclusive("y");
+    let holder = submit(run, Planned(of_y), "s").await?;
+    run.settle().await;
+    let family = submit(run, moving, "a").await?;
+    run.settle().await;
+    let hangs = procession::operate::OperatorRequest::new("ann", "it hangs");
+    run.wait(run.executor.abort(family.id(), hangs)).await?.ok();
+    if !is_first_life(run).await? {
+        lab.open("s");
+    }
+    rolled_back(run.wait(family.outcome()).await?)?;
+    assert!(waiters(run, "y").await?.is_empty());
+    lab.open("s");
+    run.wait(holder.outcome()).await??;
+    nothing_is_left(run).await
+}
+
 #[test]
 fn an_undo_waits_for_none_of_the_locks_of_the_stage_to_come() -> Tested {
     let moving = plan("a", [Act::Next, Act::Done(1)])
         .exclusive_in(1, "x")
         .exclusive_in(2, "y");
-    let of_y = plan("s", [held("s", Act::Done(1))]).exclusive("y");
     let (_, lab) = enumerate_client(async |lab: &Lab, run: &Run| {
-        let holder = submit(run, Planned(of_y.clone()), "s").await?;
-        run.settle().await;
-        let family = submit(run, Planned(moving.clone()), "a").await?;
-        run.settle().await;
-        run.wait(run.executor.abort(
-            family.id(),
-            procession::operate::OperatorRequest::new("ann", "it hangs"),
-        ))
-        .await?
-        .ok();
-        if !is_first_life(run).await? {
-            lab.open("s");
-        }
-        rolled_back(run.wait(family.outcome()).await?)?;
-        assert!(waiters(run, "y").await?.is_empty());
-        lab.open("s");
-        run.wait(holder.outcome()).await??;
-        nothing_is_left(run).await
+        undone_while_it_waits_for_y(lab, run, Planned(moving.clone())).await
     })?;
     assert_eq!(lab.line(), "s1 a1 a1'");
     Ok(())
@@ -210,23 +212,9 @@ fn an_undo_of_one_that_holds_for_life_asks_for_its_permit_alone() -> Tested {
         .exclusive_in(1, "x")
         .exclusive_in(2, "y")
         .holding();
-    let of_y = plan("s", [held("s", Act::Done(1))]).exclusive("y");
     let one_card = |lab: &Lab, builder: Builder| kinds(lab, builder).limit("cards", 1);
     let (_, lab) = enumerate_in(Lab::default, one_card, async |lab: &Lab, run: &Run| {
-        let holder = submit(run, Planned(of_y.clone()), "s").await?;
-        run.settle().await;
-        let family = submit(run, Holding(moving.clone()), "a").await?;
-        run.settle().await;
-        let hangs = procession::operate::OperatorRequest::new("ann", "it hangs");
-        run.wait(run.executor.abort(family.id(), hangs)).await?.ok();
-        if !is_first_life(run).await? {
-            lab.open("s");
-        }
-        rolled_back(run.wait(family.outcome()).await?)?;
-        assert!(waiters(run, "y").await?.is_empty());
-        lab.open("s");
-        run.wait(holder.outcome()).await??;
-        nothing_is_left(run).await
+        undone_while_it_waits_for_y(lab, run, Holding(moving.clone())).await
     })?;
     assert_eq!(lab.line(), "s1 a1 a1'");
     Ok(())

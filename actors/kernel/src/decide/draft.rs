@@ -738,8 +738,7 @@ fn stops(effect: &Effect, id: ProcedureId) -> bool {
 
 /// Returns one thing that the row lacks. Only the limiter knows which of them will be available last.
 fn lacking(row: &Row) -> WaitReason {
-    let lock = row.locks.iter().find(|need| !row.locked.contains(need));
-    match (lock, row.lacking_limits().next()) {
+    match (row.lacking_locks().next(), row.lacking_limits().next()) {
         (Some(need), _) => WaitReason::Lock(need.path.clone()),
         (None, Some(limit)) => WaitReason::Permit(limit.clone()),
         (None, None) => WaitReason::Queue,

@@ -102,11 +102,9 @@ impl Draft<'_> {
             // The stage's report asks the limiter before it is decided. So the limiter may already have queued, or even
             // granted, what the next stage needs: nothing is cancelled, and only what no stage holds goes back.
             Some(row) if row.in_flight.is_some() => {
-                let limits = row.lacking_limits().cloned().collect();
-                let locks = row.locks.iter().filter(|need| !row.locked.contains(need));
                 let needs = Needs {
-                    limits,
-                    locks: locks.cloned().collect(),
+                    limits: row.lacking_limits().cloned().collect(),
+                    locks: row.lacking_locks().cloned().collect(),
                 };
                 if !needs.is_empty() {
                     self.tell_limiter(AdmissionEffect::GiveBack(id, needs));

@@ -1,4 +1,4 @@
-//! The locks that a row records as held, each with the time when it was taken.
+//! The locks that a row lacks, and those that it records as held, each with the time when it was taken.
 
 use super::Row;
 use crate::id::Timestamp;
@@ -11,6 +11,20 @@ impl Row {
     pub fn locked_since(&self, need: &LockNeed) -> Option<Timestamp> {
         let place = self.locked.iter().position(|held| held == need)?;
         self.locked_at.get(place).copied().flatten()
+    }
+
+    /// Returns the locks that its next stage needs and it does not hold.
+    pub fn lacking_locks(&self) -> impl Iterator<Item = &LockNeed> {
+        self.locks.iter().filter(|need| !self.locked.contains(need))
+    }
+
+    /// Returns the locks that its next undo needs and it does not hold.
+    ///
+    /// A member that holds its locks for life already holds every lock of its executed stages until it ends. Locks that
+    /// only its next stage would need do not concern its undos, and may be what a deadlock is about.
+    pub fn lacking_locks_of_undo(&self) -> impl Iterator<Item = &LockNeed> {
+        let has_all = self.locks_for_life && !self.is_ended();
+        self.lacking_locks().filter(move |_| !has_all)
     }
 
     /// Takes locks at this instant. Locks already held keep their times.

@@ -3,7 +3,6 @@
 
 use super::Row;
 use crate::id::LimitKey;
-use crate::lock::LockNeed;
 
 impl Row {
     /// Returns `true` if it holds the permits that its next stage or undo needs beside its own.
@@ -31,20 +30,6 @@ impl Row {
     pub fn lacking_stage_limits(&self) -> impl Iterator<Item = &LimitKey> {
         let stage: &[LimitKey] = if self.stage_permits { &[] } else { &self.stage_limits };
         stage.iter()
-    }
-
-    /// Returns the locks that its next stage needs and it does not hold.
-    pub fn lacking_locks(&self) -> impl Iterator<Item = &LockNeed> {
-        self.locks.iter().filter(|need| !self.locked.contains(need))
-    }
-
-    /// Returns the locks that its next undo needs and it does not hold.
-    ///
-    /// A member that holds its locks for life already holds every lock of its executed stages until it ends. Locks that
-    /// only its next stage would need do not concern its undos, and may be what a deadlock is about.
-    pub fn lacking_locks_of_undo(&self) -> impl Iterator<Item = &LockNeed> {
-        let has_all = self.locks_for_life && !self.is_ended();
-        self.lacking_locks().filter(move |_| !has_all)
     }
 
     /// Names the limits of the next stage or undo. The procedure's own limits are left out: the limiter counts a claim
