@@ -147,8 +147,8 @@ pub(crate) struct Running {
     pub(crate) executor: Executor,
 }
 
-/// A page of a dashboard's list has 500.
-pub(crate) const TWO_PAGES: usize = 510;
+/// An export once read 1,000 rows of a list together.
+const MEMBERS: usize = 1_000;
 
 impl Running {
     pub(crate) async fn start(place: &Path) -> Outcome<Self> {
@@ -218,13 +218,15 @@ pub(crate) fn of_each(place: &Path) -> Outcome {
     })
 }
 
-/// More families than a page of a dashboard's list has.
+/// Three families behind one that has more members than an export reads together.
 pub(crate) fn of_two_pages(place: &Path) -> Outcome {
     actix_rt::System::new().block_on(async {
         let running = Running::start(place).await?;
-        for number in 0..TWO_PAGES {
-            running.submit(None, Does::Ends, &format!("req-{number}")).await?;
+        for key in ["req-1", "req-2", "req-3"] {
+            running.submit(None, Does::Ends, key).await?;
         }
+        let below = vec![Does::Ends; MEMBERS];
+        running.submit(None, Does::Spawns(below), "req-4").await?;
         running.leave().await
     })
 }
