@@ -52,6 +52,7 @@ use tokio::sync::oneshot;
 
 use self::metrics::Metrics;
 use self::metrics::mailboxes::MailboxGauges;
+use self::metrics::observations::Observation;
 use crate::actor_loop::LastPanic;
 use crate::charts::Charts;
 use crate::clock::{Clock, machine_now};
@@ -399,9 +400,14 @@ impl Supervisor {
             return;
         };
         self.metrics.durable(receipt.seq());
-        // Commit, then publish, then reply.
-        self.count(&mut waiting);
-        self.call_hooks(ctx);
+        // Commit, then publish, then reply. Whoever is answered finds counted what the answer is about; the next stage
+        // need not wait for that.
+        let counted = self.use_of(&waiting);
+        let is_answered = !waiting.commits.iter().all(Commit::answers_nobody);
+        let mut observations = Some(std::mem::take(&mut waiting.observations));
+        if let Some(observations) = observations.take_if(|_| is_answered) {
+            self.count(counted, observations, ctx);
+        }
         self.pipeline.publish(&waiting, &self.kernel, receipt.seq());
         let AwaitingReceipt { commits, reads, .. } = waiting;
         // Wake each worker once for the calls of all these commits.
@@ -410,6 +416,9 @@ impl Supervisor {
             self.release(commit, receipt, ctx);
         }
         self.dispatch.end_batch();
+        if let Some(observations) = observations {
+            self.count(counted, observations, ctx);
+        }
         for read in reads {
             // The reader may have gone.
             read.send(()).ok();
@@ -1958,18 +1967,23 @@ impl Supervisor {
 // Metrics: what is counted.
 
 impl Supervisor {
-    /// Counts the contents of a batch, now that it is on disk.
-    fn count(&mut self, waiting: &mut AwaitingReceipt) {
+    /// Returns what a batch held, and how long it took until now.
+    fn use_of(&self, waiting: &AwaitingReceipt) -> (BatchUse, Timestamp) {
         let now = self.clock.now();
         let batch = BatchUse {
             commits: waiting.commits.iter().map(Commit::decisions).sum(),
             writes: waiting.writes,
             took: now.since(waiting.appended),
         };
+        (batch, now)
+    }
+
+    /// Counts the contents of a batch, now that it is on disk.
+    fn count(&mut self, (batch, now): (BatchUse, Timestamp), observations: Vec<Observation>, ctx: &mut Context<Self>) {
         self.pipeline.took(batch.took);
-        self.metrics
-            .committed(batch, std::mem::take(&mut waiting.observations), now);
+        self.metrics.committed(batch, observations, now);
         self.metrics.show_mailboxes_soon(now);
+        self.call_hooks(ctx);
     }
 
     /// Sends the next batch of metric hooks to a worker, unless a batch is under way.

@@ -227,6 +227,12 @@ impl Commit {
         self.effects.iter().any(is_urgent)
     }
 
+    /// Returns `true` if the effects answer nobody: what leaves is calls of user code.
+    #[must_use]
+    pub fn answers_nobody(&self) -> bool {
+        self.effects.iter().all(|effect| !matches!(effect, Effect::Requests(_)))
+    }
+
     /// Returns `true` if there is nothing to write and nothing to release.
     #[must_use]
     pub fn is_empty(&self) -> bool {
