@@ -9,14 +9,15 @@
 /// asleep.
 /// 5 since the entry of a stage stays as it is when the stage is undone: a release that knows 4 would count it, and set the
 /// family aside.
-/// The first commit of an engine upgrades a store of an older format to 5.
-pub const FORMAT: u32 = 5;
+/// 6 since the row of the newest commit names its predecessor, too: a release that knows 5 would find no number in it.
+/// The first commit of an engine upgrades a store of an older format to 6.
+pub const FORMAT: u32 = 6;
 
 /// Key in `meta` of the format, a big-endian `u32`.
 pub const FORMAT_KEY: &[u8] = b"format";
 /// Key in `meta` of the newest epoch, a big-endian `u64`.
 pub const EPOCH_KEY: &[u8] = b"epoch";
-/// Key in `meta` of the newest batch: epoch and `Seq`, big-endian, 16 bytes.
+/// Key in `meta` of the newest batch: it begins with epoch and `Seq`, big-endian, 16 bytes. What follows is the store's.
 pub const SEQ_KEY: &[u8] = b"seq";
 /// Prefix of the keys in `meta` that name the keyspaces in use, so that a missing keyspace is noticed.
 pub const SPACE_PREFIX: &[u8] = b"space/";

@@ -10,17 +10,14 @@ use std::path::{Path, PathBuf};
 
 use procession_kernel::{Epoch, Seq};
 
-use super::chain::{CHAIN_KEY, Link};
+use super::chain::{CHAIN_KEY, Link, Newest};
 use super::log::LogProblem;
 use super::manifest;
-use super::open::{RECENT, decode_seq};
+use super::open::RECENT;
 use super::tables::Tables;
 use super::versions::{self, VERSIONS_KEY};
 use crate::journal::keys::Space;
 use crate::journal::layout::SEQ_KEY;
-
-/// The newest commit that tables hold, and what it says about its predecessor.
-type NewestCommit = ((Epoch, Seq), Option<Link>);
 
 /// The tables of all keyspaces, by the keyspaces' names.
 pub(super) struct KeyspaceTables {
@@ -110,21 +107,18 @@ impl KeyspaceTables {
 
     /// Returns how far tables reach, if not up to this commit.
     pub(super) fn lack(&self, commit: (Epoch, Seq)) -> Result<Option<String>, LogProblem> {
-        let (epoch, seq) = self.newest()?.map_or_else(Default::default, |(newest, _)| newest);
+        let (epoch, seq) = self.newest()?.map(|newest| newest.number).unwrap_or_default();
         let lack = || format!("the tables reach commit {seq} of epoch {epoch} only");
         Ok(((epoch, seq) < commit).then(lack))
     }
 
     /// Returns the newest commit in the tables of `meta`, and what it says about its predecessor.
-    fn newest(&self) -> Result<Option<NewestCommit>, LogProblem> {
+    fn newest(&self) -> Result<Option<Newest>, LogProblem> {
         let Some(meta) = self.tables(&Space::Meta.name())? else {
             return Ok(None);
         };
-        let Some(newest) = meta.get(SEQ_KEY)?.and_then(|bytes| decode_seq(&bytes)) else {
-            return Ok(None);
-        };
-        let link = meta.get(CHAIN_KEY)?.and_then(|bytes| Link::decode(&bytes, newest));
-        Ok(Some((newest, link)))
+        let (row, chain) = (meta.get(SEQ_KEY)?, meta.get(CHAIN_KEY)?);
+        Ok(row.and_then(|row| Newest::decode(&row, chain.as_deref())))
     }
 
     /// Returns the record of `recent` that is neither in the logs, whose runs are given, nor in a table. The newest
@@ -136,7 +130,7 @@ impl KeyspaceTables {
     ) -> Result<Option<String>, LogProblem> {
         let link = match newest {
             Some(link) => link,
-            None => self.newest()?.and_then(|(_, link)| link),
+            None => self.newest()?.and_then(|newest| newest.link),
         };
         let Some(link) = link.filter(|link| link.oldest <= link.newest) else {
             return Ok(None);

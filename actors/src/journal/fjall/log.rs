@@ -64,9 +64,9 @@ pub(super) struct NewestLog {
 }
 
 impl NewestLog {
-    /// Returns `true` if this was the last write.
-    pub(super) fn ends_with(&self, key: &[u8], value: &[u8]) -> bool {
-        self.last.0 == key && self.last.1 == value
+    /// Returns `true` if the last write was to this key, of a value that begins so.
+    pub(super) fn ends_with(&self, key: &[u8], begin: &[u8]) -> bool {
+        self.last.0 == key && self.last.1.starts_with(begin)
     }
 
     /// Replaces the log with a copy, on stable storage.

@@ -7,7 +7,7 @@ use futures::executor::block_on;
 use tempfile::TempDir;
 
 use super::*;
-use crate::journal::layout::SEQ_KEY;
+use crate::journal::layout::{FORMAT, FORMAT_KEY, SEQ_KEY};
 use procession_kernel::Seq;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -215,7 +215,7 @@ fn commits_that_do_not_name_the_one_before_are_read() -> Outcome {
     let meta = store.keyspace(&Space::Meta).ok_or("no keyspace")?;
     for number in 2..=4 {
         let mut writes = store.database().batch();
-        writes.insert(&meta, SEQ_KEY, open::encode_seq(epoch, Seq(number)));
+        writes.insert(&meta, SEQ_KEY, chain::encode_number(epoch, Seq(number)));
         writes.commit()?;
     }
     drop((meta, store));
@@ -225,5 +225,57 @@ fn commits_that_do_not_name_the_one_before_are_read() -> Outcome {
         block_on(store.append(batch(epoch, rounds)))?;
     }
     assert_eq!(count(place.path())?, 2);
+    Ok(())
+}
+
+/// Commits as a release of format 5 wrote them: the link in a row of its own, before the row of the number. The third
+/// names this predecessor.
+fn commits_of_format_5(place: &Path, third_names: Seq) -> Outcome {
+    let store = FjallStore::open(place, SyncMode::Data)?;
+    let epoch = block_on(store.acquire())?;
+    block_on(store.append(batch(epoch, 1)))?;
+    let meta = store.keyspace(&Space::Meta).ok_or("no keyspace")?;
+    for number in 2..=4 {
+        let commit = (epoch, Seq(number));
+        let before = if number == 3 { third_names } else { Seq(number - 1) };
+        let link = chain::Link {
+            commit,
+            before: (epoch, before),
+            oldest: 1,
+            newest: 1,
+        };
+        let mut writes = store.database().batch();
+        writes.insert(&meta, FORMAT_KEY, 5_u32.to_be_bytes());
+        writes.insert(&meta, chain::CHAIN_KEY, [&[1], link.encode().as_slice()].concat());
+        writes.insert(&meta, SEQ_KEY, chain::encode_number(epoch, Seq(number)));
+        writes.commit()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn commits_of_format_5_are_read_and_those_of_format_6_follow_them() -> Outcome {
+    let place = TempDir::new()?;
+    commits_of_format_5(place.path(), Seq(2))?;
+    for rounds in 1..=2 {
+        let store = FjallStore::open(place.path(), SyncMode::Data)?;
+        let epoch = block_on(store.acquire())?;
+        block_on(store.append(batch(epoch, rounds)))?;
+        let meta = store.keyspace(&Space::Meta).ok_or("no keyspace")?;
+        assert_eq!(meta.get(FORMAT_KEY)?.as_deref(), Some(FORMAT.to_be_bytes().as_slice()));
+        assert!(meta.get(chain::CHAIN_KEY)?.is_none(), "the outdated row is gone");
+    }
+    assert_eq!(count(place.path())?, 2);
+    Ok(())
+}
+
+#[test]
+fn a_gap_in_commits_of_format_5_is_found() -> Outcome {
+    let place = TempDir::new()?;
+    commits_of_format_5(place.path(), Seq(1))?;
+    assert!(matches!(
+        FjallStore::open(place.path(), SyncMode::Data),
+        Err(StoreError::Damaged { .. })
+    ));
     Ok(())
 }

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, RwLock};
 use fjall::compaction::Leveled;
 use fjall::config::FilterPolicy;
 use fjall::{Database, Error, Keyspace, KeyspaceCreateOptions, LsmError, PersistMode};
-use procession_kernel::{Epoch, Key, NUMBER_MAX, Seq};
+use procession_kernel::{Epoch, Key, NUMBER_MAX};
 
-use super::chain::{CHAIN_KEY, Link};
+use super::chain::{CHAIN_KEY, Newest, encode_number};
 use super::checkpoint::Checkpoints;
 use super::commit_queue::CommitQueue;
 use super::committed::Committed;
@@ -162,16 +162,6 @@ pub(super) fn space_key(space: &Space) -> Vec<u8> {
     [SPACE_PREFIX, space.name().as_bytes()].concat()
 }
 
-pub(super) fn encode_seq(epoch: Epoch, seq: Seq) -> [u8; 16] {
-    ((u128::from(epoch.0) << 64) | u128::from(seq.0)).to_be_bytes()
-}
-
-pub(super) fn decode_seq(bytes: &[u8]) -> Option<(Epoch, Seq)> {
-    let epoch = u64::from_be_bytes(bytes.get(..8)?.try_into().ok()?);
-    let seq = u64::from_be_bytes(bytes.get(8..)?.try_into().ok()?);
-    Some((Epoch(epoch), Seq(seq)))
-}
-
 fn create(directory: &Directory, lock: StoreLock) -> Result<Database, StoreError> {
     directory.begin_store()?;
     drop(lock);
@@ -223,7 +213,7 @@ fn recover(directory: &Directory, lock: StoreLock) -> Result<Database, StoreErro
 /// acknowledgements depend on it, and after a failed sync it may exist in memory only.
 fn is_marked(newest: &NewestLog, directory: &Directory) -> bool {
     let mark = directory.mark();
-    mark.is_some_and(|(epoch, seq)| newest.ends_with(SEQ_KEY, &encode_seq(epoch, seq)))
+    mark.is_some_and(|(epoch, seq)| newest.ends_with(SEQ_KEY, &encode_number(epoch, seq)))
 }
 
 /// Catches panics: fjall asserts some of what it reads, and a damaged file must be an error.
@@ -385,10 +375,10 @@ fn read_writer(spaces: &BTreeMap<Space, Keyspace>, directory: &Directory) -> Res
             String::from_utf8_lossy(key)
         ))
     };
-    let (epoch, seq) = match read(SEQ_KEY)? {
-        None => (Epoch::default(), Seq::default()),
-        Some(bytes) => decode_seq(&bytes).ok_or_else(|| damaged(SEQ_KEY))?,
-    };
+    let chain = read(CHAIN_KEY)?;
+    let last = read(SEQ_KEY)?.map(|row| Newest::decode(&row, chain.as_deref()).ok_or_else(|| damaged(SEQ_KEY)));
+    let last = last.transpose()?;
+    let (epoch, seq) = last.map(|last| last.number).unwrap_or_default();
     let newest = match read(EPOCH_KEY)? {
         None => Epoch::default(),
         Some(bytes) => Epoch(u64::from_be_bytes(
@@ -414,11 +404,10 @@ fn read_writer(spaces: &BTreeMap<Space, Keyspace>, directory: &Directory) -> Res
             directory.store().display()
         )));
     }
-    let link = read(CHAIN_KEY)?.and_then(|bytes| Link::decode(&bytes, (epoch, seq)));
     Ok(Writer {
         epoch,
         seq,
-        link,
+        link: last.and_then(|last| last.link),
         granted: epoch,
         ..Writer::default()
     })

@@ -115,6 +115,7 @@ impl Opened {
             writes.insert(&meta, EPOCH_KEY, batch.epoch().0.to_be_bytes());
             // An older release may not understand what is written from here on.
             writes.insert(&meta, FORMAT_KEY, FORMAT.to_be_bytes());
+            writes.remove(&meta, CHAIN_KEY);
         }
         if let Some(row) = self.versions_row(&mut writer.versions, takes_out) {
             writes.insert(&meta, VERSIONS_KEY, row);
@@ -126,9 +127,8 @@ impl Opened {
             oldest,
             newest: record,
         };
-        writes.insert(&meta, CHAIN_KEY, link.encode());
-        // Last, right behind the link: an opening recognises the newest batch by it.
-        writes.insert(&meta, SEQ_KEY, open::encode_seq(batch.epoch(), batch.seq()));
+        // Last: an opening recognises the newest batch by it.
+        writes.insert(&meta, SEQ_KEY, link.encode());
         self.persist(writes)?;
         self.check_log()?;
         (writer.oldest, writer.record) = (oldest, record);

@@ -3,8 +3,7 @@
 use procession_kernel::{Epoch, Seq};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::chain::{CHAIN_KEY, Link};
-use super::super::open::decode_seq;
+use super::super::chain::{CHAIN_KEY, Link, Newest};
 use crate::journal::layout::SEQ_KEY;
 
 /// Ends every batch, behind its checksum.
@@ -61,17 +60,15 @@ impl<'a> Batch<'a> {
         (last.key, last.value.unwrap_or_default())
     }
 
-    /// Returns the commit. Each commit ends with its number, right behind the link to its predecessor.
+    /// Returns the commit. Each ends with the row of its number; up to format 5 the row before it has the link.
     pub(super) fn commit(&self) -> Option<Commit> {
         let [chain, seq] = self.ends;
-        let number = decode_seq(seq.value.filter(|_| seq.key == SEQ_KEY)?)?;
         let is_chain = chain.keyspace == seq.keyspace && chain.key == CHAIN_KEY;
+        let row = seq.value.filter(|_| seq.key == SEQ_KEY)?;
+        let newest = Newest::decode(row, chain.value.filter(|_| is_chain))?;
         Some(Commit {
-            number,
-            link: chain
-                .value
-                .filter(|_| is_chain)
-                .and_then(|bytes| Link::decode(bytes, number)),
+            number: newest.number,
+            link: newest.link,
             meta: seq.keyspace,
         })
     }
