@@ -517,7 +517,7 @@ fn place(
         keeper,
     );
     let in_place = InPlace::new(&store);
-    let epoch = loaded.epoch;
+    let owned = (loaded.epoch, loaded.lease);
     let in_flight = settings.in_flight.unwrap_or(store.under_way().saturating_add(1));
     let in_flight = in_flight.clamp(1, IN_FLIGHT_MAX);
     let settings = settings.clone();
@@ -554,7 +554,7 @@ fn place(
         let reports = Arc::new(mailboxes.inbox(me.clone().recipient()));
         let (owner, taken) = (mailboxes.outbox(me.recipient()), Arc::clone(&depths.journal));
         let journal = start_restarting(&journal, move |_, panics| {
-            Journal::new(store, epoch, owner, taken, panics)
+            Journal::new(store, owned, owner, taken, panics)
         });
         let limiter = Ordered::new(limiter, depths.limiter);
         let journal = CountedAddr::new(journal, depths.journal);

@@ -14,7 +14,7 @@ pub(crate) mod encode;
 pub mod fjall;
 pub mod keys;
 pub mod layout;
-mod lease;
+pub(crate) mod lease;
 #[cfg(any(test, feature = "testkit"))]
 pub mod memory;
 pub mod probe;
@@ -51,6 +51,7 @@ use procession_kernel::{Epoch, Receipt, Seq};
 
 use crate::actor_loop::LastPanic;
 use crate::queues::{Depth, Outbox};
+use lease::Lease;
 use under_way::UnderWay;
 
 /// Families that a scan reads and skips between two requested ones. Starting a new scan costs about as much as
@@ -95,6 +96,8 @@ pub(crate) struct Journal {
     /// `true` while a future of this actor takes answers in the background.
     takes_answers: bool,
     poison: Poison,
+    /// The ownership that this actor renews, if it lapses.
+    lease: Option<Lease>,
     renewal: Option<JoinHandle<()>>,
     panics: LastPanic,
 }
@@ -102,7 +105,7 @@ pub(crate) struct Journal {
 impl Journal {
     pub(crate) fn new(
         store: Arc<dyn JournalStore>,
-        epoch: Epoch,
+        (epoch, lease): (Epoch, Option<Lease>),
         owner: Outbox<Appended>,
         depth: Arc<Depth>,
         panics: LastPanic,
@@ -117,6 +120,7 @@ impl Journal {
             telling: None,
             takes_answers: false,
             poison: Poison::default(),
+            lease,
             renewal: None,
             panics,
         }
@@ -166,14 +170,14 @@ impl Journal {
         answer.inspect_err(|cause| poison(&self.poison, cause))
     }
 
-    /// Begins to renew the ownership of a store with a lease.
+    /// Goes on with the renewals that the start has made until now.
     fn begin_renewal(&mut self) {
         let Some(store) = self.store.clone() else { return };
-        let Some(lasts) = store.lease() else { return };
+        let Some(mut lease) = self.lease else { return };
         let (epoch, owner, poisoned) = (self.epoch, Rc::clone(&self.owner), Rc::clone(&self.poison));
         // A separate task, because the actor's futures are not polled while its mailbox is kept shut.
         self.renewal = Some(actix_rt::spawn(async move {
-            let cause = lease::keep(store, epoch, lasts).await;
+            let cause = lease::keep(store, epoch, &mut lease).await;
             poison(&poisoned, &cause);
             owner.send(Appended(Err(cause))).await;
         }));

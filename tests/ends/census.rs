@@ -11,7 +11,7 @@ use procession::provider::{Clock, SystemClock};
 use crate::Outcome;
 
 /// How long what has ended may take to leave the system's lists. Only a failing test waits so long.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 static ALONE: Mutex<()> = Mutex::new(());
 

@@ -16,6 +16,8 @@ mod shutdown;
 #[cfg(target_os = "linux")]
 mod side_by_side;
 #[cfg(target_os = "linux")]
+mod slow;
+#[cfg(target_os = "linux")]
 mod starts;
 
 /// Tests pass errors up; the harness prints them.

@@ -5,17 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use procession::errors::AskError;
+use procession::errors::{AskError, StartError};
 use procession::status::ProcedureState;
 use procession::testkit::{Fault, FaultPlan, MemoryDisk, MemoryStore};
 use procession::{Builder, Executor};
 
 use crate::Outcome;
-use crate::census::{Census, alone, in_system};
+use crate::census::{Census, PATIENCE, alone, in_system};
 use crate::kinds::Parked;
+use crate::slow::SlowStore;
 
 /// How long ownership lasts here: long enough for a renewal on a busy machine.
 const LEASE: Duration = Duration::from_millis(600);
+/// Renewals that take longer than a lease lasts: an owner renews three times within it.
+const OVER_A_LEASE: u64 = 4;
 
 fn builder(store: &Arc<MemoryStore>) -> Builder {
     Executor::builder(Arc::clone(store))
@@ -146,4 +149,67 @@ fn an_idle_engine_learns_by_its_renewals_that_it_was_fenced() -> Outcome {
         drop((first, second));
         before.is_all_there_is().await
     })
+}
+
+/// Starts on a store that takes long to read. If it takes too long, the store is let go, so that nothing waits any more.
+async fn started(store: &Arc<SlowStore>) -> Outcome<Result<Executor, StartError>> {
+    let builder = Executor::builder(Arc::clone(store)).workers(1).register::<Parked>(());
+    match tokio::time::timeout(PATIENCE, builder.start()).await {
+        Ok(started) => Ok(started),
+        Err(late) => {
+            store.free();
+            Err(late.into())
+        }
+    }
+}
+
+/// A start that reads for longer than a lease lasts renews it meanwhile, on the thread that it was called on as beside one.
+#[test]
+fn a_start_that_takes_longer_than_its_lease_keeps_the_store() -> Outcome {
+    let _alone = alone();
+    for blocks in [false, true] {
+        in_system(async {
+            let before = Census::take()?;
+            let disk = MemoryDisk::new();
+            let store = Arc::new(SlowStore::open(&disk, LEASE, OVER_A_LEASE, blocks)?);
+            let executor = started(&store).await??;
+            assert!(store.renewals() >= OVER_A_LEASE);
+            let parked = executor.submit(Parked).await?.id();
+            executor.status(parked).await?;
+            let report = executor.shutdown().await;
+            assert!(report.is_clean(), "{report:?}");
+            drop((executor, store));
+            before.is_all_there_is().await
+        })?;
+    }
+    Ok(())
+}
+
+/// A start whose store is taken while it reads says so at once, whatever is left to read, and leaves nothing.
+#[test]
+fn a_start_that_loses_the_store_while_it_reads_ends_at_once() -> Outcome {
+    let _alone = alone();
+    for blocks in [false, true] {
+        in_system(async {
+            let before = Census::take()?;
+            let disk = MemoryDisk::new();
+            let store = Arc::new(SlowStore::open(&disk, LEASE, u64::MAX, blocks)?);
+            let slow = {
+                let store = Arc::clone(&store);
+                actix_rt::spawn(async move { started(&store).await.map_err(|late| late.to_string()) })
+            };
+            store.is_read().await;
+            let plan = FaultPlan::none().lease(LEASE);
+            let second = Arc::new(MemoryStore::open_shared(&disk, plan)?);
+            let other = builder(&second).start().await?;
+            let refused = slow.await??.err().ok_or("it started")?;
+            assert!(matches!(refused, StartError::Moved { .. }), "{refused}");
+            other.submit(Parked).await?;
+            let report = other.shutdown().await;
+            assert!(report.is_clean(), "{report:?}");
+            drop((other, second, store));
+            before.is_all_there_is().await
+        })?;
+    }
+    Ok(())
 }

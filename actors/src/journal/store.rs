@@ -92,8 +92,8 @@ pub trait JournalStore: Send + Sync + 'static {
     fn acquire(&self) -> BoxFuture<'_, Result<Epoch, StoreError>>;
 
     /// Returns how long ownership lasts after [`acquire`](Self::acquire) and each [`renew`](Self::renew). `None`, the
-    /// default, means that it never lapses. The engine renews three times within this time, and stops once ownership
-    /// has lapsed.
+    /// default, means that it never lapses. The engine renews three times within this time, beginning while it still
+    /// reads what it starts with, and stops once ownership has lapsed.
     fn lease(&self) -> Option<Duration> {
         None
     }

@@ -14,9 +14,11 @@ mod ranges;
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{Either, select};
 use procession_kernel::{
     AuditEntry, Broadcast, Epoch, HistoryEntry, Kernel, Kind, Limit, LimitKey, NUMBER_MAX, PauseScope, ProcedureId,
     ProcedureState, RateWindow, Record, Row, Rules, Seq, Timestamp,
@@ -28,9 +30,11 @@ use crate::journal::encode::{
     LastLook, META_BROADCAST, META_CLOCK, META_FAMILIES, META_LIMIT, META_PAUSE, META_RATE, META_STARTED, META_STOPPED,
     META_STORE, Started,
 };
+use crate::journal::lease::{self, Lease};
 use crate::journal::store::Scan;
 use crate::journal::{JournalStore, Space, codec, keys};
 use crate::supervisor::admission::requests::claims;
+use crate::supervisor::failure::FailureCause;
 use crate::view::Recovered;
 pub(crate) use checked::{row_of, signal_of};
 
@@ -51,6 +55,8 @@ pub(crate) enum Code {
 pub(crate) struct Loaded {
     pub(crate) kernel: Kernel,
     pub(crate) epoch: Epoch,
+    /// The ownership with this epoch, if it lapses. From here on the caller must have it renewed.
+    pub(crate) lease: Option<Lease>,
     code: Code,
     /// The store's own number, and whether it was drawn just now.
     pub(crate) store: (u64, bool),
@@ -87,25 +93,58 @@ impl Survey {
     }
 }
 
-/// Reads the store, outside the arbiters if that may block.
+/// Takes the store and reads it, outside the arbiters if that may block. Ownership with a lease is renewed meanwhile, since
+/// reading may take longer than a lease lasts.
 pub(crate) async fn load(
     store: Arc<dyn JournalStore>,
     rules: Rules,
     code: Code,
     clock: Arc<dyn Clock>,
 ) -> Result<Loaded, StartError> {
-    if !store.reads_block() {
-        return take(&*store, rules, code, &*clock).await;
+    let blocks = store.reads_block();
+    let taken = Arc::clone(&store);
+    let epoch = run(blocks, move || async move { Ok(taken.acquire().await?) }).await?;
+    let lease = Lease::begin(&*store);
+    let read_by = Arc::clone(&store);
+    let reading = run(blocks, move || async move {
+        read(&*read_by, epoch, rules, code, &*clock).await
+    });
+    match lease {
+        Some(lease) => read_and_renew(store, epoch, lease, reading).await,
+        None => reading.await,
     }
-    let work = move || futures::executor::block_on(take(&*store, rules, code, &*clock));
-    actix_rt::task::spawn_blocking(work)
-        .await
-        .map_err(|error| StartError::Thread(error.to_string()))?
 }
 
-async fn take(store: &dyn JournalStore, rules: Rules, code: Code, clock: &dyn Clock) -> Result<Loaded, StartError> {
-    let epoch = store.acquire().await?;
-    read(store, epoch, rules, code, clock).await
+/// Awaits a read while ownership is renewed, on the caller's thread. Gives the read up once ownership is lost: what blocks
+/// on a thread of its own ends there when the caller closes the store.
+async fn read_and_renew(
+    store: Arc<dyn JournalStore>,
+    epoch: Epoch,
+    mut lease: Lease,
+    reading: impl Future<Output = Result<Loaded, StartError>>,
+) -> Result<Loaded, StartError> {
+    let loaded = {
+        let (reading, renewing) = (pin!(reading), pin!(lease::keep(store, epoch, &mut lease)));
+        match select(reading, renewing).await {
+            Either::Left((loaded, _)) => loaded?,
+            Either::Right((lost, _)) => return Err(FailureCause::of(&lost).unstarted()),
+        }
+    };
+    let lease = Some(lease);
+    Ok(Loaded { lease, ..loaded })
+}
+
+/// Runs work on a store, on a thread of its own if that may block.
+async fn run<T, F>(blocks: bool, work: impl FnOnce() -> F + Send + 'static) -> Result<T, StartError>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, StartError>>,
+{
+    if !blocks {
+        return work().await;
+    }
+    let done = actix_rt::task::spawn_blocking(move || futures::executor::block_on(work()));
+    done.await.map_err(|error| StartError::Thread(error.to_string()))?
 }
 
 /// Reads the store when its owner with this epoch begins.
@@ -125,6 +164,7 @@ pub(in crate::supervisor) async fn read(
     let mut loaded = Loaded {
         kernel,
         epoch,
+        lease: None,
         code,
         store: store_number(store).await?,
         stacks: BTreeMap::new(),
