@@ -19,7 +19,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::{ImportError, ReadError, StartError, StoreError};
 use crate::export::FamilyExport;
 use crate::journal::{Batch, EmbeddedStore, JournalStore, Reader, SyncMode};
-use crate::supervisor::lifecycle::recovery::{self, Code};
+use crate::supervisor::lifecycle::recovery::{self, Code, Loaded};
 use crate::view::Status;
 use content::Content;
 use settle::Settled;
@@ -39,7 +39,6 @@ pub(super) const KEPT_AT_LEAST: Duration = Duration::from_secs(24 * 3_600);
 /// An export is a copy: before you resume a family here, make sure that it does not live elsewhere. Effects of stages
 /// outside the engine, and user data, are not included. In another journal the tokens and fences of its stages differ
 /// from those that it had.
-/// another journal the tokens and fences of its stages differ from those that it had.
 pub struct Importer {
     // Dropped in this order: the copy must outlive the store that reads it.
     store: Arc<dyn JournalStore>,
@@ -142,15 +141,9 @@ impl Importer {
             family: export.family,
             why,
         })?;
-        let loaded = recovery::load(
-            Arc::clone(&self.store),
-            procession_kernel::Rules::default(),
-            Code::Any,
-            Arc::clone(&self.clock),
-        );
         let target = Target {
             reader: &self.reader,
-            loaded: &loaded.await?,
+            loaded: &self.load(by.dry_run).await?,
         };
         write::check_by(target.loaded.kernel.rules(), by)?;
         target.check(&content).await?;
@@ -169,6 +162,16 @@ impl Importer {
         self.commit(target.loaded.epoch, batch).await?;
         imported.number = Some(number);
         Ok(imported)
+    }
+
+    /// Reads the journal as a start would. Only an import that writes takes an epoch.
+    async fn load(&self, dry_run: bool) -> Result<Loaded, StartError> {
+        let (store, clock) = (Arc::clone(&self.store), Arc::clone(&self.clock));
+        let rules = procession_kernel::Rules::default();
+        match dry_run {
+            true => recovery::look(store, rules, Code::Any, clock).await,
+            false => recovery::load(store, rules, Code::Any, clock).await,
+        }
     }
 
     /// Commits with a new epoch: from here on no engine that ever had the journal may write.

@@ -52,7 +52,7 @@ impl Offline {
     pub async fn state(&self) -> Result<OfflineState, StartError> {
         let clock = Arc::new(SystemClock);
         let now = clock.now();
-        let loaded = recovery::load(Arc::clone(&self.store), Rules::default(), Code::Any, clock).await?;
+        let loaded = recovery::look(Arc::clone(&self.store), Rules::default(), Code::Any, clock).await?;
         let kernel = loaded.kernel;
         let limits = kernel.limits().iter().map(|(key, limit)| (key.clone(), *limit));
         let mut admissions = Admissions::new(limits);
@@ -227,3 +227,6 @@ impl OfflineState {
         &self.report
     }
 }
+
+#[cfg(test)]
+mod tests;

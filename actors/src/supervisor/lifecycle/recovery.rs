@@ -115,6 +115,21 @@ pub(crate) async fn load(
     }
 }
 
+/// Reads the store as a start would, and takes no epoch: its owner goes on, and what was read must not be written.
+pub(crate) async fn look(
+    store: Arc<dyn JournalStore>,
+    rules: Rules,
+    code: Code,
+    clock: Arc<dyn Clock>,
+) -> Result<Loaded, StartError> {
+    run(store.reads_block(), move || async move {
+        let head = store.head().await?;
+        let epoch = head.map_or_else(Epoch::default, |head| head.epoch);
+        read(&*store, epoch, rules, code, &*clock).await
+    })
+    .await
+}
+
 /// Awaits a read while ownership is renewed, on the caller's thread. Gives the read up once ownership is lost: what blocks
 /// on a thread of its own ends there when the caller closes the store.
 async fn read_and_renew(

@@ -152,15 +152,17 @@ fn a_lock_that_is_held_is_refused_and_both_are_named() -> Tested {
 }
 
 #[test]
-fn who_had_the_journal_before_an_import_writes_no_more() -> Tested {
+fn who_had_the_journal_before_an_import_writes_no_more_and_before_a_dry_run_goes_on() -> Tested {
     let export = second(None)?;
     let here = World::new();
     let store: Arc<dyn JournalStore> = Arc::new(MemoryStore::open(&here.disk, FaultPlan::none())?);
     block_on(async {
         let old = store.acquire().await?;
         store.append(Batch::new(old)).await?;
-        let importer = Executor::builder(Arc::clone(&store));
-        importer.importer().await?.import(&export, &by()).await?;
+        let importer = Executor::builder(Arc::clone(&store)).importer().await?;
+        importer.import(&export, &by().dry_run()).await?;
+        store.append(Batch::new(old)).await?;
+        importer.import(&export, &by()).await?;
         let late = store.append(Batch::new(old)).await;
         assert!(
             matches!(&late, Err(AppendError::Fenced { newer }) if *newer > old),
