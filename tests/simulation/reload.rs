@@ -44,6 +44,7 @@ impl Story {
         let clock = Arc::new(run.world.clock.clone());
         let loaded = reload(run.store.clone(), kernel.rules().clone(), clock).await?;
         compare(&kernel, &loaded)?;
+        self.rules = Some(kernel.rules().clone());
         if kernel.in_flight() + kernel.undoing() > 0 {
             let out = (kernel.in_flight(), kernel.undoing());
             return Err(format!("nothing moves, and stages and undos are out: {out:?}").into());

@@ -2,14 +2,18 @@
 //! a calm one in the end.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use futures::executor::block_on;
 use procession::ProcedureId;
 use procession::errors::StartError;
 use procession::operate::OperatorRequest;
 use procession::provider::Space;
 use procession::status::{Cause, Outcome, ProcedureState, WaitReason};
-use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
+use procession::testkit::{Ended, Fault, FaultPlan, MemoryStore, Run, Trouble, World};
 use procession_actors::testkit::labels::index_agrees;
+use procession_actors::testkit::reload;
+use procession_kernel::Rules;
 
 use super::again::Reruns;
 use super::client::{Known, Told};
@@ -64,6 +68,8 @@ pub(crate) struct Story {
     /// Rows are damaged between two lives; drawn apart, so that all else is as without.
     pub(crate) is_damaged: bool,
     pub(crate) damages: Draw,
+    /// What the engine of a life went by, as a start reads the disk.
+    pub(crate) rules: Option<Rules>,
     /// Families of which a row was damaged.
     pub(crate) spoilt: BTreeSet<u64>,
     /// Those of them that were put aside when nothing moved last.
@@ -123,6 +129,7 @@ impl Story {
             is_rash,
             is_damaged,
             damages,
+            rules: None,
             spoilt: BTreeSet::new(),
             aside: BTreeSet::new(),
             stopped: 0,
@@ -156,6 +163,15 @@ impl Story {
             self.one(fault, async |story: &mut Self, run: &Run| story.storm(run).await)?;
         }
         self.one(None, async |story: &mut Self, run: &Run| story.calm(run).await)
+    }
+
+    /// Wherever a life was cut off, the history of what rolls back is what its rows count.
+    fn no_rollback_lacks_an_entry(&self) -> Result<(), Trouble> {
+        let Some(rules) = &self.rules else { return Ok(()) };
+        let store = Arc::new(MemoryStore::open(&self.world.disk, FaultPlan::none())?);
+        let clock = Arc::new(self.world.clock.clone());
+        block_on(reload(store, rules.clone(), clock))?;
+        Ok(())
     }
 
     fn one(
@@ -197,6 +213,7 @@ impl Story {
         self.no_clash()?;
         let disk = &self.world.disk;
         index_agrees(&disk.dump(&Space::Procedures), &disk.dump(&Space::Live))?;
+        self.no_rollback_lacks_an_entry()?;
         self.damage()
     }
 

@@ -32,6 +32,7 @@ mod wave;
 
 use crate::decision::Decision;
 use crate::event::Event;
+use crate::history::HistoryEntry;
 use crate::id::{ProcedureId, Seq, Timestamp};
 use crate::kernel::Kernel;
 pub(crate) use draft::Draft;
@@ -115,6 +116,15 @@ impl Kernel {
         };
         let holders = family.within(scope.member).filter(|row| !row.locked.is_empty());
         holders.map(|row| row.id).filter(|other| *other != id).collect()
+    }
+
+    /// Returns `true` if a rollback of this scope can go on with these entries, which are those of its members: as many stand
+    /// as its rows count. With a hole in its history it parks instead.
+    #[must_use]
+    pub fn is_stack_complete(&self, scope: ProcedureId, entries: Vec<HistoryEntry>) -> bool {
+        let draft = Draft::new(self, Timestamp::default());
+        let standing = draft.standing_within(scope, entries);
+        draft.is_complete(scope, &standing)
     }
 
     /// Returns `true` if a failure at or above a procedure stops it, so that it runs no more stages.

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use procession_kernel::{
-    Admissions, Kernel, Kind, LimitKey, LimitUse, PauseScope, ProcedureId, Rules, Seq, Timestamp, WaitReason,
+    Admissions, HistoryEntry, Kernel, Kind, LimitKey, LimitUse, PauseScope, ProcedureId, Rules, Seq, Timestamp,
+    WaitReason,
 };
 
 use super::Offline;
@@ -16,6 +17,7 @@ use crate::limiter::WaitingClaim;
 use crate::read::{CommittedReader, Quarantined};
 use crate::supervisor::admission::claims::Claims;
 use crate::supervisor::admission::requests::AdmissionRequests;
+use crate::supervisor::dispatch::rollback_stacks::holes;
 use crate::supervisor::health::diagnosis_input::{DiagnosisInput, Queues, limit_views, lock_views};
 use crate::supervisor::health::explain::stored;
 use crate::supervisor::health::failures::count;
@@ -36,6 +38,8 @@ pub struct OfflineState {
     /// Limits whose capacity is not on disk.
     unknown: BTreeSet<LimitKey>,
     quarantined: Quarantined,
+    /// What the histories of those that roll back lack.
+    holes: BTreeMap<ProcedureId, String>,
     report: Recovered,
     thresholds: Measures,
     /// The verdict on the failures that nobody has acknowledged.
@@ -76,7 +80,9 @@ impl Offline {
                 admissions.request(request);
             }
         }
+        let holes = self.holes(&kernel, loaded.stacks).await;
         Ok(OfflineState {
+            holes,
             queues: Queues::new(WaitingClaim::all(&admissions), &claims, &kernel),
             quarantined: Arc::new(loaded.report.quarantined.iter().cloned().collect()),
             report: loaded.report,
@@ -88,6 +94,22 @@ impl Offline {
             unknown,
             now,
         })
+    }
+
+    /// Compares the histories of those that roll back with what their rows count, as an engine does before it goes on.
+    async fn holes(&self, kernel: &Kernel, stacks: BTreeMap<u64, Vec<HistoryEntry>>) -> BTreeMap<ProcedureId, String> {
+        let mut holes = BTreeMap::new();
+        for (family, stack) in stacks {
+            let mut found = holes::of_family(kernel, family, &stack);
+            // To a start, a history with an entry that cannot be read has none at all.
+            if !found.is_empty()
+                && let Err(error) = self.reader.history(family, usize::MAX).await
+            {
+                found.values_mut().for_each(|hole| *hole = error.to_string());
+            }
+            holes.append(&mut found);
+        }
+        holes
     }
 
     /// Explains why a procedure is where it is, as far as the rows tell.
@@ -105,8 +127,6 @@ impl Offline {
         }
     }
 }
-
-static NO_HOLES: BTreeMap<ProcedureId, String> = BTreeMap::new();
 
 /// Capacities set by code are not on disk. If a procedure waits for a permit, all permits are assumed to be out.
 fn fill(kernel: &Kernel, waiting: &[ProcedureId], admissions: &mut Admissions) -> BTreeSet<LimitKey> {
@@ -145,8 +165,7 @@ impl OfflineState {
             queues: &self.queues,
             missing: None,
             quarantined: &self.quarantined,
-            // Found where a rollback goes on: nothing goes on here.
-            holes: &NO_HOLES,
+            holes: &self.holes,
             thresholds: &self.thresholds,
             now: self.now,
             opened: self.now,
@@ -163,7 +182,9 @@ impl OfflineState {
     /// Returns everything that is stuck or damaged, in the order of the rules.
     #[must_use]
     pub fn verdicts(&self) -> Vec<Verdict> {
-        let mut verdicts = self.input().verdicts();
+        let input = self.input();
+        let mut verdicts = input.verdicts();
+        verdicts.extend(input.rollbacks_that_will_park());
         verdicts.extend(self.failures.clone());
         in_order(&mut verdicts);
         verdicts

@@ -12,7 +12,7 @@ pub(super) mod orphaned_calls;
 mod output_cache;
 mod payload_cache;
 pub(super) mod revival;
-pub(super) mod rollback_stacks;
+pub(crate) mod rollback_stacks;
 mod wake_batch;
 pub(crate) mod workers;
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use actix::prelude::*;
 use procession_kernel::{Epoch, Kernel, Rules};
 
+use super::dispatch::rollback_stacks::holes;
 use super::lifecycle::recovery;
 use crate::clock::Clock;
-use crate::error::StartError;
+use crate::error::{StartError, StoreError};
 use crate::journal::JournalStore;
 
 /// Asks for a copy of the state in memory. It is ahead of the disk while a commit is under way.
@@ -20,10 +21,20 @@ pub struct Reveal;
 ///
 /// # Errors
 ///
-/// [`StartError`] if the store cannot be read, or would be refused.
+/// [`StartError`] if the store cannot be read, would be refused, or has a hole in a history that a rollback needs.
 pub async fn reload(store: Arc<dyn JournalStore>, rules: Rules, clock: Arc<dyn Clock>) -> Result<Kernel, StartError> {
     let head = store.head().await?;
     let epoch = Epoch(head.map_or(0, |head| head.epoch.0) + 1);
     let loaded = recovery::read(&*store, epoch, rules, recovery::Code::Registered, &*clock).await?;
-    Ok(loaded.kernel)
+    let mut holes = loaded
+        .stacks
+        .iter()
+        .flat_map(|(family, stack)| holes::of_family(&loaded.kernel, *family, stack));
+    match holes.next() {
+        Some((scope, why)) => Err(StartError::Store(StoreError::Damaged {
+            place: scope.to_string(),
+            why,
+        })),
+        None => Ok(loaded.kernel),
+    }
 }

@@ -2,13 +2,17 @@
 
 use std::future::IntoFuture;
 
+use futures::executor::block_on;
 use procession::ProcedureId;
 use procession::errors::AskError;
+use procession::health::Rule;
+use procession::offline::Offline;
 use procession::operate::{BypassAs, BypassScope, OperatorRequest, PauseScope};
 use procession::procedure::JoinPolicy;
-use procession::provider::{Batch, Space};
+use procession::provider::{Batch, JournalStore, Seq, Space};
 use procession::status::{ListFilter, ProcedureState, WaitReason};
 use procession::testkit::{Run, Trouble, World};
+use procession_actors::journal::{EmbeddedStore, SyncMode};
 
 use super::world::{key, write};
 use crate::support::{Act, Holding, Lab, Planned, Tested, UndoAct, failing, live_in, plan, spawn};
@@ -235,6 +239,79 @@ fn the_entry_of_an_undo_that_is_missing_is_named() -> Tested {
         assert_eq!(lab.count("f3'"), 1, "it is not undone again");
         Ok(())
     })
+}
+
+/// A journal in a directory, with everything that a world has.
+fn in_a_directory(world: &World) -> Result<tempfile::TempDir, Trouble> {
+    let place = tempfile::tempdir()?;
+    let store = EmbeddedStore::open(place.path(), SyncMode::None)?;
+    let mut batch = Batch::new(block_on(store.acquire())?);
+    batch.advance_to(Seq(1_000));
+    for space in world.disk.spaces() {
+        for (key, value) in world.disk.dump(&space) {
+            batch.put(space.clone(), &key, &value);
+        }
+    }
+    block_on(store.append(batch))?;
+    Ok(place)
+}
+
+/// What a look at the closed journal says that rollbacks lack.
+fn holes_of_the_closed_journal(world: &World) -> Result<Vec<String>, Trouble> {
+    let place = in_a_directory(world)?;
+    let offline = Offline::open(place.path())?;
+    let state = actix_rt::System::new().block_on(offline.state())?;
+    let verdicts = state.verdicts().into_iter();
+    let broken = verdicts.filter(|verdict| verdict.rule == Rule::Quarantined);
+    Ok(broken
+        .filter_map(|verdict| verdict.fact("hole").map(str::to_owned))
+        .collect())
+}
+
+/// Whether an engine has met the hole already or not, nothing else of the journal is taken for one.
+#[test]
+fn a_hole_is_told_of_a_closed_journal() -> Tested {
+    for (missing, said) in [
+        (None, None),
+        (Some(1), Some("its entry 1 is missing: the stage before")),
+        (Some(4), Some("the entry of the undo of stage 3 (entry 3)")),
+    ] {
+        let (world, lab) = (World::new(), Lab::default());
+        // Its third stage is undone, and the undo of the second fails.
+        let stuck = failing("f", 3).undo(2, UndoAct::FailUntil("never".to_owned()));
+        let kept = plan("k", [Act::Next, Act::Done(1)]);
+        let parent = plan("r", [spawn([kept, stuck.clone()]), Act::Done(2)]);
+        let ids = live_in(&world, &lab, async |run| {
+            let mut ids = Vec::new();
+            for plan in [stuck, failing("g", 3), plan("d", [Act::Next, Act::Done(1)]), parent] {
+                ids.push(run.wait(run.executor.submit(Planned(plan)).into_future()).await??.id());
+                run.settle().await;
+            }
+            Ok(ids)
+        })?;
+        let id = *ids.first().ok_or("it was submitted")?;
+        if let Some(number) = missing {
+            write(&world, |batch| batch.delete(Space::History, &key(id.family, number)))?;
+        }
+        // Of those that have ended, nothing is needed any more.
+        for ended in ids.iter().skip(1).take(2) {
+            write(&world, |batch| batch.delete(Space::History, &key(ended.family, 1)))?;
+        }
+        for lives in 0..2 {
+            let holes = holes_of_the_closed_journal(&world)?;
+            let is_said = match (&holes[..], said) {
+                ([], None) => true,
+                ([hole], Some(said)) => hole.contains(said),
+                _ => false,
+            };
+            assert!(is_said, "entry {missing:?} after {lives} lives: {holes:?}");
+            live_in(&world, &lab, async |run| {
+                run.settle().await;
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
 }
 
 #[test]

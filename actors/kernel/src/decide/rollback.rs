@@ -306,7 +306,7 @@ impl Draft<'_> {
     }
 
     /// Returns the standing entries of the scope, oldest first: of each visit the newest attempt.
-    fn standing_within(&self, scope: ProcedureId, mut entries: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
+    pub(super) fn standing_within(&self, scope: ProcedureId, mut entries: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
         let Some(family) = self.family(scope.family) else {
             return Vec::new();
         };
@@ -342,7 +342,7 @@ impl Draft<'_> {
 
     /// Returns `false` if the history has a hole: fewer entries stand than the rows count, or more, since that of an undo is
     /// missing, or an entry is newer than any that a row names.
-    fn is_complete(&self, scope: ProcedureId, within: &[HistoryEntry]) -> bool {
+    pub(super) fn is_complete(&self, scope: ProcedureId, within: &[HistoryEntry]) -> bool {
         let Some(family) = self.family(scope.family) else {
             return false;
         };

@@ -5,6 +5,9 @@ use procession_kernel::{Epoch, Kernel, Row, Rules, Seq, Timestamp, WaitReason};
 
 use super::content::Content;
 use super::{Imported, KEPT_AT_LEAST, named};
+use crate::journal::Space;
+use crate::journal::reader::decode_entry;
+use crate::supervisor::dispatch::rollback_stacks::holes;
 use crate::view::Status;
 
 /// A family as it is written to the journal.
@@ -43,7 +46,7 @@ impl Settled {
         } else {
             Some(keep(&mut content.rows, now))
         };
-        check(&content, seq)?;
+        let kernel = check(&content, seq)?;
         if !in_doubt.is_empty() {
             warnings.push(format!(
                 "a stage of {} was running: it may be partly done, and runs again, one after the other, when the family \
@@ -51,6 +54,7 @@ impl Settled {
                 named(in_doubt)
             ));
         }
+        warnings.extend(broken_rollbacks(&kernel, &content)?);
         warnings.extend(of_live(&content));
         Ok(Self { content, due, warnings })
     }
@@ -87,13 +91,30 @@ fn keep(rows: &mut [Row], now: Timestamp) -> Timestamp {
     due
 }
 
-/// Checks the family as a start would, in a separate kernel.
-fn check(content: &Content, seq: Seq) -> Result<(), String> {
+/// Checks the family as a start would, in a separate kernel, and returns that.
+fn check(content: &Content, seq: Seq) -> Result<Kernel, String> {
     let mut kernel = Kernel::new(Rules::default(), Epoch::default(), 0);
     kernel.continue_after(seq);
     let rows = content.rows.iter().cloned().map(Box::new).collect();
     let taken = kernel.take_in(content.family, rows, &content.signals);
-    taken.map_err(|rejected| rejected.why)
+    taken.map(|()| kernel).map_err(|rejected| rejected.why)
+}
+
+/// Returns the warnings about rollbacks that cannot go on with the history that the family brings. An engine may hold such a
+/// family, so it is no reason to refuse it.
+fn broken_rollbacks(kernel: &Kernel, content: &Content) -> Result<Vec<String>, String> {
+    let entries = content.raw.iter().filter(|(space, ..)| *space == Space::History);
+    let entries = entries.map(|(_, key, value)| decode_entry(key.as_slice(), value.as_slice()));
+    let entries = entries.filter_map(Result::transpose).collect::<Result<Vec<_>, _>>();
+    let entries = entries.map_err(|error| error.to_string())?;
+    let holes = holes::of_family(kernel, content.family, &entries).into_iter();
+    let warning = |(id, hole)| {
+        format!(
+            "the rollback of {id} cannot go on ({hole}): it stops there once the family is resumed, and waits for an \
+             operator; import an export from before the damage, if there is one"
+        )
+    };
+    Ok(holes.map(warning).collect())
 }
 
 /// Returns the warnings for a family that may continue some day.

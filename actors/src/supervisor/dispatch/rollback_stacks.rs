@@ -3,7 +3,7 @@
 //! last known entry.
 
 pub(super) mod entries;
-pub(in crate::supervisor) mod holes;
+pub(crate) mod holes;
 
 use std::collections::BTreeMap;
 

@@ -309,15 +309,26 @@ impl DiagnosisInput<'_> {
                 Some(of_row(Rule::RollbackFailed, row, facts, &text))
             }
             Some(WaitReason::Gate) => self.undecided(row),
-            Some(WaitReason::Quarantined) => {
-                let hole = self.holes.get(&row.id);
-                let facts = hole.map(|hole| ("hole", hole.clone()));
-                let hole = hole.map(|hole| format!(": {hole}")).unwrap_or_default();
-                let text = format!("cannot be rolled back: its history is incomplete{hole}");
-                Some(of_row(Rule::Quarantined, row, facts.into_iter().collect(), &text))
-            }
+            Some(WaitReason::Quarantined) => Some(self.incomplete(row)),
             _ => None,
         }
+    }
+
+    /// Tells of a rollback whose history has a hole.
+    fn incomplete(&self, row: &Row) -> Verdict {
+        let hole = self.holes.get(&row.id);
+        let facts = hole.map(|hole| ("hole", hole.clone()));
+        let hole = hole.map(|hole| format!(": {hole}")).unwrap_or_default();
+        let text = format!("cannot be rolled back: its history is incomplete{hole}");
+        of_row(Rule::Quarantined, row, facts.into_iter().collect(), &text)
+    }
+
+    /// Tells of the rollbacks that will park once an engine goes on with them, for a caller that has compared all
+    /// histories. An engine has only compared those that have parked.
+    pub(crate) fn rollbacks_that_will_park(&self) -> Vec<Verdict> {
+        let rows = self.holes.keys().filter_map(|id| self.kernel.row(*id));
+        let rows = rows.filter(|row| row.wait != Some(WaitReason::Quarantined));
+        rows.map(|row| self.incomplete(row)).collect()
     }
 
     /// Judges a child that waits at a gate which can no longer open. While a sibling before it still rolls back, what

@@ -5,13 +5,13 @@ use procession::ProcedureId;
 use procession::limits::LockNeed;
 use procession::offline::FamilyExport;
 use procession::status::{ProcedureState, WaitReason};
-use procession::testkit::World;
+use procession::testkit::{Trouble, World};
 
 use super::{import, resume, submit};
-use crate::support::{Act, Lab, Planned, Tested, live_in, plan};
+use crate::support::{Act, Lab, Planned, Tested, UndoAct, failing, live_in, plan};
 
 /// Exported while its second stage is out, under a lock.
-fn with_a_stage_out() -> Result<FamilyExport, procession::testkit::Trouble> {
+fn with_a_stage_out() -> Result<FamilyExport, Trouble> {
     let (there, lab) = (World::new(), Lab::default());
     let held = Act::Held("gate".to_owned(), Box::new(Act::Next));
     let planned = plan("f", [Act::Next, held, Act::Done(4)]).locks([LockNeed::exclusive("t")]);
@@ -106,4 +106,27 @@ fn a_family_that_rolls_back_goes_on_where_it_was() -> Tested {
         assert_eq!(lab.line(), "f2' f1'");
         Ok(())
     })
+}
+
+/// A rollback that stops at a hole is what an engine may hold, so it is taken, and the plan says so.
+#[test]
+fn a_rollback_that_lacks_an_entry_is_told_before_it_is_imported() -> Tested {
+    let stuck = failing("f", 3).undo(3, UndoAct::FailUntil("never".to_owned()));
+    let export = live_in(&World::new(), &Lab::default(), async |run| {
+        let id = submit(run, Planned(stuck), "the key").await?;
+        assert_eq!(run.executor.status(id).await?.state, ProcedureState::Failed);
+        Ok(run.executor.export(id).await?)
+    })?;
+    let warned = |export: &FamilyExport| -> Result<bool, Trouble> {
+        let warnings = import(&World::new(), export)?.warnings.join("; ");
+        let is_told = warnings.contains("the rollback of 1.0 cannot go on");
+        assert_eq!(is_told, warnings.contains("its entry 1 is missing"), "{warnings}");
+        Ok(is_told)
+    };
+    assert!(!warned(&export)?, "it lacks nothing");
+    let mut broken = export;
+    let first = broken.entries.iter().position(|entry| entry.space == "history");
+    broken.entries.remove(first.ok_or("it has a history")?);
+    assert!(warned(&broken)?);
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use procession_kernel::{HistoryEntry, Kernel, ProcedureId, Row, WaitReason};
+use procession_kernel::{HistoryEntry, Kernel, ProcedureId, Row, WaitReason, settle_standing};
 
 use crate::journal::codec;
 
@@ -44,6 +44,37 @@ fn is_parked(kernel: &Kernel, scope: ProcedureId) -> bool {
     kernel
         .row(scope)
         .is_some_and(|row| row.wait == Some(WaitReason::Quarantined))
+}
+
+/// Describes what the history of a family lacks for each of its rollbacks that would park with it. What ends, or is kept
+/// as it is, lacks nothing, and neither does a rollback that needs no entry which was dropped.
+pub(crate) fn of_family(kernel: &Kernel, number: u64, history: &[HistoryEntry]) -> BTreeMap<ProcedureId, String> {
+    let Some(family) = kernel.families().get(&number) else {
+        return BTreeMap::new();
+    };
+    let scopes = family.members.iter().filter(|row| row.is_failing());
+    let scopes = scopes.filter(|row| family.scope_of(row.id.member) == Some(row.id));
+    let mut stacks: BTreeMap<u32, Vec<HistoryEntry>> = scopes.map(|row| (row.id.member, Vec::new())).collect();
+    for entry in history {
+        for row in family.ancestry(entry.member) {
+            if let Some(stack) = stacks.get_mut(&row.id.member) {
+                stack.push(entry.clone());
+            }
+        }
+    }
+    let mut holes = BTreeMap::new();
+    for (member, mut stack) in stacks {
+        let scope = ProcedureId::new(number, member);
+        if !kernel.is_stack_complete(scope, stack.clone()) {
+            settle_standing(&mut stack);
+            let hole = missing(kernel, scope, &stack);
+            holes.insert(
+                scope,
+                hole.unwrap_or_else(|| "some of its entries are missing".to_owned()),
+            );
+        }
+    }
+    holes
 }
 
 /// Describes what is missing from the entries that were read for a scope; `None` if there are as many as its rows say.
