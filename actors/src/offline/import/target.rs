@@ -14,6 +14,11 @@ use crate::journal::store::Scan;
 use crate::journal::{Reader, Space, keys};
 use crate::supervisor::lifecycle::recovery::Loaded;
 
+/// The highest number of a family or a commit to which an import takes a journal, which goes on above it. An engine that
+/// commits a hundred thousand times a second gets there in ninety years, so a higher number comes from a file that was
+/// changed. All numbers behind it would be as wrong, and other journals would refuse what has them.
+const IMPORTED_MAX: u64 = 1 << 48;
+
 /// A closed journal, as a start would read it.
 pub(super) struct Target<'a> {
     pub(super) reader: &'a Reader,
@@ -27,6 +32,7 @@ impl Target<'_> {
     /// Refuses a family that conflicts with something in the journal.
     pub(super) async fn check(&self, content: &Content) -> Result<(), ImportError> {
         let family = content.family;
+        self.check_numbers(content).await?;
         if let Some(how) = self.how_it_is_here(family).await? {
             return Err(ImportError::Present { family, how });
         }
@@ -43,6 +49,29 @@ impl Target<'_> {
             self.check_locks(&content.rows)
         } else {
             Ok(())
+        }
+    }
+
+    /// Refuses numbers that no engine reaches, unless this journal has got there.
+    async fn check_numbers(&self, content: &Content) -> Result<(), ImportError> {
+        let family = content.family;
+        let unusable = |what: String| ImportError::Unusable {
+            family,
+            why: format!(
+                "{what} is a number that no engine reaches, and this journal would go on above it; export the family \
+                 again from the journal that it lives in, and import that file as it is"
+            ),
+        };
+        if family > IMPORTED_MAX.max(self.families().await?) {
+            return Err(unusable(format!("{family}, the family's,")));
+        }
+        let newest = self.loaded.kernel.seq().0.max(IMPORTED_MAX);
+        match content.rows.iter().find(|row| row.revision.0 > newest) {
+            Some(row) => Err(unusable(format!(
+                "{}, that of the last commit of {},",
+                row.revision, row.id
+            ))),
+            None => Ok(()),
         }
     }
 

@@ -188,3 +188,56 @@ fn words_that_are_too_long_for_the_audit_are_refused() -> Tested {
     );
     Ok(())
 }
+
+/// More than any engine commits or submits.
+const FAR: u64 = 1 << 48;
+
+/// A world whose next family and next commit have these numbers.
+fn at(family: u64, seq: u64) -> World {
+    let world = World::new();
+    let families: (Space, &[u8], &[u8]) = (Space::Meta, b"families", &family.to_be_bytes());
+    world.disk.import(Seq(seq), [families]);
+    world
+}
+
+/// Exports the first family of a world that waits.
+fn first(world: &World) -> Result<FamilyExport, Trouble> {
+    live_in(world, &Lab::default(), async |run| {
+        let id = submit(run, Planned(waits("w")), "the key").await?;
+        Ok(run.executor.export(id).await?)
+    })
+}
+
+#[test]
+fn a_number_that_no_engine_reaches_is_refused_unless_the_journal_is_there() -> Tested {
+    for (family, seq, said) in [
+        (FAR + 1, 1, "the family's, is a number that no engine reaches"),
+        (1, FAR, "the last commit of 1.0, is a number that no engine reaches"),
+        (1 << 61, 1, "no engine reaches"),
+        (1, (1 << 61) - 1_000, "no engine reaches"),
+    ] {
+        let export = first(&at(family, seq))?;
+        let refused = refusal(&World::new(), &export)?;
+        assert!(matches!(&refused, ImportError::Unusable { .. }), "{refused}");
+        let text = refused.to_string();
+        assert!(
+            text.contains(said) && text.contains("export the family again"),
+            "{text}"
+        );
+        import(&at(family + 1_000, seq + 1_000), &export)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_exported_behind_the_highest_import_is_imported_elsewhere() -> Tested {
+    let here = World::new();
+    import(&here, &first(&at(FAR - 1_000_000, FAR - 1_000_000))?)?;
+    let next = live_in(&here, &Lab::default(), async |run| {
+        let id = submit(run, Planned(waits("w")), "another").await?;
+        Ok(run.executor.export(id).await?)
+    })?;
+    assert!(next.family > FAR - 1_000_000);
+    import(&World::new(), &next)?;
+    Ok(())
+}
