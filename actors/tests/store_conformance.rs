@@ -13,6 +13,17 @@ fn the_memory_store_keeps_every_promise() -> Result<(), BrokenPromise> {
 }
 
 #[test]
+fn so_it_does_with_its_newest_writes_in_memory() -> Result<(), BrokenPromise> {
+    for seed in 0..8 {
+        check(|| {
+            let disk = MemoryDisk::new();
+            move || MemoryStore::open(&disk, FaultPlan::none().recent(seed))
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
 fn the_embedded_store_keeps_every_promise() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let mut places = (0..).map(|number: u32| directory.path().join(number.to_string()));

@@ -10,7 +10,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use procession_actors::StoreError;
 use procession_actors::clock::{Clock, SystemClock};
-use procession_actors::journal::store::{AppendError, DiskRoom, Entries, Head, JournalStore, Scan, SyncTimes};
+use procession_actors::journal::store::{
+    AppendError, DiskRoom, Entries, Head, JournalStore, RecentWrites, Scan, SyncTimes,
+};
 use procession_actors::journal::{Batch, EmbeddedStore, Space, StoreBounds, SyncMode};
 use procession_actors::testkit::TestClock;
 use procession_kernel::{Epoch, Key, Receipt};
@@ -205,6 +207,10 @@ impl JournalStore for Counted {
 
     fn scan(&self, scan: Scan) -> BoxFuture<'_, Result<Entries, StoreError>> {
         self.counted(self.store.scan(scan))
+    }
+
+    fn recent_writes(&self, scan: &Scan) -> Option<RecentWrites> {
+        self.store.recent_writes(scan)
     }
 
     fn user_spaces(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>> {

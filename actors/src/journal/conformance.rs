@@ -9,7 +9,7 @@ use procession_kernel::{Epoch, Key, Receipt, Seq};
 
 use super::batch::Batch;
 use super::keys::Space;
-use super::store::{AppendError, Entries, Head, JournalStore, Scan};
+use super::store::{AppendError, Entries, Head, JournalStore, RECENT_BYTES, Scan};
 use crate::error::StoreError;
 
 mod close;
@@ -52,6 +52,7 @@ where
     check_failure_under_way(&place())?;
     check_reads(&place())?;
     check_overwrites(&place())?;
+    check_recent_writes(&place())?;
     check_user_spaces(&place())?;
     check_epochs(&place())?;
     check_fencing(&place())?;
@@ -264,6 +265,97 @@ pub fn check_overwrites<S: JournalStore>(open: &impl Fn() -> Result<S, StoreErro
     )
 }
 
+/// Checks what the store tells of recent writes, if it tells anything: they are the newest, in order and within the bounds
+/// of the scan, and a failed batch is not among them.
+///
+/// # Errors
+///
+/// [`BrokenPromise`] if it is not kept.
+pub fn check_recent_writes<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Checked {
+    let store = open()?;
+    let epoch = take(&store)?;
+    let spaces = [Space::History, Space::Procedures, Space::Keys, user("ledger")];
+    for number in 1..=6_u8 {
+        commit(&store, epoch, number.into(), |batch| {
+            for space in &spaces {
+                batch.put(space.clone(), &[number], &[number]);
+                batch.put(space.clone(), &[number, 0], b"1");
+                batch.put(space.clone(), &[number, 0], &[number]);
+                batch.put(space.clone(), &[9], &[number]);
+                batch.delete(space.clone(), &[number - 1, 0]);
+            }
+        })?;
+        spaces.iter().try_for_each(|space| check_recent(&store, space))?;
+    }
+    let large = vec![7; RECENT_BYTES / 3];
+    for number in 7..=10_u8 {
+        commit(&store, epoch, number.into(), |batch| {
+            batch.put(Space::History, &[number], &large);
+        })?;
+        check_recent(&store, &Space::History)?;
+    }
+    let mut refused = batch(epoch, 11);
+    refused.put(Space::History, &[1], b"refused");
+    refused.delete(Space::History, &[2]);
+    refused.put(Space::Keys, &vec![b'k'; store.bounds().key + 1], b"refused");
+    hold(
+        block_on(store.append(refused)).is_err(),
+        "a batch with a key over the bound is refused",
+    )?;
+    spaces.iter().try_for_each(|space| check_recent(&store, space))?;
+    drop(store);
+    let store = open()?;
+    spaces.iter().try_for_each(|space| check_recent(&store, space))
+}
+
+/// Compares recent writes of some ranges with what reads say, several times, since a store may be unable to tell each time.
+fn check_recent<S: JournalStore>(store: &S, space: &Space) -> Checked {
+    let ranges: [Range<'_>; 7] = [
+        (&[], None, usize::MAX),
+        (&[2], Some(&[4]), usize::MAX),
+        (&[2, 0], None, 2),
+        (&[], Some(&[3]), 4),
+        (&[], None, 0),
+        (&[4], Some(&[4]), 8),
+        (&[4], Some(&[2]), 8),
+    ];
+    for (from, to, limit) in ranges.into_iter().cycle().take(8 * ranges.len()) {
+        let scan = Scan {
+            space: space.clone(),
+            from: from.to_vec(),
+            to: to.map(<[u8]>::to_vec),
+            limit,
+        };
+        let Some(writes) = store.recent_writes(&scan) else {
+            continue;
+        };
+        hold(
+            writes.is_sorted_by(|(one, _), (next, _)| one < next),
+            "recent writes are in the order of the keys, each key once",
+        )?;
+        let is_within = |key: &[u8]| key >= from && to.is_none_or(|to| key < to);
+        hold(
+            writes.len() <= limit && writes.iter().all(|(key, _)| is_within(key)),
+            "recent writes are within the range, and no more than the limit",
+        )?;
+        let sizes = writes
+            .iter()
+            .map(|(key, value)| key.len() + value.as_ref().map_or(0, Vec::len));
+        hold(
+            sizes.sum::<usize>() <= RECENT_BYTES,
+            "recent writes have no more bytes than a store may return",
+        )?;
+        for (key, value) in writes {
+            let read = block_on(store.get(space.clone(), key))?;
+            hold(
+                read == value,
+                "a recent write is the newest of its key with a receipt, and without a value it is a delete",
+            )?;
+        }
+    }
+    Ok(())
+}
+
 /// Checks that user keyspaces are created by their first write, under any name of up to 100 bytes.
 ///
 /// # Errors
@@ -470,6 +562,9 @@ pub fn check_failure_is_final<S: JournalStore>(store: &S) -> Checked {
         "reads show what was acknowledged, and nothing of what failed",
     )
 }
+
+/// First key, end, and limit.
+type Range<'a> = (&'a [u8], Option<&'a [u8]>, usize);
 
 /// First key, end, limit, and the keys expected.
 type ScanCase<'a> = (&'a [u8], Option<&'a [u8]>, usize, &'a [&'a [u8]]);

@@ -18,13 +18,14 @@ use super::batch::Batch;
 use super::bounds::StoreBounds;
 use super::keys::Space;
 use super::layout::CLOSED;
-use super::store::{AppendError, DiskRoom, Entries, Head, JournalStore, Scan, SyncTimes};
+use super::store::{AppendError, DiskRoom, Entries, Head, JournalStore, RecentWrites, Scan, SyncTimes};
 use crate::error::StoreError;
 
 mod disk;
 mod fault;
 mod frame;
 mod late;
+mod recent;
 
 pub use disk::MemoryDisk;
 pub use fault::{Fault, FaultPlan, ReadFault};
@@ -32,6 +33,7 @@ pub use fault::{Fault, FaultPlan, ReadFault};
 use super::EMBEDDED_BOUNDS as BOUNDS;
 use disk::{PLACE, Sharing, World, apply_marks, apply_one};
 use late::Late;
+use recent::Recent;
 
 /// A store on a [`MemoryDisk`].
 #[derive(Debug)]
@@ -59,6 +61,7 @@ struct State {
     reads: ReadFault,
     failed_reads: u64,
     late: Late,
+    recent: Recent,
     /// Batches on the disk whose receipts are withheld; `None` if receipts are given at once.
     withheld: Option<VecDeque<Withheld>>,
     /// Taken when it fires; a store without it is dead.
@@ -116,7 +119,7 @@ impl MemoryStore {
         let mut state = disk.lock();
         let (opening, world) = state.open(sharing)?;
         let (bell, crashed) = oneshot::channel();
-        let (late, reads) = (plan.lateness(), plan.read_fault());
+        let (late, reads, recent) = (plan.lateness(), plan.read_fault(), Recent::new(plan.recent_seed()));
         Ok(Self {
             disk: disk.clone(),
             opening,
@@ -133,6 +136,7 @@ impl MemoryStore {
                 reads,
                 failed_reads: 0,
                 late,
+                recent,
                 withheld: None,
                 bell: Some(bell),
                 is_closed: false,
@@ -392,6 +396,7 @@ impl State {
         for write in batch.writes() {
             let rows = self.world.entry(write.space.clone()).or_default();
             apply_one(rows, write.key.to_vec(), write.value.map(<[u8]>::to_vec));
+            self.recent.note(write.space, write.key);
         }
         apply_marks(&mut self.world, batch.epoch(), batch.seq());
     }
@@ -490,6 +495,15 @@ impl JournalStore for MemoryStore {
             self.reads.fetch_add(entries.len() as u64, Ordering::Relaxed);
             Ok(entries)
         })
+    }
+
+    fn recent_writes(&self, scan: &Scan) -> Option<RecentWrites> {
+        let mut state = self.state.try_lock().ok()?;
+        if state.bell.is_none() || state.is_closed {
+            return None;
+        }
+        let State { world, recent, .. } = &mut *state;
+        recent.writes(world, scan)
     }
 
     fn user_spaces(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>> {

@@ -137,8 +137,9 @@ pub trait JournalStore: Send + Sync + 'static {
 
     /// Returns the newest write of each key of a range, as far as the store has it in memory, or `None` if it has none, or
     /// if it would have to wait. It must not block: it is called on the supervisor's thread. Older writes of the range may
-    /// be missing, so the caller must know which keys were written. At most [`RECENT_BYTES`] are returned; a store with
-    /// more in memory answers `None`.
+    /// be missing, so the caller must know which keys were written. At most [`RECENT_BYTES`] and as many writes as the scan's
+    /// limit are returned, in the order of the keys, each key once; a store with more in memory answers `None`, and so does
+    /// one that is closed. A write without a receipt is not among them.
     ///
     /// The default is `None`: the engine then calls [`scan`](Self::scan).
     fn recent_writes(&self, _scan: &Scan) -> Option<RecentWrites> {

@@ -53,6 +53,10 @@ fn check_closed<S: JournalStore>(store: &S, epoch: Epoch) -> Checked {
         to: None,
         limit: 1,
     };
+    hold(
+        store.recent_writes(&whole).is_none(),
+        "after a close, nothing is told of recent writes",
+    )?;
     let answers = [
         ("acquire", block_on(store.acquire()).map(drop).map_err(text)),
         ("renew", block_on(store.renew(epoch)).map_err(text)),

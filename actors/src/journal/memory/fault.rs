@@ -152,6 +152,7 @@ pub struct FaultPlan {
     late: Late,
     under_way: Option<usize>,
     lease: Option<Duration>,
+    recent: Option<u64>,
 }
 
 impl FaultPlan {
@@ -201,6 +202,18 @@ impl FaultPlan {
     pub fn lease(mut self, lasts: Duration) -> Self {
         self.lease = Some(lasts);
         self
+    }
+
+    /// Lets the store have the newest writes in memory, and say so half of the times that it is asked, drawn from this seed.
+    /// By default it always has to be read.
+    #[must_use]
+    pub fn recent(mut self, seed: u64) -> Self {
+        self.recent = Some(seed);
+        self
+    }
+
+    pub(super) const fn recent_seed(&self) -> Option<u64> {
+        self.recent
     }
 
     pub(super) fn appends_under_way(&self) -> usize {

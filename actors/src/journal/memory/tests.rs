@@ -246,3 +246,40 @@ fn reads_count_rows() -> Outcome {
     assert!(store.appended_bytes() > 0);
     Ok(())
 }
+
+/// Of two openings, the second has only what it has written itself, and neither answers each time.
+#[test]
+fn recent_writes_are_told_now_and_then_and_old_ones_never() -> Outcome {
+    let disk = MemoryDisk::new();
+    let scan = Scan {
+        space: Space::Keys,
+        from: vec![],
+        to: None,
+        limit: 9,
+    };
+    let told = |store: &MemoryStore| -> Vec<Option<RecentWrites>> {
+        let mut answers: Vec<_> = (0..64).map(|_| store.recent_writes(&scan)).collect();
+        answers.sort();
+        answers.dedup();
+        answers
+    };
+    let writes = |keys: &[(&str, Option<u64>)]| -> RecentWrites {
+        let write = |(key, value): &(&str, Option<u64>)| {
+            let value = value.map(|value| value.to_be_bytes().to_vec());
+            (key.as_bytes().to_vec(), value)
+        };
+        keys.iter().map(write).collect()
+    };
+    let store = run(&disk, FaultPlan::none().recent(1))?;
+    let all = writes(&[("a", Some(1)), ("b", Some(1)), ("c", Some(2)), ("d", Some(2))]);
+    assert_eq!(told(&store), [None, Some(all)]);
+    drop(store);
+    let store = MemoryStore::open(&disk, FaultPlan::none().recent(1))?;
+    let mut third = batch(block_on(store.acquire())?, 3, &["e"]);
+    third.delete(Space::Keys, b"a");
+    block_on(store.append(third))?;
+    assert_eq!(told(&store), [None, Some(writes(&[("a", None), ("e", Some(3))]))]);
+    drop(store);
+    assert_eq!(told(&run(&MemoryDisk::new(), FaultPlan::none())?), [None]);
+    Ok(())
+}
