@@ -36,7 +36,8 @@ pub struct FamilyExport {
     pub procedures: Vec<ExportedProcedure>,
     /// Its executed stages and undos, in commit order, as far as they can be read.
     pub stages: Vec<ExportedStage>,
-    /// What cannot be read, each with its reason. The entries are among `entries` all the same.
+    /// What cannot be read, each with its reason. Entries that cannot be decoded are among `entries` all the same; those of a
+    /// closed journal that are in a damaged part of its files are not.
     #[serde(default)]
     pub unreadable: Vec<String>,
     /// Every entry of the journal that belongs to the family, raw.

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use crate::error::{AskError, ReadError, StoreError};
 use crate::export::{EXPORT_MAX, FamilyExport};
 use crate::journal::{DiskRoom, EmbeddedStore, JournalStore, Reader, SyncMode};
-use crate::read::{CommittedReader, Quarantined};
+use crate::read::{CommittedReader, Damage, Quarantined};
 
 /// A journal that no engine runs on, opened for reading.
 pub struct Offline {
@@ -109,12 +109,13 @@ impl Offline {
     }
 
     /// Copies everything that the journal holds of the family of `id`. Returns `None` if it holds nothing. A family
-    /// that an engine would quarantine is copied as it is, without a reason.
+    /// that an engine would quarantine is copied as it is, without a reason. What is in a damaged part of the store's files
+    /// is left out, and [`unreadable`](FamilyExport::unreadable) says so.
     ///
     /// # Errors
     ///
     /// [`ReadError::TooLarge`] if the family has more than 256 MiB: use [`export_up_to`](Self::export_up_to).
-    /// [`AskError::Read`] if the store cannot be read.
+    /// [`AskError::Read`] if the store cannot be read, or its rows are in a damaged part.
     pub async fn export(&self, id: ProcedureId) -> Result<Option<FamilyExport>, AskError> {
         self.export_up_to(id, EXPORT_MAX).await
     }
@@ -123,9 +124,10 @@ impl Offline {
     ///
     /// # Errors
     ///
-    /// [`ReadError::TooLarge`] if the family has more bytes. [`AskError::Read`] if the store cannot be read.
+    /// [`ReadError::TooLarge`] if the family has more bytes. [`AskError::Read`] if the store cannot be read, or its rows are in
+    /// a damaged part.
     pub async fn export_up_to(&self, id: ProcedureId, bytes: usize) -> Result<Option<FamilyExport>, AskError> {
-        self.committed.export(id.family, bytes).await
+        self.committed.export_with(id.family, bytes, Damage::Skipped).await
     }
 }
 

@@ -27,6 +27,7 @@ use crate::view::{
     ArchivedFamily, FamilyScope, HistoryPage, KeyedProcedure, ListFilter, Outcome, Page, SignalSummary, Sizes, Status,
     StoredCounts, Values,
 };
+pub(crate) use family::Damage;
 use pages::page;
 
 /// The maximum number of entries of a family's history that are read to count the entries of one member.
@@ -345,7 +346,16 @@ impl CommittedReader {
     ///
     /// [`ReadError::TooLarge`] if the family has more bytes than `limit`; [`AskError::Read`] if it cannot be read.
     pub async fn export(&self, family: u64, limit: usize) -> Result<Option<FamilyExport>, AskError> {
-        let mut export = FamilyExport::read(&self.reader, family, limit).await?;
+        self.export_with(family, limit, Damage::Fails).await
+    }
+
+    pub(crate) async fn export_with(
+        &self,
+        family: u64,
+        limit: usize,
+        damage: Damage,
+    ) -> Result<Option<FamilyExport>, AskError> {
+        let mut export = FamilyExport::read(&self.reader, family, limit, damage).await?;
         if let Some(export) = &mut export {
             export.quarantined = self.why_quarantined(family).map(str::to_owned);
         }

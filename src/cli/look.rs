@@ -58,7 +58,8 @@ pub(super) enum Look {
     Audit(audit::AuditArgs),
     /// Say what is stuck or damaged. Exit code 3 if something needs you.
     Doctor(doctor::DoctorArgs),
-    /// Print families as JSON lines: rows, history, signals; payloads only if asked for.
+    /// Print families as JSON lines: rows, history, signals; payloads only if asked for. Exit code 3 if some of it is missing
+    /// or not of one moment.
     Export(export::ExportArgs),
 }
 

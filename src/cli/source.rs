@@ -208,7 +208,7 @@ impl Source {
     }
 
     /// Hands over the family of a procedure.
-    pub(super) async fn export(&self, id: ProcedureId, sink: &Sink) -> Result<(), Failure> {
+    pub(super) async fn export(&self, id: ProcedureId, sink: &mut Sink) -> Result<(), Failure> {
         match self {
             Self::Journal(journal) => journal.export(id, sink).await,
             Self::Site(site) => site.export(id, sink).await,

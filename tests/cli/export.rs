@@ -11,6 +11,7 @@ use crate::Outcome;
 use crate::golden::made;
 use crate::import::empty;
 use crate::journal::{Does, Running, of_each, of_sets};
+use crate::remote::Canned;
 use crate::run::{look, procession};
 use crate::site::{Site, Time, all};
 
@@ -156,5 +157,56 @@ fn what_was_imported_is_exported_with_the_same_payloads() -> Outcome {
             "{name}: {before:?} became {after:?}"
         );
     }
+    Ok(())
+}
+
+/// The answers about one procedure without signals or values, whose row has these revisions.
+fn rows_of(revisions: [&str; 2]) -> Vec<String> {
+    let row =
+        |revision: &str| json!({ "items": [{ "id": "2.0", "depth": 0, "revision": revision }], "truncated": false });
+    let [before, after] = revisions;
+    let none = json!({ "items": [], "cursor": null });
+    let replies = [row(before), none.clone(), none, json!({}), row(after)];
+    replies.iter().map(|reply| Canned::json(200, reply)).collect()
+}
+
+#[test]
+fn a_family_that_goes_on_while_it_is_read_is_said_to_be_torn() -> Outcome {
+    let torn = "the family of 2.0 went on while it was read";
+    for (revisions, is_torn) in [(["7", "8"], true), (["7", "7"], false)] {
+        let site = Canned::open(rows_of(revisions))?;
+        let said = site.run("export 2.0")?;
+        assert_eq!(said.code, Some(if is_torn { 3 } else { 0 }), "{}", said.err);
+        assert_eq!(said.err.contains(torn), is_torn, "{}", said.err);
+        let asked = site.asked()?;
+        assert!(
+            asked.last().is_some_and(|last| last.contains("/procedures/2.0/tree")),
+            "{asked:?}"
+        );
+    }
+    let place = made(of_signals)?;
+    let said = look("export 2.0 --payload", &place.journal)?;
+    let documents = documents(&said.out)?;
+    let stored = of_type(&documents, "family").next().ok_or("it is as it is stored")?;
+    for whole in [true, false] {
+        let mut export = stored.clone();
+        export["whole"] = Value::from(whole);
+        let site = Canned::open(vec![Canned::json(200, &json!({ "export": export }))])?;
+        let said = site.run("export 2.0 --payload --reason report")?;
+        assert_eq!(said.code, Some(if whole { 0 } else { 3 }), "{}", said.err);
+        assert_eq!(said.err.contains(torn), !whole, "{}", said.err);
+    }
+    Ok(())
+}
+
+#[test]
+fn an_export_of_all_of_an_engine_says_that_it_is_of_no_one_moment() -> Outcome {
+    let place = made(of_each)?;
+    let site = Site::open(&place.journal, Time::Still, all)?;
+    let said = site.run("export --all")?;
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(said.err.contains("no two need be of one moment"), "{}", said.err);
+    let closed = look("export --all", &made(of_each)?.journal)?;
+    assert_eq!((closed.code, closed.err.as_str()), (Some(0), ""));
     Ok(())
 }

@@ -1,11 +1,26 @@
 //! Rows, histories and signals of a closed journal.
 
+use std::collections::BTreeSet;
+
 use procession_kernel::{AuditEntry, Epoch, FailureEntry, HistoryEntry, ProcedureId, Seq};
 
 use super::Offline;
-use crate::error::AskError;
-use crate::journal::DiskRoom;
+use crate::error::{AskError, ReadError};
+use crate::journal::reader::PAGE;
+use crate::journal::store::Scan;
+use crate::journal::{DiskRoom, Space, keys};
 use crate::view::{FamilyScope, KeyedProcedure, Mailbox, Page, SignalSummary, Status, ValueBehind};
+
+/// Returns the family that a key of an index names.
+type FamilyOf = fn(&[u8]) -> Option<u64>;
+
+fn live(key: &[u8]) -> Option<u64> {
+    keys::parse_family(key)
+}
+
+fn finished(key: &[u8]) -> Option<u64> {
+    keys::parse_finished(key).map(|(_, family)| family)
+}
 
 impl Offline {
     /// Lists up to 1,000 procedures in `scope` that `admits` accepts, by id, starting after a cursor. After 100,000
@@ -22,6 +37,38 @@ impl Offline {
         admits: impl FnMut(&Status) -> bool,
     ) -> Result<Page, AskError> {
         self.committed.list_where(scope, cursor, limit, admits).await
+    }
+
+    /// Reads the numbers of the families that the indexes name, live ones and those that have ended, without reading a row:
+    /// with them an export goes on where rows cannot be read. Returns as well what of the indexes cannot be read.
+    pub async fn indexed_families(&self) -> (BTreeSet<u64>, Vec<ReadError>) {
+        let (mut families, mut unread) = (BTreeSet::new(), Vec::new());
+        for (space, end, family_of) in [
+            (Space::Live, keys::first_label().to_vec(), live as FamilyOf),
+            (Space::Finished, keys::first_failure().to_vec(), finished as FamilyOf),
+        ] {
+            let mut scan = Scan {
+                space,
+                from: Vec::new(),
+                to: Some(end),
+                limit: PAGE,
+            };
+            loop {
+                let page = match self.reader.scan(scan.clone()).await {
+                    Ok(page) => page,
+                    Err(error) => {
+                        unread.push(error.into());
+                        break;
+                    }
+                };
+                families.extend(page.iter().filter_map(|(key, _)| family_of(key)));
+                match page.last() {
+                    Some((last, _)) if page.len() == PAGE => scan.from = keys::after(last),
+                    Some(_) | None => break,
+                }
+            }
+        }
+        (families, unread)
     }
 
     /// Reads one procedure. Returns `None` if the journal does not know it.

@@ -2,7 +2,7 @@
 
 use procession_kernel::{Blob, KeyEntry, ProcedureId};
 
-use crate::error::ReadError;
+use crate::error::{ReadError, StoreError};
 use crate::export::{ExportedEntry, FamilyExport};
 use crate::journal::reader::{PAGE, decode_row};
 use crate::journal::store::Scan;
@@ -26,14 +26,21 @@ const RANGES: [Space; 5] = [
 
 impl FamilyExport {
     /// Reads what the journal holds of a family, at most `limit` bytes. Returns `None` if it holds nothing.
-    pub(super) async fn read(reader: &Reader, family: u64, limit: usize) -> Result<Option<Self>, ReadError> {
+    pub(super) async fn read(
+        reader: &Reader,
+        family: u64,
+        limit: usize,
+        damage: Damage,
+    ) -> Result<Option<Self>, ReadError> {
         for attempt in 1.. {
             let mut pieces = Pieces {
                 reader,
                 family,
                 limit,
+                damage,
                 size: 0,
                 entries: Vec::new(),
+                unread: Vec::new(),
             };
             pieces.read_all().await?;
             if pieces.entries.is_empty() {
@@ -42,7 +49,9 @@ impl FamilyExport {
             // Every commit that moves a family writes one of its rows, so unchanged rows prove a consistent copy.
             let whole = pieces.rows_are_as_they_were().await?;
             if whole || attempt == TRIES {
-                return Ok(Some(Self::of(family, whole, pieces.entries)));
+                let mut export = Self::of(family, whole, pieces.entries);
+                export.unreadable.extend(pieces.unread);
+                return Ok(Some(export));
             }
         }
         Ok(None)
@@ -80,12 +89,24 @@ impl FamilyExport {
     }
 }
 
+/// What becomes of an export if the files of the store are damaged where the family is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Damage {
+    /// It fails. An engine that discharges a family by it deletes what it names.
+    Fails,
+    /// What can be read is exported, if it is the rows at least, and the rest is named.
+    Skipped,
+}
+
 struct Pieces<'a> {
     reader: &'a Reader,
     family: u64,
     limit: usize,
+    damage: Damage,
     size: usize,
     entries: Vec<ExportedEntry>,
+    /// What is damaged and was skipped.
+    unread: Vec<String>,
 }
 
 impl Pieces<'_> {
@@ -131,10 +152,21 @@ impl Pieces<'_> {
         Ok(())
     }
 
+    /// Skips the rest of a keyspace that is damaged, or fails.
+    fn skip(&mut self, space: &Space, error: StoreError) -> Result<(), ReadError> {
+        let is_damaged = matches!(error, StoreError::Damaged { .. });
+        if self.damage == Damage::Fails || *space == Space::Procedures || !is_damaged {
+            return Err(error.into());
+        }
+        self.unread.push(error.to_string());
+        Ok(())
+    }
+
     async fn read_one(&mut self, space: Space, key: Vec<u8>) -> Result<(), ReadError> {
-        match self.reader.get(space.clone(), key.clone()).await? {
-            Some(value) => self.add(&space, key, value),
-            None => Ok(()),
+        match self.reader.get(space.clone(), key.clone()).await {
+            Ok(Some(value)) => self.add(&space, key, value),
+            Ok(None) => Ok(()),
+            Err(error) => self.skip(&space, error),
         }
     }
 
@@ -147,7 +179,10 @@ impl Pieces<'_> {
             limit: AT_ONCE,
         };
         loop {
-            let page = self.reader.scan(scan.clone()).await?;
+            let page = match self.reader.scan(scan.clone()).await {
+                Ok(page) => page,
+                Err(error) => return self.skip(&space, error),
+            };
             let full = page.len() == AT_ONCE;
             for (key, value) in page {
                 scan.from.clone_from(&key);
@@ -169,7 +204,10 @@ impl Pieces<'_> {
             limit: PAGE,
         };
         loop {
-            let page = self.reader.scan(scan.clone()).await?;
+            let page = match self.reader.scan(scan.clone()).await {
+                Ok(page) => page,
+                Err(error) => return self.skip(&Space::Keys, error),
+            };
             let full = page.len() == PAGE;
             for (key, value) in page {
                 scan.from.clone_from(&key);
@@ -188,6 +226,7 @@ impl Pieces<'_> {
     async fn rows_are_as_they_were(&self) -> Result<bool, ReadError> {
         let mut again = Pieces {
             entries: Vec::new(),
+            unread: Vec::new(),
             size: 0,
             ..*self
         };

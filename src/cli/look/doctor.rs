@@ -29,10 +29,10 @@ struct Findings {
     /// Bytes that are free on its disk.
     #[serde(default)]
     disk_free_bytes: Option<u64>,
-    /// Families that a start would take up.
-    families: usize,
+    /// Families that a start would take up; none if they cannot be read.
+    families: Option<usize>,
     /// Unfinished procedures in them.
-    procedures: usize,
+    procedures: Option<usize>,
     kinds: Vec<LiveKind>,
     verdicts: Vec<VerdictView>,
     /// Procedures, finished ones too, whose rows cannot be read.
@@ -90,9 +90,15 @@ pub(super) async fn run(source: &Source, args: &DoctorArgs) -> Result<Exit, Fail
 
 fn show(findings: &Findings, needs_you: bool) {
     let bytes = findings.bytes.map_or_else(|| "?".to_owned(), moment::bytes);
-    let families = print::counted(findings.families, "live family", "live families");
-    let procedures = print::counted(findings.procedures, "unfinished procedure", "unfinished procedures");
-    print::line(&format!("{bytes}, {families}, {procedures}"));
+    let live = match (findings.families, findings.procedures) {
+        (Some(families), Some(procedures)) => format!(
+            "{}, {}",
+            print::counted(families, "live family", "live families"),
+            print::counted(procedures, "unfinished procedure", "unfinished procedures")
+        ),
+        (None, _) | (_, None) => "live families cannot be read".to_owned(),
+    };
+    print::line(&format!("{bytes}, {live}"));
     if let Some(free) = findings.disk_free_bytes {
         let synced = findings.engine.commit_p99_ms;
         // Whole milliseconds, cut: within one more it was done.

@@ -36,8 +36,8 @@ pub(super) async fn run(source: &Source, args: &ExportArgs) -> Result<Exit, Fail
     }
     let mut sink = Sink::new(args.payload, args.reason.clone());
     match &args.id {
-        Some(named) => source.export(source.resolve(named).await?, &sink).await?,
+        Some(named) => source.export(source.resolve(named).await?, &mut sink).await?,
         None => source.export_all(&mut sink).await?,
     }
-    Ok(Exit::Done)
+    Ok(sink.end())
 }

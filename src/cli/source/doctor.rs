@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use procession::offline::Verified;
+use procession::offline::{OfflineState, Verified};
 use procession::procedure::Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -35,32 +35,50 @@ struct RunningKind {
 }
 
 impl Journal {
-    /// Unless it is to be quick, reads everything that it vouches for.
+    /// Unless it is to be quick, reads everything that it vouches for. What cannot be read is a finding like any other, and
+    /// hides none of them.
     pub(super) async fn findings(&self, quick: bool) -> Result<Document, Failure> {
-        let verified = if quick {
+        let mut verified = if quick {
             Verified::default()
         } else {
             self.verified().await?
         };
-        let state = self.offline.state().await?;
+        let mut unread = Vec::new();
+        let state = match self.offline.state().await {
+            Ok(state) => Some(state),
+            Err(error) => {
+                unread.push(format!(
+                    "could not read the live families, so what is stuck among them is not known, and no engine starts: \
+                     {error}"
+                ));
+                None
+            }
+        };
+        let unreadable = self.unreadable(&mut unread).await;
+        verified.damaged += unread.len();
+        verified.damages.splice(0..0, unread);
+        let state = state.as_ref();
         let kind = |((kind, version), live): ((Kind, u16), usize)| LiveKind {
             kind: kind.to_string(),
             version,
             live,
         };
-        let verdicts = state.verdicts();
+        let recovered = state.map(OfflineState::recovered);
+        let kinds = state.map(OfflineState::kinds).unwrap_or_default();
+        let verdicts = state.map(OfflineState::verdicts).unwrap_or_default();
+        let pauses = state.into_iter().flat_map(OfflineState::pauses);
         self.reply(json!({
             "bytes": self.offline.size_bytes(),
             "disk_free_bytes": self.offline.disk_room().map(|room| room.free),
-            "families": state.recovered().families,
-            "procedures": state.recovered().procedures,
-            "kinds": state.kinds().into_iter().map(kind).collect::<Vec<_>>(),
+            "families": recovered.map(|recovered| recovered.families),
+            "procedures": recovered.map(|recovered| recovered.procedures),
+            "kinds": kinds.into_iter().map(kind).collect::<Vec<_>>(),
             "verdicts": verdicts.iter().map(VerdictView::from).collect::<Vec<_>>(),
-            "unreadable": self.unreadable().await?,
+            "unreadable": unreadable,
             "damaged": verified.damages,
             "damages": verified.damaged,
             "quick": quick,
-            "paused": state.pauses().iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "paused": pauses.map(ToString::to_string).collect::<Vec<_>>(),
         }))
     }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::document::Document;
-use super::super::exit::Failure;
+use super::super::exit::{Exit, Failure};
 use super::super::print;
 use super::super::site::Site;
 use super::Journal;
@@ -30,6 +30,12 @@ pub(crate) struct Sink {
     pub(crate) reason: Option<String>,
     /// The family that was printed last: pages of rows overlap.
     last: Option<u64>,
+    /// Families of which nothing, or nothing more, could be read.
+    left_out: Vec<u64>,
+    /// Families that are there in part, or as they were at different moments.
+    not_whole: Vec<u64>,
+    /// Rows could not be read in their order, so nobody knows whether each family was met.
+    unlisted: bool,
 }
 
 impl Sink {
@@ -38,6 +44,52 @@ impl Sink {
             payload,
             reason,
             last: None,
+            left_out: Vec::new(),
+            not_whole: Vec::new(),
+            unlisted: false,
+        }
+    }
+
+    /// Names what is not in the lines that were printed, and tells how the command ends.
+    pub(crate) fn end(&self) -> Exit {
+        for (families, what) in [
+            (&self.left_out, "left out"),
+            (&self.not_whole, "not exported as a whole"),
+        ] {
+            if families.is_empty() {
+                continue;
+            }
+            let names: Vec<String> = families.iter().map(ToString::to_string).collect();
+            let counted = print::counted(families.len(), "family is", "families are");
+            print::notice(&format!("{counted} {what}: {}", names.join(", ")));
+        }
+        match self.unlisted || !self.left_out.is_empty() || !self.not_whole.is_empty() {
+            true => Exit::NeedsYou,
+            false => Exit::Done,
+        }
+    }
+
+    /// Leaves a family out, and says why. The others are printed all the same.
+    fn leave_out(&mut self, family: u64, why: &str) -> Result<(), Failure> {
+        self.cannot_be_read(family, why)?;
+        print::notice(&format!("the family of {family}.0 is left out: {why}"));
+        self.left_out.push(family);
+        Ok(())
+    }
+
+    /// Says that the lines of a family are not of one moment.
+    fn has_moved(&mut self, family: u64) {
+        print::notice(&format!(
+            "the family of {family}.0 went on while it was read, so its lines are of different moments, and no import \
+             takes them; pause it, or stop its engine, and export it again"
+        ));
+        self.lacks(family);
+    }
+
+    /// Notes, once, that what is printed of a family is not all of it, or not of one moment.
+    fn lacks(&mut self, family: u64) {
+        if self.not_whole.last() != Some(&family) {
+            self.not_whole.push(family);
         }
     }
 
@@ -58,7 +110,7 @@ impl Sink {
     }
 
     /// Prints a family that was read as a whole.
-    fn family(&self, export: &FamilyExport) -> Result<(), Failure> {
+    fn family(&mut self, export: &FamilyExport) -> Result<(), Failure> {
         for status in export.statuses() {
             let status = match &export.quarantined {
                 Some(_) => status.quarantined(),
@@ -74,8 +126,18 @@ impl Sink {
         for why in &export.unreadable {
             self.cannot_be_read(export.family, why)?;
         }
+        if let Some(why) = export.unreadable.first() {
+            print::notice(&format!(
+                "parts of the family of {}.0 cannot be read: {why}",
+                export.family
+            ));
+            self.lacks(export.family);
+        }
         if self.payload {
             self.put("family", export)?;
+        }
+        if !export.whole {
+            self.has_moved(export.family);
         }
         Ok(())
     }
@@ -121,21 +183,22 @@ impl Sink {
 }
 
 impl Journal {
-    pub(super) async fn export(&self, id: ProcedureId, sink: &Sink) -> Result<(), Failure> {
+    pub(super) async fn export(&self, id: ProcedureId, sink: &mut Sink) -> Result<(), Failure> {
         let export = self.offline.export(id).await?.ok_or_else(|| unknown(id))?;
         sink.family(&export)
     }
 
-    /// One family after the other, so that but one is in memory.
+    /// One family after the other, so that but one is in memory. What cannot be read is left out.
     pub(super) async fn export_all(&self, sink: &mut Sink) -> Result<(), Failure> {
         let mut cursor: Option<ProcedureId> = None;
         loop {
-            let page = self.offline.list(&FamilyScope::All, cursor, PAGE, |_| true).await?;
+            let page = match self.offline.list(&FamilyScope::All, cursor, PAGE, |_| true).await {
+                Ok(page) => page,
+                Err(error) => return self.export_indexed(sink, &error.to_string()).await,
+            };
             let ids = page.items.iter().map(|status| status.id).chain(page.unreadable);
             for family in sink.new_families(ids) {
-                if let Some(export) = self.offline.export(ProcedureId::root(family)).await? {
-                    sink.family(&export)?;
-                }
+                self.export_or_leave_out(family, sink).await?;
             }
             match page.next {
                 Some(next) => cursor = Some(next),
@@ -143,16 +206,48 @@ impl Journal {
             }
         }
     }
+
+    /// Goes on where rows cannot be read in their order, with the families that the indexes name: those whose own rows can
+    /// be read are printed.
+    async fn export_indexed(&self, sink: &mut Sink, why: &str) -> Result<(), Failure> {
+        let behind = sink
+            .last
+            .map(|last| format!(" behind the family {last}"))
+            .unwrap_or_default();
+        print::notice(&format!(
+            "could not read the rows of procedures{behind} in their order, so the families that the indexes name are \
+             tried one by one: {why}"
+        ));
+        sink.unlisted = true;
+        let (families, unread) = self.offline.indexed_families().await;
+        for error in unread {
+            print::notice(&format!("families that one of the indexes names are left out: {error}"));
+        }
+        let from = sink.last.map_or(0, |last| last.saturating_add(1));
+        for family in families.range(from..) {
+            self.export_or_leave_out(*family, sink).await?;
+        }
+        Ok(())
+    }
+
+    async fn export_or_leave_out(&self, family: u64, sink: &mut Sink) -> Result<(), Failure> {
+        match self.offline.export(ProcedureId::root(family)).await {
+            Ok(Some(export)) => sink.family(&export),
+            Ok(None) => Ok(()),
+            Err(error) => sink.leave_out(family, &error.to_string()),
+        }
+    }
 }
 
 impl Site {
-    pub(super) async fn export(&self, id: ProcedureId, sink: &Sink) -> Result<(), Failure> {
+    pub(super) async fn export(&self, id: ProcedureId, sink: &mut Sink) -> Result<(), Failure> {
         let root = ProcedureId::root(id.family);
         if sink.payload {
             return sink.family(&self.stored(root, sink).await?);
         }
         let mut family = self.tree(root).await?;
         let members = family.take_items();
+        let before = revisions(&members);
         let ids: Vec<String> = members.iter().filter_map(id_of).map(|id| id.to_string()).collect();
         for mut member in members {
             if let Value::Object(fields) = &mut member {
@@ -169,8 +264,22 @@ impl Site {
         if family.get("truncated").as_bool().unwrap_or_default() {
             let why = "it is larger than the dashboard shows: what is beyond is not here";
             sink.cannot_be_read(id.family, why)?;
+            print::notice(&format!("the family of {root} is there in part: {why}"));
+            sink.lacks(id.family);
+        }
+        if !self.is_as_it_was(root, &before).await? {
+            sink.has_moved(id.family);
         }
         Ok(())
+    }
+
+    /// Compares the rows of a family with those from before: every commit that moves it writes one of them.
+    async fn is_as_it_was(&self, root: ProcedureId, before: &[(String, String)]) -> Result<bool, Failure> {
+        match self.tree(root).await {
+            Ok(mut family) => Ok(revisions(&family.take_items()) == before),
+            // It may have gone meanwhile.
+            Err(failure) => failure.stop_if_refused().map(|()| false),
+        }
     }
 
     /// Signals first, then values, each by id.
@@ -206,6 +315,10 @@ impl Site {
     }
 
     pub(super) async fn export_all(&self, sink: &mut Sink) -> Result<(), Failure> {
+        print::notice(
+            "the engine runs, so each family is as it was when it was read, and no two need be of one moment; for an \
+             archive of one moment, stop the engine and export its directory",
+        );
         let limit = PAGE_MAX.to_string();
         let mut cursor: Option<String> = None;
         loop {
@@ -225,8 +338,7 @@ impl Site {
                     Ok(()) => {}
                     // It went while the others were printed, or it cannot be read.
                     Err(failure) => {
-                        sink.cannot_be_read(family, &failure.text)?;
-                        print::notice(&format!("the family of {family}.0 is left out: {}", failure.text));
+                        sink.leave_out(family, &failure.text)?;
                         failure.stop_if_refused()?;
                     }
                 }
@@ -241,4 +353,12 @@ impl Site {
 
 fn id_of(row: &Value) -> Option<ProcedureId> {
     row.get("id")?.as_str()?.parse().ok()
+}
+
+/// Returns the ids of rows with their revisions.
+fn revisions(rows: &[Value]) -> Vec<(String, String)> {
+    let text = |row: &Value, name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    rows.iter()
+        .map(|row| (text(row, "id"), text(row, "revision")))
+        .collect()
 }

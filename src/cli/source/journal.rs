@@ -125,16 +125,26 @@ impl Journal {
         self.items(state.limits().iter().map(LimitView::at_rest))
     }
 
-    /// Reads every row there is, a page at a time, and names those that cannot be read.
-    pub(super) async fn unreadable(&self) -> Result<Vec<Value>, Failure> {
+    /// Reads every row there is, a page at a time, and names those that cannot be read. Where a page itself cannot be read,
+    /// it says so and ends.
+    pub(super) async fn unreadable(&self, unread: &mut Vec<String>) -> Vec<Value> {
         let mut found = Vec::new();
         let mut cursor: Option<ProcedureId> = None;
         loop {
-            let page = self.offline.list(&FamilyScope::All, cursor, 1, |_| false).await?;
+            let page = match self.offline.list(&FamilyScope::All, cursor, 1, |_| false).await {
+                Ok(page) => page,
+                Err(error) => {
+                    let from = cursor.map(|id| format!(" from {id} on")).unwrap_or_default();
+                    unread.push(format!(
+                        "could not read the rows of procedures{from}, one by one: {error}"
+                    ));
+                    return found;
+                }
+            };
             found.extend(page.unreadable.iter().map(|id| Value::from(id.to_string())));
             match page.next {
                 Some(next) => cursor = Some(next),
-                None => return Ok(found),
+                None => return found,
             }
         }
     }
