@@ -5,6 +5,10 @@
 //! lock that conflicts with one it needs. In the limit of its own kind, the first such waiter also keeps one permit
 //! spare. A waiter that lacks only permits reserves nothing, so that one full limit delays no other requests.
 //!
+//! This ends at the bound: a waiter that was overtaken [`MAX_OVERTAKES`] times reserves everything that it needs until
+//! it is served, each lock and one permit of each limit, whatever it lacks itself. Otherwise no bound would hold for a
+//! waiter that needs several things, of which each is free at another time.
+//!
 //! A request does not wait for a waiter that may depend on it. It may overtake a waiter that is itself waiting for a
 //! lock which the requester (or an ancestor) holds. This rule looks only one step far. A claim that holds a lock and
 //! asks for another still waits for the requests queued behind such a waiter. [`Admissions::blockers`] shows this, so
@@ -148,8 +152,9 @@ pub struct Blocker {
     pub by: Vec<ClaimId>,
     /// `true` if it is enough that one of these claims moves.
     pub any: bool,
-    /// `true` if these claims wait for it in an earlier place. Each keeps that place only while it lacks a lock;
-    /// whether it also lacks a permit does not matter.
+    /// `true` if these claims wait for it in an earlier place, which each keeps only while it lacks a lock; whether it
+    /// also lacks a permit does not matter. `false` if they hold it, or if they were overtaken so often that they keep
+    /// their place until they are served.
     pub queued_ahead: bool,
 }
 

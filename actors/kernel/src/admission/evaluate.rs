@@ -185,12 +185,18 @@ impl Admissions {
         };
         let counts = match waiting.state {
             WaitState::LacksLock => true,
-            WaitState::LacksPermit => {
-                waiting.position.has_max_overtakes() && !self.has_permit_of(asker, claim, waiting)
-            }
+            WaitState::LacksPermit => self.reserves_without_lock(asker, claim, waiter),
             WaitState::Unevaluated => false,
         };
         counts && !self.has_lock_of(asker, claim, waiter)
+    }
+
+    /// Returns `true` if the place of a waiter holds up a requester even while the waiter lacks only permits: it may not
+    /// be overtaken any more, and waits for no permit that the requester or an ancestor holds.
+    pub(super) fn reserves_without_lock(&self, asker: ClaimSlot, claim: &ClaimState, waiter: ClaimSlot) -> bool {
+        let waiting = self.claims.waiting(waiter);
+        waiting
+            .is_some_and(|waiting| waiting.position.has_max_overtakes() && !self.has_permit_of(asker, claim, waiting))
     }
 
     /// Returns `true` if a requester that overtakes a waiter holds a part of what the waiter waits for.

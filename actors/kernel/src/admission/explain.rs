@@ -14,8 +14,9 @@ impl Admissions {
     /// Returns everything that a waiting claim lacks. Empty if the claim does not wait.
     ///
     /// For a lock, `by` lists the claims that wait for it in an earlier place, nearest first. The list ends at the
-    /// first claim that itself waits for all earlier claims. The holders are scheduled only if there is no such claim,
-    /// because otherwise the chain leads to them.
+    /// first claim that itself waits for all earlier claims. The holders are listed only if there is no such claim,
+    /// because otherwise the chain leads to them. Claims that may not be overtaken any more are listed separately: they
+    /// keep their places even if they lack only permits.
     ///
     /// For a permit, `by` names an earlier waiter with the same needs, if there is any. Otherwise it lists the holders
     /// and the waiters for which a permit is kept. So the result stays short even if the queue is long.
@@ -43,10 +44,14 @@ impl Admissions {
         waiting: &PendingRequest,
         lock: LockId,
     ) -> impl Iterator<Item = Blocker> {
-        let mut before = Vec::new();
+        let (mut before, mut at_bound) = (Vec::new(), Vec::new());
         let mut is_all = false;
         for other in self.positions_before(slot, claim, waiting, lock) {
-            before.extend(self.claims.id_of(other));
+            let group = match self.reserves_without_lock(slot, claim, other) {
+                true => &mut at_bound,
+                false => &mut before,
+            };
+            group.extend(self.claims.id_of(other));
             is_all = self.waits_for_all_before(other, lock);
             if is_all {
                 break;
@@ -56,8 +61,12 @@ impl Admissions {
             true => BTreeSet::new(),
             false => self.holders(slot, claim, lock),
         };
-        let both = [(before, true), (holders.into_iter().collect(), false)];
-        let blockers = both.map(|(by, queued_ahead)| Blocker {
+        let groups = [
+            (before, true),
+            (at_bound, false),
+            (holders.into_iter().collect(), false),
+        ];
+        let blockers = groups.map(|(by, queued_ahead)| Blocker {
             lacking: Lacking::Lock(self.tree.path(lock)),
             by,
             any: false,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::lock::LockNeed;
 
+mod bound;
 mod locks;
 mod model;
 mod parts;

@@ -118,28 +118,6 @@ fn one_that_lacks_only_a_permit_reserves_no_lock() {
 }
 
 #[test]
-fn no_waiter_is_overtaken_for_a_lock_more_often_than_the_bound_allows() {
-    let mut admissions = limited(&[("k", 1)]);
-    admissions.ask(1, &["k"]);
-    assert!(!admissions.ask(2, &["k", "x t"]));
-    for claim in 0..u64::from(MAX_OVERTAKES) {
-        assert!(admissions.ask(100 + claim, &["x t"]));
-        assert_eq!(admissions.end(100 + claim), []);
-    }
-    assert!(!admissions.ask(200, &["x t"]), "now it reserves the lock");
-    assert_eq!(admissions.cancel(ClaimId(200)), []);
-    assert_eq!(admissions.overtaken(ClaimId(2)), MAX_OVERTAKES);
-    let (grant, served) = admissions.exchange(&Needs::default(), request(1, &["x t"]));
-    assert_eq!(
-        (grant, served),
-        (Grant::Granted, vec![]),
-        "but not against one whose permit it waits for"
-    );
-    assert_eq!(admissions.end(1), [2]);
-    assert_eq!(admissions.end(2), []);
-}
-
-#[test]
 fn a_holder_of_what_a_waiter_needs_overtakes_it() {
     let mut admissions = Admissions::default();
     admissions.ask(1, &["x a"]);
