@@ -209,6 +209,9 @@ pub struct Admissions {
     recheck_queue: BinaryHeap<Reverse<QueuePosition>>,
     #[cfg(test)]
     evaluations: u64,
+    /// How many idle waiters were found, each time that some were searched for.
+    #[cfg(test)]
+    looks: usize,
 }
 
 impl Admissions {

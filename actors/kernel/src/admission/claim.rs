@@ -3,7 +3,7 @@
 use super::hash_index::{self, HashIndex};
 use super::inline_list::InlineList;
 use super::limit::LimitId;
-use super::path_node::LockId;
+use super::path_node::{LockId, WaiterClass};
 use super::permit_queue::PermitQueueId;
 use super::queue_position::QueuePosition;
 use crate::id::{Claim, ClaimId};
@@ -58,9 +58,39 @@ pub(super) struct PendingRequest {
     pub(super) permit_queue: Option<PermitQueueId>,
     /// `true` if a recheck of it is scheduled.
     pub(super) is_scheduled: bool,
+    /// The sets that it is in at the paths of its locks.
+    pub(super) places: Places,
+}
+
+/// The sets that a waiter is in at the paths of its locks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    reserved: bool,
+    idle: bool,
+    due: bool,
+}
+
+impl Places {
+    pub(super) const fn contains(self, class: WaiterClass) -> bool {
+        match class {
+            WaiterClass::Reserved => self.reserved,
+            WaiterClass::Idle => self.idle,
+            WaiterClass::Due => self.due,
+        }
+    }
 }
 
 impl PendingRequest {
+    /// Returns the sets that the waiter belongs in while it is in the queues.
+    pub(super) const fn places_due(&self) -> Places {
+        let is_idle = self.state.is_idle();
+        Places {
+            reserved: self.state.reserves_locks(self.position),
+            idle: is_idle && !self.is_scheduled,
+            due: is_idle && self.is_scheduled,
+        }
+    }
+
     /// Resets this to a new arrival that needs nothing yet. All other fields already have the values from when it left
     /// the queues for good.
     pub(super) fn begin(&mut self, position: QueuePosition, priority: i16) {

@@ -68,7 +68,7 @@ impl Admissions {
         lock: LockId,
         overtaken: &mut Vec<ClaimSlot>,
     ) {
-        let classes = [WaiterClass::Reserved, WaiterClass::Idle];
+        let classes = WaiterClass::ALL;
         let Some((holder, holds)) = self.enclosing_holder(slot, claim, lock) else {
             return classes
                 .into_iter()

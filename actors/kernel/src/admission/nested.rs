@@ -18,6 +18,7 @@ pub(super) struct NestedWaiters {
     pub(super) waiting: BTreeSet<ClaimSlot>,
     reserved: BTreeMap<PathId, PathWaiters>,
     idle: BTreeMap<PathId, PathWaiters>,
+    due: BTreeMap<PathId, PathWaiters>,
 }
 
 impl NestedWaiters {
@@ -25,6 +26,7 @@ impl NestedWaiters {
         match class {
             WaiterClass::Reserved => &self.reserved,
             WaiterClass::Idle => &self.idle,
+            WaiterClass::Due => &self.due,
         }
     }
 
@@ -32,6 +34,7 @@ impl NestedWaiters {
         match class {
             WaiterClass::Reserved => &mut self.reserved,
             WaiterClass::Idle => &mut self.idle,
+            WaiterClass::Due => &mut self.due,
         }
     }
 }
@@ -66,6 +69,7 @@ impl NestedIndex {
                 waiting: BTreeSet::new(),
                 reserved: BTreeMap::new(),
                 idle: BTreeMap::new(),
+                due: BTreeMap::new(),
             });
             self.by_ancestor.insert(hash_index::of_number(ancestor.0), number);
         }

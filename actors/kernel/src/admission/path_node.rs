@@ -94,13 +94,20 @@ impl PathHolders {
     }
 }
 
-/// Which waiters a set contains.
+/// Which waiters a set contains. Each waiter for a lock is in at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WaiterClass {
     /// The waiters whose place reserves locks.
     Reserved,
-    /// The waiters that lack no lock, as far as is known.
+    /// The waiters that lack no lock, as far as is known, and of which no recheck is scheduled.
     Idle,
+    /// The waiters that lack no lock, as far as is known, and are to be rechecked. They are kept apart, so that a search
+    /// for idle waiters finds each once, however many waiters before it come to reserve the lock.
+    Due,
+}
+
+impl WaiterClass {
+    pub(super) const ALL: [Self; 3] = [Self::Reserved, Self::Idle, Self::Due];
 }
 
 /// One path.
@@ -120,6 +127,7 @@ pub(super) struct PathNode {
     pub(super) held: PathHolders,
     pub(super) reserved: PathWaiters,
     pub(super) idle: PathWaiters,
+    pub(super) due: PathWaiters,
     pub(super) path: LockPath,
 }
 
@@ -135,6 +143,7 @@ impl PathNode {
             held: PathHolders::default(),
             reserved: PathWaiters::default(),
             idle: PathWaiters::default(),
+            due: PathWaiters::default(),
             path,
         }
     }
@@ -143,6 +152,7 @@ impl PathNode {
         match class {
             WaiterClass::Reserved => &self.reserved,
             WaiterClass::Idle => &self.idle,
+            WaiterClass::Due => &self.due,
         }
     }
 
@@ -150,6 +160,7 @@ impl PathNode {
         match class {
             WaiterClass::Reserved => &mut self.reserved,
             WaiterClass::Idle => &mut self.idle,
+            WaiterClass::Due => &mut self.due,
         }
     }
 }

@@ -2,7 +2,7 @@
 //! reserves, and which permit queue it joins: see `recheck`.
 
 use super::Admissions;
-use super::claim::{ClaimSlot, Dependency, WaitState};
+use super::claim::{ClaimSlot, Dependency, Places, WaitState};
 use super::path_node::WaiterClass;
 
 impl Admissions {
@@ -16,8 +16,8 @@ impl Admissions {
 
     /// Adds a waiter to its queues and schedules a recheck.
     pub(super) fn enqueue(&mut self, slot: ClaimSlot) {
-        self.enqueue_as(slot, WaitState::Unevaluated);
         self.schedule(slot);
+        self.enqueue_as(slot, WaitState::Unevaluated);
     }
 
     /// Adds a waiter whose state is known to its queues.
@@ -47,7 +47,8 @@ impl Admissions {
                 limits.mark_due(id);
             }
         }
-        self.update_paths(slot, None, Some(state));
+        self.update_places(slot);
+        self.hold_up_idle(slot);
     }
 
     /// Takes a waiter off its queues. It still waits. The waiters that depend on it are rechecked.
@@ -84,7 +85,7 @@ impl Admissions {
         };
         let before = std::mem::take(&mut waiting.state);
         waiting.is_scheduled = false;
-        self.update_paths(slot, Some(before), None);
+        self.set_places(slot, Places::default());
         let next = self.leave_permit_queue(slot);
         let Self {
             claims, limits, nested, ..
@@ -110,10 +111,12 @@ impl Admissions {
             return;
         };
         let before = std::mem::replace(&mut waiting.state, state);
+        // The recheck is done, so its place among the idle changes even if its state does not.
+        self.update_places(slot);
         if before == state {
             return;
         }
-        self.update_paths(slot, Some(before), Some(state));
+        self.hold_up_idle(slot);
         if let Some(next) = self.leave_permit_queue(slot) {
             self.schedule(next);
         }
@@ -126,32 +129,32 @@ impl Admissions {
         }
     }
 
-    /// Updates on each path what the waiter's position reserves there, from a former state to the present one.
-    pub(super) fn update_paths(&mut self, slot: ClaimSlot, before: Option<WaitState>, now: Option<WaitState>) {
+    /// Moves a waiter to the sets that it belongs in, on each path of its locks.
+    pub(super) fn update_places(&mut self, slot: ClaimSlot) {
+        if let Some(waiting) = self.claims.waiting(slot) {
+            self.set_places(slot, waiting.places_due());
+        }
+    }
+
+    fn set_places(&mut self, slot: ClaimSlot, places: Places) {
         let Self {
             claims, tree, nested, ..
         } = self;
-        let Some(claim) = claims.get(slot) else {
+        let Some(waiting) = claims.waiting_mut(slot).filter(|waiting| !waiting.locks.is_empty()) else {
             return;
         };
-        let Some(waiting) = claim.waiting() else {
-            return;
-        };
-        if waiting.locks.is_empty() {
+        let before = std::mem::replace(&mut waiting.places, places);
+        if before == places {
             return;
         }
-        let position = waiting.position;
-        let reserves = |state: Option<WaitState>| state.is_some_and(|state| state.reserves_locks(position));
-        let is_idle = |state: Option<WaitState>| state.is_some_and(WaitState::is_idle);
-        let changes = [
-            (WaiterClass::Reserved, reserves(before), reserves(now)),
-            (WaiterClass::Idle, is_idle(before), is_idle(now)),
-        ];
-        for (class, was_there, is_there) in changes {
-            if was_there == is_there {
+        let Some(claim) = claims.get(slot) else { return };
+        let (locks, position) = (&claim.pending.locks, claim.pending.position);
+        for class in WaiterClass::ALL {
+            let is_there = places.contains(class);
+            if before.contains(class) == is_there {
                 continue;
             }
-            for lock in waiting.locks.iter() {
+            for lock in locks.iter() {
                 if is_there {
                     tree.add_waiter(class, lock, position);
                     claim
@@ -167,8 +170,15 @@ impl Admissions {
                 }
             }
         }
-        if reserves(now) {
-            // The position reserves locks that were free for the waiters behind it.
+    }
+
+    /// Schedules a recheck of the waiters behind a waiter for which a lock was free that its place reserves now.
+    fn hold_up_idle(&mut self, slot: ClaimSlot) {
+        let Some(waiting) = self.claims.waiting(slot) else {
+            return;
+        };
+        let position = waiting.position;
+        if waiting.state.reserves_locks(position) {
             for lock in waiting.locks.clone().iter() {
                 self.schedule_idle(lock, Some(position));
             }

@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use super::Admissions;
 use super::claim::{ClaimSlot, Dependency, WaitState};
 use super::evaluate::Evaluation;
-use super::path_node::LockId;
+use super::path_node::{LockId, WaiterClass};
 use super::queue_position::QueuePosition;
 use crate::id::{Claim, ClaimId};
 
@@ -130,6 +130,10 @@ impl Admissions {
     /// Schedules a recheck of the waiters for which a lock was free until now: all, or only those behind a position.
     pub(super) fn schedule_idle(&mut self, lock: LockId, behind: Option<QueuePosition>) {
         let idle = self.tree.idle(lock, behind);
+        #[cfg(test)]
+        {
+            self.looks += idle.len();
+        }
         idle.into_iter().for_each(|slot| self.schedule(slot));
     }
 
@@ -140,6 +144,9 @@ impl Admissions {
         {
             waiting.is_scheduled = true;
             self.recheck_queue.push(Reverse(waiting.position));
+            if waiting.places.contains(WaiterClass::Idle) {
+                self.update_places(slot);
+            }
         }
     }
 }

@@ -55,16 +55,19 @@ impl Tree {
         if node.paths.is_empty() {
             return;
         }
-        let (held, reserved, idle) = self.below(path_id);
+        let (held, waiters) = self.below(path_id);
         if let Some(node) = self.nodes.get_mut(path_id.0) {
-            (node.held.below, node.reserved.below, node.idle.below) = (held, reserved, idle);
+            node.held.below = held;
+            for (class, positions) in WaiterClass::ALL.into_iter().zip(waiters) {
+                node.waiters_mut(class).below = positions;
+            }
         }
     }
 
-    /// Returns the holders of locks under a path, and the waiters for them.
-    fn below(&self, path_id: PathId) -> (SortedDeque<(ClaimSlot, LockId)>, PositionSet, PositionSet) {
-        let (mut held, mut reserved, mut idle) =
-            (SortedDeque::default(), PositionSet::default(), PositionSet::default());
+    /// Returns the holders of locks under a path, and the waiters for them: a set for each class.
+    fn below(&self, path_id: PathId) -> (SortedDeque<(ClaimSlot, LockId)>, [PositionSet; 3]) {
+        let mut held = SortedDeque::default();
+        let mut waiters = WaiterClass::ALL.map(|_| PositionSet::default());
         let mut next = vec![path_id];
         while let Some(upper) = next.pop() {
             let paths = self.node(upper).into_iter().flat_map(|node| &node.paths);
@@ -72,11 +75,12 @@ impl Tree {
                 let Some(node) = self.node(path) else { continue };
                 next.push(path);
                 node.held.at(path).for_each(|holder| held.insert(holder));
-                node.reserved.at().for_each(|position| reserved.insert(position));
-                node.idle.at().for_each(|position| idle.insert(position));
+                for (class, positions) in WaiterClass::ALL.into_iter().zip(&mut waiters) {
+                    node.waiters(class).at().for_each(|position| positions.insert(position));
+                }
             }
         }
-        (held, reserved, idle)
+        (held, waiters)
     }
 
     fn path_id_of(&mut self, path: &LockPath) -> PathId {
@@ -317,7 +321,8 @@ impl Tree {
         );
     }
 
-    /// Returns the idle waiters for a conflicting lock: all of them, or only the waiters behind a position.
+    /// Returns the idle waiters for a conflicting lock: all of them, or only the waiters behind a position. Those to be
+    /// rechecked anyway are not among them.
     pub(super) fn idle(&self, lock: LockId, behind: Option<QueuePosition>) -> Vec<ClaimSlot> {
         let mut idle = Vec::new();
         self.each_set(
@@ -361,10 +366,10 @@ impl Tree {
         self.nodes.iter().all(|(number, node)| {
             let above = Some(PathId(number));
             let paths = self.nodes.iter().filter(|(_, node)| node.above == above);
-            let (held, reserved, idle) = self.below(PathId(number));
+            let (held, waiters) = self.below(PathId(number));
+            let mut by_class = WaiterClass::ALL.into_iter().zip(&waiters);
             let is_kept = held.iter().eq(node.held.below.iter())
-                && reserved.iter().eq(node.reserved.below.iter())
-                && idle.iter().eq(node.idle.below.iter());
+                && by_class.all(|(class, positions)| positions.iter().eq(node.waiters(class).below.iter()));
             paths.map(|(number, _)| PathId(number)).eq(node.paths.iter().copied()) && (is_kept || !node.keeps_below)
         })
     }

@@ -65,3 +65,39 @@ fn children_inside_cost_a_few_evaluations_each_whatever_waits_outside() {
     }
     assert!(admissions.evaluations <= 5 * WAITERS);
 }
+
+#[test]
+fn a_lock_that_was_free_for_many_costs_a_few_looks_at_each_when_it_is_taken() {
+    let mut admissions = limited(&[("k", 1)]);
+    admissions.ask(1_000_000, &["k"]);
+    for claim in 1..=WAITERS {
+        assert!(!admissions.ask(claim, &["k", "x t"]));
+    }
+    let waiters = usize::try_from(WAITERS).unwrap();
+    for taken in 1..=2 {
+        assert!(admissions.ask(2_000_000, &["x t"]), "they lack only the permit");
+        assert!(admissions.looks <= taken * waiters);
+        assert_eq!(admissions.end(2_000_000), []);
+        assert!(admissions.looks <= taken * waiters);
+    }
+    assert!(admissions.evaluations <= 6 * WAITERS);
+    assert_eq!(admissions.end(1_000_000), [1]);
+}
+
+#[test]
+fn locks_of_all_heights_that_were_free_for_many_cost_a_few_looks_at_each_when_one_is_taken() {
+    let mut admissions = limited(&[("k", 1)]);
+    admissions.ask(1_000_000, &["k"]);
+    let lock = |claim| match claim % 4 {
+        0 => "x ns".to_owned(),
+        1 => "s ns".to_owned(),
+        2 => format!("x ns/t{claim}"),
+        _ => format!("s ns/t{}", claim % 64),
+    };
+    for claim in 1..=WAITERS {
+        assert!(!admissions.ask(claim, &["k", &lock(claim)]));
+    }
+    assert!(admissions.ask(2_000_000, &["x ns"]), "they lack only the permit");
+    assert!(admissions.looks <= usize::try_from(WAITERS).unwrap());
+    assert!(admissions.evaluations <= 4 * WAITERS);
+}
