@@ -53,11 +53,12 @@ use tree::Tree;
 
 /// How often a waiter may be overtaken.
 ///
-/// A later arrival overtakes a waiter if it takes a conflicting lock, or the last permit of a limit that the waiter
-/// needs. A waiter that was overtaken this often goes before all waiters that were not. From then on no later arrival
-/// takes any such thing. This is the bound, whatever the priorities. A later arrival is not counted if it (or an
-/// ancestor) holds a part of what the waiter waits for, because the waiter may depend on it. (In this crate's own unit
-/// tests it is 4, so that random histories reach it.)
+/// A later arrival overtakes a waiter if it takes a conflicting lock, or a permit of a limit that the waiter needs and
+/// that then has none left for the waiter, if each waiter before it takes one. A waiter that was overtaken this often
+/// goes before all waiters that were not. From then on no later arrival takes any such lock, or the last such permit.
+/// This is the bound, whatever the priorities. A later arrival is not counted if it (or an ancestor) holds a part of what
+/// the waiter waits for, because the waiter may depend on it. (In this crate's own unit tests it is 4, so that random
+/// histories reach it.)
 ///
 /// The number is large enough that priorities mean something under load. It is small enough that a waiter of the lowest
 /// priority is served after a few hundred others.

@@ -42,9 +42,7 @@ impl Admissions {
             overtaken.retain(|other| !is_entering(other));
         }
         for limit in waiting.limits.iter().filter_map(|id| self.limits.get(id)) {
-            if limit.spare().is_some_and(|spare| spare <= 1) {
-                limit.waiting.arrived_before(waiting.position.arrival, &mut overtaken);
-            }
+            limit.add_overtaken(waiting.position.arrival, &mut overtaken);
         }
         if overtaken.is_empty() {
             return overtaken;

@@ -1,6 +1,6 @@
 //! The limits: the capacity of each, the claims that hold its permits and the claims that wait for one.
 
-use super::claim::{ClaimState, Claims, LimitIds};
+use super::claim::{ClaimSlot, ClaimState, Claims, LimitIds};
 use super::hash_index::{self, HashIndex};
 use super::queue_position::{PositionSet, QueuePosition};
 use super::sorted_deque::SortedDeque;
@@ -181,6 +181,26 @@ impl LimitState {
         let at_bound = self.waiting.iter().take_while(|other| other.has_max_overtakes());
         head.into_iter()
             .chain(at_bound.take_while(move |other| *other < position))
+    }
+
+    /// Adds the waiters that a later arrival overtakes if it takes a permit now: those that arrived before `arrival`,
+    /// and for which no permit is left if each waiter before them takes one. So each of many permits that are freed at
+    /// once counts, and one that leaves enough for all who wait counts for nobody.
+    ///
+    /// Waiters at the bound are overtaken by no permit but the last, which is kept for them.
+    pub(super) fn add_overtaken(&self, arrival: u64, overtaken: &mut Vec<ClaimSlot>) {
+        let Some(spare) = self.spare() else { return };
+        let left = spare.saturating_sub(1) as usize;
+        if self.waiter_count <= left {
+            return;
+        }
+        let mut first = self.waiting.nth(left);
+        if let Some(at_bound) = first.filter(|first| left > 0 && first.has_max_overtakes()) {
+            first = self.waiting.from(at_bound.end_of_rank()).next();
+        }
+        if first.is_some() {
+            self.waiting.arrived_before_from(first, arrival, overtaken);
+        }
     }
 
     /// Returns the current state of the limit.

@@ -39,7 +39,7 @@ impl QueuePosition {
     }
 
     /// Returns the first position behind all positions of the same priority.
-    const fn end_of_rank(self) -> Self {
+    pub(super) const fn end_of_rank(self) -> Self {
         Self {
             rank: self.rank + 1,
             slot: self.slot,
@@ -80,7 +80,12 @@ impl PositionSet {
 
     /// Adds the waiters that arrived before `arrival`, whatever their positions. Takes one step for each priority.
     pub(super) fn arrived_before(&self, arrival: u64, waiters: &mut Vec<ClaimSlot>) {
-        let (mut next, last) = (self.first(), self.last());
+        self.arrived_before_from(self.first(), arrival, waiters);
+    }
+
+    /// Does the same for the waiters from a position on.
+    pub(super) fn arrived_before_from(&self, start: Option<QueuePosition>, arrival: u64, waiters: &mut Vec<ClaimSlot>) {
+        let (mut next, last) = (start, self.last());
         while let Some(first) = next {
             if first.arrival < arrival {
                 let earlier = self

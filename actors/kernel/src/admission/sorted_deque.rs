@@ -4,6 +4,7 @@
 //! No crate serves: `BTreeSet` descends its tree at both ends too, and sorted vectors move their items at the front.
 
 use std::collections::VecDeque;
+use std::iter;
 
 /// Items in order, each once.
 #[derive(Clone, Debug)]
@@ -59,6 +60,19 @@ impl<T: Copy + Ord> SortedDeque<T> {
             .iter()
             .chain(self.rest.iter().flat_map(|piece| &piece.items))
             .copied()
+    }
+
+    /// Returns the item at this place, counted from 0. Takes a step for each piece before it.
+    pub(super) fn nth(&self, place: usize) -> Option<T> {
+        let mut left = place;
+        let pieces = iter::once(&self.first).chain(self.rest.iter().map(|piece| &piece.items));
+        for items in pieces {
+            if let Some(item) = items.get(left) {
+                return Some(*item);
+            }
+            left -= items.len();
+        }
+        None
     }
 
     /// Returns all items from `start` on.

@@ -144,3 +144,36 @@ fn one_at_the_bound_that_lacks_a_lock_reserves_a_permit_of_any_limit() {
     assert_eq!(admissions.end(1), [2]);
     assert_eq!(admissions.end(2), [3]);
 }
+
+#[test]
+fn each_of_many_permits_freed_at_once_counts() {
+    let mut admissions = limited(&[("k", 0)]);
+    let key = || LimitKey::from("k");
+    assert!(!admissions.ask(1, &["k"]));
+    (11..=13).for_each(|claim| assert!(!admissions.ask_with(claim, 9, &["k"])));
+    assert_eq!(numbers(&admissions.set_limit(key(), Some(3))), [11, 12, 13]);
+    assert_eq!(admissions.overtaken(ClaimId(1)), 3);
+    assert_eq!(admissions.set_limit(key(), Some(0)), []);
+    (11..=13).for_each(|claim| assert_eq!(admissions.end(claim), []));
+    (21..=23).for_each(|claim| assert!(!admissions.ask_with(claim, 9, &["k"])));
+    assert_eq!(
+        numbers(&admissions.set_limit(key(), Some(3))),
+        [21, 1, 22],
+        "one is the bound, then it goes first"
+    );
+}
+
+#[test]
+fn a_permit_that_leaves_enough_for_all_who_wait_overtakes_nobody() {
+    let mut admissions = limited(&[("k", 4)]);
+    assert!(admissions.ask(1, &["x t"]));
+    assert!(!admissions.ask(2, &["k", "x t"]));
+    assert!(!admissions.ask(3, &["k", "x t"]));
+    let overtaken = |admissions: &Admissions| [2, 3].map(|claim| admissions.overtaken(ClaimId(claim)));
+    assert!(admissions.ask(4, &["k"]));
+    assert!(admissions.ask(5, &["k"]));
+    assert_eq!(overtaken(&admissions), [0, 0], "two are left for two");
+    assert!(admissions.ask(6, &["k"]));
+    assert_eq!(overtaken(&admissions), [0, 1], "one is left for the first");
+    assert!(!admissions.ask(7, &["k"]), "one is kept for the first");
+}

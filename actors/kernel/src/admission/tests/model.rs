@@ -154,13 +154,7 @@ impl Model {
             let enters = self.party(*other).within.contains(&claim);
             let wants = |lock: &LockNeed| theirs.needs.locks.iter().any(|need| need.conflicts(lock));
             let lock = !enters && wish.needs.locks.iter().any(wants);
-            let is_last = |key: &&LimitKey| self.spare(key).is_some_and(|spare| spare <= 1);
-            let permit = wish
-                .needs
-                .limits
-                .iter()
-                .filter(is_last)
-                .any(|key| self.wants(*other, key));
+            let permit = wish.needs.limits.iter().any(|key| self.leaves_none(claim, key, *other));
             let is_kin = self.has_lock_of(claim, *other) || self.has_permit_of(claim, *other);
             theirs.arrival < wish.arrival && (lock || permit) && !is_kin
         });
@@ -177,6 +171,17 @@ impl Model {
         party.wish = None;
         party.limits.extend(wish.needs.limits);
         party.locks.extend(wish.needs.locks);
+    }
+
+    /// Returns `true` if a grant leaves another waiter without a permit, if all before that waiter take one as well.
+    fn leaves_none(&self, granted: ClaimId, key: &LimitKey, other: ClaimId) -> bool {
+        let Some(spare) = self.spare(key) else { return false };
+        let left = spare.saturating_sub(1) as usize;
+        let mut queue = self.queue();
+        queue.retain(|waiter| *waiter != granted && self.wants(*waiter, key));
+        let place = queue.iter().position(|waiter| *waiter == other);
+        let is_behind = place.is_some_and(|place| place >= left);
+        is_behind && (left == 0 || !self.wish(other).has_max_overtakes())
     }
 
     fn enter(&mut self, request: &Request) {
