@@ -157,6 +157,8 @@ pub struct Blocker {
     /// also lacks a permit does not matter. `false` if they hold it, or if they were overtaken so often that they keep
     /// their place until they are served.
     pub queued_ahead: bool,
+    /// When a rate allows it, if the time alone helps. Then `by` is empty.
+    pub at: Option<Timestamp>,
 }
 
 /// One thing that a waiter lacks, in full.

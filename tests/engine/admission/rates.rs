@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use procession::errors::StartError;
+use procession::health::WakeSource;
 use procession::limits::{Limit, LimitKey, RateUse};
 use procession::operate::OperatorRequest;
 use procession::procedure::Timestamp;
@@ -97,6 +98,15 @@ fn one_that_waits_says_for_what_and_until_when() -> Tested {
             explained.deadlocks.is_empty() && explained.links.is_empty(),
             "{explained:?}"
         );
+        let ends: Vec<_> = explained.ends.iter().map(|end| (end.id, end.until.clone())).collect();
+        assert_eq!(ends, [(b.id(), WakeSource::Timer(free_at))]);
+        // One behind it waits for it, and it for the time.
+        let c = submit(run, Planned(calling("c")), "c").await?;
+        run.settle().await;
+        let behind = run.executor.explain(c.id()).await?;
+        let links: Vec<_> = behind.links.iter().map(|link| (link.from, link.to)).collect();
+        assert_eq!(links, [(c.id(), b.id())]);
+        assert_eq!(behind.ends, explained.ends);
         run.pass(MINUTE - Duration::from_millis(1)).await;
         assert!(!lab.has("b2"));
         run.pass(Duration::from_millis(1)).await;

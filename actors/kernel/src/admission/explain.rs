@@ -7,7 +7,7 @@ use super::claim::{ClaimSlot, ClaimState, PendingRequest};
 use super::limit::LimitId;
 use super::path_node::LockId;
 use super::{Admissions, Blocker, Lacking, LockUse, Missing};
-use crate::id::ClaimId;
+use crate::id::{ClaimId, Timestamp};
 use crate::lock::{LockMode, LockNeed, LockPath};
 
 impl Admissions {
@@ -19,7 +19,8 @@ impl Admissions {
     /// keep their places even if they lack only permits.
     ///
     /// For a permit, `by` names an earlier waiter with the same needs, if there is any. Otherwise it lists the holders
-    /// and the waiters for which a permit is kept. So the result stays short even if the queue is long.
+    /// and the waiters for which a permit is kept, or nobody if a rate allows more in time. So the result stays short
+    /// even if the queue is long.
     #[must_use]
     pub fn blockers(&self, claim_id: ClaimId) -> Vec<Blocker> {
         let Some(slot) = self.claims.find(claim_id) else {
@@ -71,6 +72,7 @@ impl Admissions {
             by,
             any: false,
             queued_ahead,
+            at: None,
         });
         blockers.into_iter().filter(|blocker| !blocker.by.is_empty())
     }
@@ -133,8 +135,8 @@ impl Admissions {
             .permit_queues
             .first_like(claim, waiting)
             .filter(|first| *first < waiting.position);
-        let by = match mate {
-            Some(mate) => self.claims.id_of(mate.slot).into_iter().collect(),
+        let (by, at) = match mate {
+            Some(mate) => (self.claims.id_of(mate.slot).into_iter().collect(), None),
             None => self.holders_and_guards(slot, claim, waiting, id),
         };
         Some(Blocker {
@@ -142,27 +144,33 @@ impl Admissions {
             by,
             any: true,
             queued_ahead: false,
+            at,
         })
     }
 
+    /// Returns the claims of which one must move before a waiter gets a permit. Returns no claims, but when its rate
+    /// allows more, if the time alone helps: no holder of a permit can give a begin back.
     fn holders_and_guards(
         &self,
         slot: ClaimSlot,
         claim: &ClaimState,
         waiting: &PendingRequest,
         id: LimitId,
-    ) -> Vec<ClaimId> {
+    ) -> (Vec<ClaimId>, Option<Timestamp>) {
         let Some(limit) = self.limits.get(id) else {
-            return Vec::new();
+            return (Vec::new(), None);
         };
-        if limit.is_rate_used_up() {
-            // The time alone makes room.
-            return Vec::new();
+        let guards = self
+            .guards_against(slot, claim, waiting, id)
+            .filter(|_| limit.has_room());
+        let mut by: Vec<ClaimId> = guards.filter_map(|guard| self.claims.id_of(guard)).collect();
+        let wanted = 1 + u32::from(!by.is_empty());
+        if limit.lacks_permits(wanted) {
+            by.extend(limit.holders.iter());
+        } else if limit.lacks_time(wanted) {
+            return (Vec::new(), limit.more_at());
         }
-        let is_full = !limit.has_room();
-        let guards = self.guards_against(slot, claim, waiting, id).filter(|_| !is_full);
-        let guards = guards.filter_map(|guard| self.claims.id_of(guard));
-        guards.chain(limit.holders.iter()).collect()
+        (by, None)
     }
 
     /// Returns every path that is locked or wanted.

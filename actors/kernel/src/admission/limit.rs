@@ -94,22 +94,39 @@ impl LimitState {
 
     /// Returns the number of permits that can still be granted; `None` is unlimited.
     pub(super) fn spare(&self) -> Option<u32> {
-        let at_once = self.capacity.map(|capacity| capacity.saturating_sub(self.used));
         let begins = self.rate.as_ref().map(|state| state.spare);
-        match (at_once, begins) {
+        match (self.spare_at_once(), begins) {
             (Some(at_once), Some(begins)) => Some(at_once.min(begins)),
             (spare, None) | (None, spare) => spare,
         }
     }
 
+    /// Returns the number of permits that are not out, whatever its rate allows; `None` is unlimited.
+    fn spare_at_once(&self) -> Option<u32> {
+        self.capacity.map(|capacity| capacity.saturating_sub(self.used))
+    }
+
+    /// Returns `true` if a permit given back would help a request that needs so many to be left.
+    pub(super) fn lacks_permits(&self, wanted: u32) -> bool {
+        self.spare_at_once().is_some_and(|spare| spare < wanted)
+    }
+
+    /// Returns `true` if its rate allows fewer begins now than a request needs to be left, and will allow as many.
+    pub(super) fn lacks_time(&self, wanted: u32) -> bool {
+        let rate = self.rate.as_ref();
+        rate.is_some_and(|state| state.spare < wanted && state.rate.begins >= wanted)
+    }
+
+    /// Returns when its rate allows more. `None` if it has no rate, or one that allows none at all.
+    pub(super) fn more_at(&self) -> Option<Timestamp> {
+        let state = self.rate.as_ref()?;
+        let free_at = state.window.free_at(state.rate);
+        free_at.or_else(|| state.window.more_at(state.rate.period))
+    }
+
     /// Returns `true` if its capacity or its rate is set.
     pub(super) const fn is_limited(&self) -> bool {
         self.capacity.is_some() || self.rate.is_some()
-    }
-
-    /// Returns `true` if only time makes room: as many have begun as its rate allows.
-    pub(super) fn is_rate_used_up(&self) -> bool {
-        self.rate.as_ref().is_some_and(|state| state.spare == 0)
     }
 
     /// Returns when its rate allows more, if a waiter depends on that. Where it allows some already, they are kept for

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use procession_kernel::{
-    Blocker, Lacking, Link, Missing, Need, ProcedureId, Row, Seq, WaitGraph, WaitNode, WaitReason, WaitingFor,
-    WakeSource,
+    Blocker, Lacking, Link, Missing, Need, ProcedureId, Row, Seq, Timestamp, WaitGraph, WaitNode, WaitReason,
+    WaitingFor, WakeSource,
 };
 use tokio::sync::oneshot;
 
@@ -236,11 +236,21 @@ impl DiagnosisInput<'_> {
 
     /// Returns what moves a procedure. Time does not move one that a pause holds back.
     fn woken_by(&self, id: ProcedureId) -> WakeSource<String> {
-        let source = self.kernel.wake_source_of(id);
+        let source = match (self.kernel.wake_source_of(id), self.begins_at(id)) {
+            (WakeSource::Nothing, Some(at)) => WakeSource::Timer(at),
+            (source, _) => source,
+        };
         if matches!(source, WakeSource::Timer(_)) && !self.kernel.pauses_of(id).is_empty() {
             return WakeSource::Operator(WaitReason::Paused);
         }
         source.map(|stage| codec::describe(stage.as_slice()))
+    }
+
+    /// Returns when rates allow what a waiting procedure lacks, if it waits for nothing but that.
+    fn begins_at(&self, id: ProcedureId) -> Option<Timestamp> {
+        let waiting = self.queues.of(self.kernel.asks_as(id)?)?;
+        let times: Option<Vec<Timestamp>> = waiting.blockers.iter().map(|blocker| blocker.at).collect();
+        times?.into_iter().max()
     }
 
     fn reason(&self, row: &Row, link: Option<&Link>, particulars: Option<&Particulars>) -> String {

@@ -166,6 +166,7 @@ mod tests {
             by: by.to_vec(),
             any: false,
             queued_ahead: false,
+            at: None,
         }
     }
 

@@ -24,6 +24,12 @@ fn rate_of(admissions: &Admissions) -> Option<(u32, Option<Timestamp>)> {
     Some((rate.begun, rate.free_at))
 }
 
+/// Returns when each thing that a claim lacks comes, if the time alone brings it.
+fn comes_at(admissions: &Admissions, claim: u64) -> Vec<Option<Timestamp>> {
+    let blockers = admissions.blockers(ClaimId(claim));
+    blockers.into_iter().map(|blocker| blocker.at).collect()
+}
+
 #[test]
 fn what_has_begun_counts_for_a_period_whether_it_runs_or_not() {
     let mut admissions = two_a_second();
@@ -36,6 +42,7 @@ fn what_has_begun_counts_for_a_period_whether_it_runs_or_not() {
         [(permit("k"), vec![], true)],
         "only the time helps"
     );
+    assert_eq!(comes_at(&admissions, 3), [Some(at(1_000))]);
     assert_eq!((admissions.end(1), admissions.end(2)), (vec![], vec![]));
     assert_eq!(
         (rate_of(&admissions), admissions.wanted_at()),
@@ -144,7 +151,41 @@ fn one_behind_a_kept_permit_is_served_by_the_time_alone() {
         !admissions.ask(4, &["k"]),
         "the second begin is kept for the first waiter"
     );
+    assert_eq!(
+        admissions.lacking(4),
+        [(permit("k"), vec![], true)],
+        "neither 3, which has begun, nor 2 must move"
+    );
+    assert_eq!(comes_at(&admissions, 4), [Some(at(1_000))]);
     assert_eq!(admissions.wanted_at(), Some(at(1_000)));
     assert_eq!(numbers(&admissions.move_to(at(1_000))), [4]);
     assert_eq!(admissions.wanted_at(), None);
+}
+
+#[test]
+fn a_waiter_is_told_of_holders_only_if_they_have_what_it_lacks() {
+    let limit = |begins, at_once| Limit::per(begins, SECOND).and_at_once(at_once);
+    let mut admissions = Admissions::new([(LimitKey::from("k"), limit(1, 2))]);
+    admissions.move_to(at(0));
+    assert!(admissions.ask(1, &["k"]));
+    assert!(!admissions.ask(2, &["k"]));
+    assert_eq!(admissions.lacking(2), [(permit("k"), vec![], true)]);
+    assert_eq!(comes_at(&admissions, 2), [Some(at(1_000))]);
+    assert_eq!(admissions.set_limit("k".into(), limit(1, 1)), []);
+    assert_eq!(admissions.lacking(2), [(permit("k"), vec![1], true)], "it lacks both");
+    assert_eq!(comes_at(&admissions, 2), [None]);
+    assert_eq!(admissions.set_limit("k".into(), limit(0, 2)), []);
+    assert_eq!(admissions.lacking(2), [(permit("k"), vec![], true)]);
+    assert_eq!(comes_at(&admissions, 2), [None], "no time helps");
+}
+
+#[test]
+fn the_only_begin_of_a_rate_that_is_kept_for_a_waiter_comes_from_nobody_else() {
+    let mut admissions = Admissions::new([(LimitKey::from("k"), Limit::per(1, SECOND))]);
+    admissions.move_to(at(0));
+    assert!(admissions.ask(1, &["l", "x a"]));
+    assert!(!admissions.ask(2, &["k", "x a"]));
+    assert!(!admissions.ask(3, &["k"]));
+    assert_eq!(admissions.lacking(3), [(permit("k"), vec![2], true)]);
+    assert_eq!(comes_at(&admissions, 3), [None]);
 }
