@@ -62,6 +62,8 @@ pub(crate) struct Restore(pub(crate) Vec<Request>);
 pub(crate) enum Change {
     /// Releases everything, and leaves the queue.
     Release(ClaimId),
+    /// Does the same for a claim whose procedure never came to be: its grant counts for no rate.
+    Withdraw(ClaimId),
     /// Releases these needs.
     GiveBack(ClaimId, Needs),
     /// Leaves the queue, and keeps what the claim holds.
@@ -324,7 +326,7 @@ impl Handler<Change> for Limiter {
     fn handle(&mut self, change: Change, ctx: &mut Self::Context) {
         self.depth.taken();
         let limits = match &change {
-            Change::Release(claim) | Change::Cancel(claim) | Change::Keep(claim, _) => {
+            Change::Release(claim) | Change::Withdraw(claim) | Change::Cancel(claim) | Change::Keep(claim, _) => {
                 self.admissions.limits_of(*claim)
             }
             Change::GiveBack(_, needs) => needs.limits.clone(),
@@ -353,6 +355,7 @@ impl Change {
     fn apply(self, admissions: &mut Admissions) -> Vec<Claim> {
         match self {
             Self::Release(claim) => admissions.release(claim),
+            Self::Withdraw(claim) => admissions.withdraw(claim),
             Self::GiveBack(claim, needs) => admissions.give_back(claim, &needs),
             Self::Cancel(claim) => admissions.cancel(claim),
             Self::Keep(claim, needs) => admissions.keep(claim, &needs),

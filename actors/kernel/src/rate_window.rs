@@ -121,6 +121,22 @@ impl RateWindow {
             *counted = counted.saturating_add(count);
         }
     }
+
+    /// Takes back a begin that was counted at that instant, because it never came to be. One that may not count any more
+    /// changes nothing.
+    pub(crate) fn take_back(&mut self, begun: Timestamp, now: Timestamp, period: Duration) {
+        self.move_to(now, period);
+        if begun.after(period) <= now {
+            return;
+        }
+        // A clock that was set back has moved later begins to the newest group. A group that is empty now stays, because
+        // `opened` belongs to the newest.
+        let group = self.groups.iter().position(|Group(at, _)| *at >= begun);
+        let group = group.or_else(|| self.groups.len().checked_sub(1));
+        if let Some(Group(_, count)) = group.and_then(|place| self.groups.get_mut(place)) {
+            *count = count.saturating_sub(1);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -364,11 +364,13 @@ impl<A> Admission<A> {
         self.limiter.ask(Acquire::default())
     }
 
-    /// Settles a demand after its decision: releases the claims of procedures that the decision did not create. Must
+    /// Settles a demand after its decision: withdraws the claims of procedures that the decision did not create. Must
     /// run after [`Self::act`] has bound those that it did.
     pub(super) fn settle(&mut self, kernel: &Kernel, quarantined: &BTreeMap<u64, String>, pending: PendingDemand) {
-        let mut unbound = pending.births;
-        unbound.retain(|claim| self.claims.procedure(*claim).is_none());
+        let refused = pending.births.into_iter();
+        for claim in refused.filter(|claim| self.claims.procedure(*claim).is_none()) {
+            self.limiter.tell(Change::Withdraw(claim));
+        }
         if let Some((claim, id)) = pending.exchange {
             self.exchanging.remove(&id);
             // A procedure whose family has been quarantined in the meantime keeps what it holds.
@@ -376,13 +378,10 @@ impl<A> Admission<A> {
             if !keeps && kernel.row(id).is_none_or(Row::is_ended) {
                 // It ended while the limiter was being asked. It may have released its claim before the exchange
                 // arrived.
-                unbound.push(claim.id);
+                self.limiter.tell(Change::Release(claim.id));
             } else if self.claims.claim(id).is_none() {
                 self.claims.bind(claim, id);
             }
-        }
-        for claim in unbound {
-            self.limiter.tell(Change::Release(claim));
         }
     }
 

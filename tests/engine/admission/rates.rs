@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use procession::errors::StartError;
+use procession::errors::{StartError, SubmitError};
 use procession::health::WakeSource;
 use procession::limits::{Limit, LimitKey, RateUse};
+use procession::messages::{Submit, SubmitBatch};
 use procession::operate::OperatorRequest;
 use procession::procedure::Timestamp;
 use procession::provider::Clock;
@@ -112,6 +113,29 @@ fn one_that_waits_says_for_what_and_until_when() -> Tested {
         run.pass(Duration::from_millis(1)).await;
         assert!(lab.has("b3"));
         assert!(run.executor.verdicts().await?.is_empty());
+        Ok(())
+    })
+}
+
+#[test]
+fn a_batch_that_is_refused_uses_nothing_of_a_rate() -> Tested {
+    live(Limit::per(1, MINUTE), async |_, run| {
+        let call = |name: &str, key: &str| -> Result<Submit, Trouble> {
+            Ok(Submit::new(&Planned(plan(name, [Act::Done(7)]).limited_in(1, CALLS)))?.key(key))
+        };
+        let plain = |name: &str| Submit::new(&Planned(plan(name, [Act::Done(7)])));
+        let batch = SubmitBatch(vec![plain("a")?.key("k")]);
+        run.executor.supervisor().send(batch).await??;
+        let batch = SubmitBatch(vec![call("b", "b")?, plain("c")?.key("k")]);
+        let refused = run.executor.supervisor().send(batch).await?;
+        assert!(matches!(refused, Err(SubmitError::KeyConflict { .. })), "{refused:?}");
+        run.settle().await;
+        assert_eq!(rate(run).await?.begun, 0);
+        let d = submit(run, Planned(plan("d", [Act::Done(7)]).limited_in(1, CALLS)), "d").await?;
+        run.settle().await;
+        let status = run.executor.status(d.id()).await?;
+        assert_eq!(status.state, ProcedureState::Success, "it waits for no time");
+        assert_eq!(rate(run).await?.begun, 1);
         Ok(())
     })
 }

@@ -195,6 +195,17 @@ impl Admissions {
         self.serve()
     }
 
+    /// Releases a claim whose procedure never came to be, as if it had not asked: its grant counts for no rate. Returns
+    /// the claims that this serves, in order.
+    pub fn withdraw(&mut self, claim_id: ClaimId) -> Vec<Claim> {
+        let slot = self.claims.find(claim_id);
+        let claim = slot.and_then(|slot| self.claims.get_mut(slot));
+        if let Some(begun) = claim.and_then(|claim| claim.begun.take()) {
+            self.limits.take_back(&begun);
+        }
+        self.release(claim_id)
+    }
+
     fn want_nothing(&mut self, slot: ClaimSlot) {
         self.dequeue(slot);
         let Self { claims, tree, .. } = self;

@@ -2,7 +2,7 @@
 
 use super::hash_index::{self, HashIndex};
 use super::inline_list::InlineList;
-use super::limit::LimitId;
+use super::limit::{Begun, LimitId};
 use super::path_node::{LockId, WaiterClass};
 use super::permit_queue::PermitQueueId;
 use super::queue_position::QueuePosition;
@@ -131,6 +131,8 @@ pub(super) struct ClaimState {
     /// `true` if the claim exists; otherwise its slot is free.
     is_there: bool,
     pub(super) is_waiting: bool,
+    /// What its newest grant counted for rates, while any limit has a rate.
+    pub(super) begun: Option<Box<Begun>>,
     /// The first of the waiters that depend on this claim. The others are linked to that waiter.
     pub(super) first_dependent: Option<ClaimSlot>,
     pub(super) limits: LimitIds,
@@ -148,6 +150,7 @@ impl ClaimState {
             generation: 0,
             is_there: true,
             is_waiting: false,
+            begun: None,
             first_dependent: None,
             limits: LimitIds::default(),
             locks: LockIds::default(),
@@ -243,6 +246,7 @@ impl Claims {
             return;
         };
         claim.is_there = false;
+        claim.begun = None;
         claim.within = Vec::new();
         let hash = hash_index::of_number(claim.id.0);
         self.by_id.remove(hash, slot.0);

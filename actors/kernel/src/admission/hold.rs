@@ -17,7 +17,10 @@ impl Admissions {
             let (limits, locks) = (claim.pending.limits.clone(), claim.pending.locks.clone());
             self.hold(slot, &limits, &locks);
             if self.limits.has_rates() {
-                limits.iter().for_each(|id| self.limits.begin(id));
+                let begun = self.limits.begin(&limits).map(Box::new);
+                if let Some(claim) = self.claims.get_mut(slot) {
+                    claim.begun = begun;
+                }
             }
         }
         for other in overtaken {

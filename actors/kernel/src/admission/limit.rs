@@ -46,6 +46,13 @@ impl RateState {
     }
 }
 
+/// What a grant counted for the rates of its limits.
+#[derive(Clone, Debug)]
+pub(super) struct Begun {
+    at: Timestamp,
+    limits: LimitIds,
+}
+
 /// One limit.
 #[derive(Clone, Debug)]
 pub(super) struct LimitState {
@@ -347,12 +354,31 @@ impl LimitTable {
         limits.filter_map(LimitState::wanted_at).min()
     }
 
-    /// Counts a begin, if the limit has a rate.
-    pub(super) fn begin(&mut self, id: LimitId) {
+    /// Counts a begin in each of these limits that has a rate. Returns when that was, and those limits.
+    pub(super) fn begin(&mut self, limits: &LimitIds) -> Option<Begun> {
+        let mut begun = Begun {
+            at: self.now,
+            limits: LimitIds::default(),
+        };
+        for id in limits.iter() {
+            if let Some(state) = self.get_mut(id).and_then(|limit| limit.rate.as_mut()) {
+                state.window.begin(begun.at, state.rate.period);
+                state.spare = state.window.spare(state.rate);
+                begun.limits.push(id);
+            }
+        }
+        Some(begun).filter(|begun| !begun.limits.is_empty())
+    }
+
+    /// Takes back what was counted for a grant.
+    pub(super) fn take_back(&mut self, begun: &Begun) {
         let now = self.now;
-        if let Some(state) = self.get_mut(id).and_then(|limit| limit.rate.as_mut()) {
-            state.window.begin(now, state.rate.period);
-            state.spare = state.window.spare(state.rate);
+        for id in begun.limits.iter() {
+            if let Some(state) = self.get_mut(id).and_then(|limit| limit.rate.as_mut()) {
+                state.window.take_back(begun.at, now, state.rate.period);
+                state.spare = state.window.spare(state.rate);
+                self.mark_due(id);
+            }
         }
     }
 

@@ -189,3 +189,45 @@ fn the_only_begin_of_a_rate_that_is_kept_for_a_waiter_comes_from_nobody_else() {
     assert_eq!(admissions.lacking(3), [(permit("k"), vec![2], true)]);
     assert_eq!(comes_at(&admissions, 3), [None]);
 }
+
+#[test]
+fn one_that_never_came_to_be_has_not_begun() {
+    let mut admissions = two_a_second();
+    assert!(admissions.ask(1, &["other", "k", "x a"]));
+    admissions.move_to(at(300));
+    assert!(admissions.ask(2, &["k"]));
+    assert!(!admissions.ask(3, &["k"]));
+    assert!(!admissions.ask(4, &["k"]));
+    assert_eq!(
+        numbers(&admissions.withdraw(ClaimId(1))),
+        [3],
+        "the time is not waited for"
+    );
+    assert_eq!(
+        rate_of(&admissions),
+        Some((2, Some(at(1_300)))),
+        "its own begin is taken back, and no other"
+    );
+    assert_eq!(admissions.withdraw(ClaimId(4)), [], "it waited, and had begun nothing");
+    admissions.move_to(at(1_300));
+    assert!(admissions.ask(5, &["k"]));
+    admissions.move_to(at(2_299));
+    assert_eq!(admissions.withdraw(ClaimId(2)), []);
+    assert_eq!(
+        rate_of(&admissions),
+        Some((1, None)),
+        "what counts no more is not taken back"
+    );
+    assert_eq!(admissions.withdraw(ClaimId(9)), []);
+}
+
+#[test]
+fn one_that_had_begun_before_the_rate_was_set_takes_nothing_back() {
+    let mut admissions = limited(&[("k", 9)]);
+    admissions.move_to(at(0));
+    assert!(admissions.ask(1, &["k"]));
+    assert_eq!(admissions.set_limit("k".into(), Limit::per(2, SECOND)), []);
+    assert!(admissions.ask(2, &["k"]));
+    assert_eq!(admissions.withdraw(ClaimId(1)), []);
+    assert_eq!(rate_of(&admissions), Some((1, None)));
+}
