@@ -1705,7 +1705,7 @@ impl Supervisor {
         ctx.spawn(simulated.map(|(mut operated, answer), supervisor, _| {
             let plan = operated.as_mut().ok().and_then(|operated| operated.plan.as_deref_mut());
             if let Some((plan, simulated)) = plan.zip(answer) {
-                supervisor.admission.complete_plan(simulated, plan);
+                supervisor.admission.complete_plan(&supervisor.kernel, simulated, plan);
             }
             // The caller may have gone.
             sender.send(operated).ok();

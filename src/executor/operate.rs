@@ -34,6 +34,9 @@ impl Executor {
 
     /// Sets what a limit allows, durably: a number of permits at once, a rate, or `None` for anything.
     ///
+    /// Where the name had no limit until now, procedures that live already take no permit of it for themselves. The plan
+    /// of a dry run says so.
+    ///
     /// # Errors
     ///
     /// [`AskError::NotNow`] if the name is too long, or the period of a rate too short; [`AskError`] if the engine has

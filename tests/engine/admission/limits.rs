@@ -217,6 +217,40 @@ fn e_061_raising_starts_the_difference_and_lowering_only_stops_new_grants() -> T
 }
 
 #[test]
+fn the_first_limit_of_a_name_is_not_for_those_who_live_and_its_plan_says_so() -> Tested {
+    let lab = Lab::default();
+    live_in(&World::new(), &lab, &[], async |run| {
+        let by = || OperatorRequest::new("ann", "a test");
+        let warned = async |limit: Option<u32>| -> Result<usize, Trouble> {
+            let dry = run.executor.set_limit("limited", limit, by().dry_run()).await?;
+            Ok(dry.plan.ok_or("it has a plan")?.warnings.len())
+        };
+        assert_eq!(warned(Some(1)).await?, 0, "nothing lives");
+        let old = submit(run, Limited(held("old")), "old").await?;
+        assert_eq!(warned(None).await?, 0, "it forbids nothing");
+        assert_eq!(warned(Some(1)).await?, 1);
+        run.executor.set_limit("limited", Some(1), by()).await?;
+        assert_eq!(warned(Some(2)).await?, 0, "who asks from now on is counted");
+
+        let new = submit(run, Limited(held("new")), "new").await?;
+        let next = submit(run, Limited(held("next")), "next").await?;
+        run.settle().await;
+        assert_eq!(
+            begun(&lab),
+            ["old", "new"],
+            "the first holds no permit, and keeps none from the second"
+        );
+        let used = usage(run, "limited").await?;
+        assert_eq!((used.used, used.waiting), (1, 1));
+        ["old", "new", "next"].into_iter().for_each(|gate| lab.open(gate));
+        for handle in [old, new, next] {
+            assert_eq!(run.wait(handle.outcome()).await??, 7);
+        }
+        Ok(())
+    })
+}
+
+#[test]
 fn e_061_raising_and_lowering_through_crashes() -> Tested {
     let done = enumerate(
         Lab::default,

@@ -41,6 +41,11 @@ impl Claims {
         self.limited.insert(key.clone());
     }
 
+    /// Returns `true` if a limit of this name is set, or was: then whoever needs a permit of it asks.
+    pub(super) fn is_limited(&self, key: &LimitKey) -> bool {
+        self.limited.contains(key)
+    }
+
     // Which procedure a claim belongs to.
 
     /// Returns the procedure that has a claim.

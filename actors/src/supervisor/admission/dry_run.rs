@@ -2,12 +2,31 @@
 
 use std::collections::BTreeSet;
 
-use procession_kernel::{AdmissionEffect, Freed, Plan, ProcedureId};
+use procession_kernel::{AdmissionEffect, Freed, Kernel, Limit, Plan, ProcedureId};
 
 use super::Admission;
 use crate::limiter::{Change, Simulated};
 
+/// What to mind about a limit that is new: nobody has asked for a permit of it, and no answer to that can be changed.
+const NOT_FOR_THE_LIVE: &str = "nothing had this limit until now: procedures that live already take no permit of it for \
+                                themselves, and their stages do from the next one on";
+
 impl<A> Admission<A> {
+    /// Returns `true` if a plan sets a limit of a name that has none yet, and thereby forbids anything.
+    fn makes_limit(&self, plan: &Plan) -> bool {
+        plan.told.iter().any(|effect| match effect {
+            AdmissionEffect::SetLimit(key, limit) => *limit != Limit::UNLIMITED && !self.claims.is_limited(key),
+            AdmissionEffect::Bind(..)
+            | AdmissionEffect::Ask(_)
+            | AdmissionEffect::Release(_)
+            | AdmissionEffect::ReleaseFamily(_)
+            | AdmissionEffect::GiveBack(..)
+            | AdmissionEffect::Cancel(_)
+            | AdmissionEffect::Keep(..)
+            | AdmissionEffect::SetPriority(..) => false,
+        })
+    }
+
     /// Returns the changes that the limiter would receive, from the act's own commit and at the end of the rollback.
     pub(super) fn changes_of(&self, plan: &Plan) -> Vec<Change> {
         let claim = |id: &ProcedureId| self.claims.claim(*id);
@@ -40,7 +59,10 @@ impl<A> Admission<A> {
     }
 
     /// Completes a plan with the limiter's answer.
-    pub(in crate::supervisor) fn complete_plan(&self, simulated: Option<Simulated>, plan: &mut Plan) {
+    pub(in crate::supervisor) fn complete_plan(&self, kernel: &Kernel, simulated: Option<Simulated>, plan: &mut Plan) {
+        if !kernel.families().is_empty() && self.makes_limit(plan) {
+            plan.warnings.push(NOT_FOR_THE_LIVE.to_owned());
+        }
         let Some(Simulated { released, served }) = simulated else {
             let text = "the procedures that are admitted next are not listed: too many hold or wait for something";
             plan.warnings.push(text.to_owned());
