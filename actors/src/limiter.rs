@@ -29,6 +29,8 @@ pub(crate) struct Exchange {
 #[rtype(result = "Acquired")]
 pub(crate) struct Acquire {
     pub(crate) requests: Vec<Request>,
+    /// The places of the first requests, if these waited before the start. The others come behind all who wait.
+    pub(crate) places: Vec<u32>,
     pub(crate) exchange: Option<Exchange>,
 }
 
@@ -277,7 +279,15 @@ impl Actor for Limiter {
 impl Handler<Acquire> for Limiter {
     type Result = Acquired;
 
-    fn handle(&mut self, Acquire { requests, exchange }: Acquire, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(
+        &mut self,
+        Acquire {
+            requests,
+            places,
+            exchange,
+        }: Acquire,
+        ctx: &mut Self::Context,
+    ) -> Self::Result {
         self.depth.taken();
         let mut acquired = Acquired {
             turn: self.next_turn(),
@@ -292,9 +302,13 @@ impl Handler<Acquire> for Limiter {
             acquired.exchanged = Some(Answer { claim, grant });
             acquired.served.extend(served);
         }
+        let mut places = places.into_iter();
         for request in requests {
             let (claim, limits) = (request.claim, request.needs.limits.clone());
-            let (grant, served) = self.admissions.request(request);
+            let (grant, served) = match places.next() {
+                Some(place) => self.admissions.request_in_place(request, place),
+                None => self.admissions.request(request),
+            };
             self.show(&limits, &served);
             acquired.answers.push(Answer { claim, grant });
             acquired.served.extend(served);

@@ -100,7 +100,8 @@ impl Executor {
         self.ask(SubmitBy { submit, by }).await
     }
 
-    /// Changes the priority of a procedure, and its place in the queues.
+    /// Changes the priority of a procedure, and its place in the queues. One that rolls back moves with the undo that
+    /// waits, whichever member that belongs to.
     ///
     /// # Errors
     ///

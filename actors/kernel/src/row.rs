@@ -395,7 +395,8 @@ pub struct Row {
     #[serde(rename = "L", default, skip_serializing_if = "Option::is_none")]
     pub failure_streak: Option<Box<FailureStreak>>,
     /// While it waits for an event: the newest broadcast of that event that was still waking others when the wait
-    /// began. That broadcast and all earlier ones do not wake it.
+    /// began. That broadcast and all earlier ones do not wake it. While it waits for a permit or a lock: the commit in
+    /// which the wait began, or 0 if that was before this was recorded.
     #[serde(rename = "W", default, skip_serializing_if = "is_none")]
     pub waits_after: Seq,
     /// While it backs off: the delay, if its code chose it.

@@ -75,7 +75,8 @@ impl Offline {
         }
         let unknown = fill(&kernel, &waiting, &mut admissions);
         let failures = count(&Reader::new(&self.store)).await;
-        for id in waiting {
+        // Which undo a rollback waits for is on its stack, which is not read here.
+        for id in waiting.into_iter().filter(|id| !kernel.is_stopped(*id)) {
             if let Some(request) = requests.request_of(id) {
                 admissions.request(request);
             }

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use actix::MailboxError;
 use procession_kernel::{
     Admission as Admitted, AdmissionEffect, Birth, Claim, ClaimId, Grant, Hold, Kernel, Lacking, Limit, LimitKey,
-    LockNeed, Needs, Plan, ProcedureId, Request, Row, StageEnded, StageOutcome, Submission,
+    LockNeed, Needs, Plan, ProcedureId, Request, Row, Seq, StageEnded, StageOutcome, Submission,
 };
 
 use crate::limiter::{Acquire, Acquired, Answer, Change, Exchange, Limiter, Restore, Simulate, Simulated};
@@ -72,6 +72,9 @@ pub(super) struct Admission<A> {
     quarantined_holders: Vec<(ProcedureId, Row)>,
     /// Who has a report with the limiter, in exchange for what its next stage needs.
     exchanging: BTreeSet<ProcedureId>,
+    /// The places in the queues of rollbacks that waited before the start, until the undo that waits is known and asks,
+    /// each with the commit in which the wait began.
+    places: BTreeMap<ProcedureId, (Seq, u32)>,
 }
 
 impl<A> Admission<A> {
@@ -87,6 +90,7 @@ impl<A> Admission<A> {
             contention: Contention::default(),
             quarantined_holders,
             exchanging: BTreeSet::new(),
+            places: BTreeMap::new(),
         }
     }
 
@@ -401,10 +405,23 @@ impl<A> Admission<A> {
         debug_assert!(kernel.waits_for_admission(id), "{id} asks, and waits for nothing");
         self.claims.renew(id);
         let request = self.request_of(kernel, id)?;
+        let place = self.take_place(kernel, id);
         Some(self.limiter.ask(Acquire {
             requests: vec![request],
+            places: place.into_iter().collect(),
             exchange: None,
         }))
+    }
+
+    /// Takes the place that is kept for the undo of a member, if its rollback has waited for it since before the start.
+    fn take_place(&mut self, kernel: &Kernel, id: ProcedureId) -> Option<u32> {
+        if self.places.is_empty() || !kernel.is_stopped(id) {
+            return None;
+        }
+        let scope = kernel.waits_as(id);
+        let (began, place) = self.places.remove(&scope)?;
+        let waits_still = kernel.row(scope).is_some_and(|row| row.waits_after == began);
+        waits_still.then_some(place)
     }
 
     /// Builds the request for everything that a procedure lacks.
@@ -422,7 +439,7 @@ impl<A> Admission<A> {
     // The start.
 
     /// Gives recorded holders back what they held, parents first. Returns the waiting procedures, by priority and
-    /// then in the order in which their waits began.
+    /// then in the order in which their waits began, with the roots of rollbacks of which an undo waits.
     pub(super) fn restore(&mut self, kernel: &Kernel, claimants: &[ProcedureId]) -> Vec<ProcedureId> {
         let quarantined = std::mem::take(&mut self.quarantined_holders);
         let (held, waiting) = self.requests(kernel).restored(quarantined, claimants);
@@ -430,17 +447,25 @@ impl<A> Admission<A> {
         waiting
     }
 
-    /// Queues all procedures again that waited before the start. All requests go in one message, because the order of
-    /// the requests is the order of service.
+    /// Queues all procedures again that waited before the start, each in its place. A rollback whose undo waits asks once
+    /// its stack is read; until then its place is kept.
     pub(super) fn rejoin_queues(
         &mut self,
         kernel: &Kernel,
         waiting: Vec<ProcedureId>,
     ) -> impl Future<Output = Result<Acquired, MailboxError>> + use<A> {
         let mut acquire = Acquire::default();
-        for id in waiting {
+        for (id, place) in waiting.into_iter().zip(1..) {
+            if kernel.is_stopped(id) {
+                let began = kernel.row(id).map(|row| row.waits_after);
+                self.places.extend(began.map(|began| (id, (began, place))));
+                continue;
+            }
             self.claims.renew(id);
-            acquire.requests.extend(self.request_of(kernel, id));
+            if let Some(request) = self.request_of(kernel, id) {
+                acquire.requests.push(request);
+                acquire.places.push(place);
+            }
         }
         self.limiter.ask(acquire)
     }

@@ -1,9 +1,12 @@
 //! Who comes first, how long it is held, and that everything is granted at once or nothing.
 
+use std::time::Duration;
+
 use procession::Builder;
 use procession::health::WaitingFor;
 use procession::limits::LockNeed;
-use procession::testkit::{Enumeration, Run, Trouble};
+use procession::procedure::Timestamp;
+use procession::testkit::{Enumeration, FaultPlan, Run, Trouble, World};
 
 use super::kit::{at_rest, for_lock, held, holder, is_after, is_first_life, nothing_is_left, owners, submit, waiters};
 use crate::lifecycle::kit::enumerate_in;
@@ -42,6 +45,49 @@ fn e_067_exclusive_is_first_come_first_served() -> Tested {
     })?;
     assert_eq!(lab.line(), "r01 r11 r21 r31");
     assert_eq!(done.commits, 4 * 2 + 3);
+    Ok(())
+}
+
+#[test]
+fn a_restart_queues_up_in_the_order_of_the_commits_whatever_the_clock_did() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let set_up = |builder: Builder| kinds(&lab, builder);
+    let queued = async |run: &Run, steps: bool| {
+        let mut handles = vec![submit(run, Planned(holder("h", "t")), "h").await?];
+        for (name, minute) in [("a", 60), ("b", 0), ("c", 30)] {
+            if steps {
+                run.world.clock.set_back_to(Timestamp(0));
+                run.pass(Duration::from_mins(minute)).await;
+            }
+            handles.push(submit(run, Planned(chain(name, 1).exclusive("t")), name).await?);
+            run.settle().await;
+        }
+        Ok::<_, Trouble>(handles)
+    };
+    world
+        .run(FaultPlan::none(), set_up, async |run: &Run| {
+            let handles = queued(run, true).await?;
+            let waiting = [1, 2, 3].map(|place| handles[place].id());
+            // One that hears of something meanwhile keeps its place.
+            run.wait(run.executor.signal(waiting[0], "news", &1)).await??;
+            run.settle().await;
+            assert_eq!(waiters(run, "t").await?, waiting);
+            Ok::<_, Trouble>(())
+        })?
+        .done()?;
+    world
+        .run(FaultPlan::none(), set_up, async |run: &Run| {
+            let handles = queued(run, false).await?;
+            lab.open("h");
+            for handle in &handles {
+                run.wait(handle.outcome()).await??;
+            }
+            Ok::<_, Trouble>(())
+        })?
+        .done()?;
+    for pair in ["h1", "a1", "b1", "c1"].windows(2) {
+        is_after(&lab, pair[0], pair[1]);
+    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 
 use procession::limits::LockNeed;
 use procession::procedure::JoinPolicy;
-use procession::testkit::Run;
+use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Builder, Procedure};
 
 use super::kit::{at_rest, held, is_after, is_first_life, nothing_is_left, owners, submit, waiters};
@@ -45,6 +45,45 @@ fn compensation_takes_the_locks_of_the_child_again() -> Tested {
     assert_eq!(lab.line(), "r1 c1 r2 s1 r2' c1' r1'");
     // Two submissions, four stages, three undos, and the grant to the compensation.
     assert_eq!(done.commits, 2 + 4 + 3 + 1);
+    Ok(())
+}
+
+#[test]
+fn an_undo_that_waits_keeps_its_place_over_a_restart() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let set_up = |builder: Builder| kinds(&lab, builder);
+    let child = chain("c", 1).exclusive("t").compensated();
+    let root = plan("r", [spawn([child]), held("r2", Act::Fail("boom".to_owned()))]);
+    let queued = async |run: &Run| {
+        let family = submit(run, Planned(root.clone()), "r").await?;
+        run.settle().await;
+        let stranger = plan("s", [held("s", Act::Done(1))]).exclusive("t");
+        let stranger = submit(run, Planned(stranger), "s").await?;
+        run.settle().await;
+        lab.open("r2");
+        run.settle().await;
+        let late = submit(run, Planned(chain("late", 1).exclusive("t")), "late").await?;
+        run.settle().await;
+        Ok::<_, Trouble>((family, stranger, late))
+    };
+    world
+        .run(FaultPlan::none(), set_up, async |run: &Run| {
+            queued(run).await?;
+            assert!(!lab.has("c1'") && !lab.has("late1"), "{}", lab.line());
+            Ok::<_, Trouble>(())
+        })?
+        .done()?;
+    world
+        .run(FaultPlan::none(), set_up, async |run: &Run| {
+            let (family, stranger, late) = queued(run).await?;
+            lab.open("s");
+            run.wait(stranger.outcome()).await??;
+            rolled_back(run.wait(family.outcome()).await?)?;
+            run.wait(late.outcome()).await??;
+            nothing_is_left(run).await
+        })?
+        .done()?;
+    is_after(&lab, "c1'", "late1");
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Handle, ProcedureId};
 
 use crate::rollback::helper::{commits, submit};
-use crate::support::{Act, Lab, Limited, Tested, chain, kinds, plan};
+use crate::support::{Act, Lab, Limited, Planned, Tested, chain, kinds, plan, spawn};
 
 async fn queue(run: &Run) -> Result<Vec<Handle<Limited>>, Trouble> {
     let mut handles = Vec::new();
@@ -67,6 +67,39 @@ fn lives(restart: bool) -> Tested {
         .filter(|name| name != "h")
         .collect();
     assert_eq!(order, ["c", "b", "a"]);
+    Ok(())
+}
+
+#[test]
+fn an_undo_that_waits_moves_with_the_root_of_its_rollback() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let gate = |name: &str, act| Act::Held(name.to_owned(), Box::new(act));
+    let child = chain("c", 1).exclusive("t").compensated();
+    let root = plan("r", [spawn([child]), gate("r2", Act::Fail("boom".to_owned()))]);
+    let set_up = |builder| kinds(&lab, builder);
+    world
+        .run(FaultPlan::none(), set_up, async |run: &Run| {
+            let family = submit(run, Planned(root.clone()), "r").await?;
+            run.settle().await;
+            let holder = plan("s", [gate("s", Act::Done(1))]).exclusive("t");
+            let holder = submit(run, Planned(holder), "s").await?;
+            let waiter = submit(run, Planned(chain("w", 1).exclusive("t")), "w").await?;
+            run.settle().await;
+            lab.open("r2");
+            run.settle().await;
+            let by = || OperatorRequest::new("ann", "it is urgent");
+            let child = lab.id("c").ok_or("c has an id")?;
+            let ended = run.executor.set_priority(child, 5, by()).await;
+            assert!(matches!(ended, Err(AskError::Finished { .. })), "{ended:?}");
+            run.executor.set_priority(family.id(), 5, by()).await?;
+            lab.open("s");
+            run.wait(holder.outcome()).await??;
+            assert!(run.wait(family.outcome()).await?.is_err(), "it is rolled back");
+            run.wait(waiter.outcome()).await??;
+            Ok::<_, Trouble>(())
+        })?
+        .done()?;
+    assert_eq!(lab.line(), "r1 c1 r2 s1 r2' c1' r1' w1");
     Ok(())
 }
 

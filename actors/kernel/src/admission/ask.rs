@@ -9,6 +9,9 @@ use crate::id::{Claim, ClaimId, LimitKey, Timestamp};
 use crate::limit::Limit;
 use crate::rate_window::RateWindow;
 
+/// Arrivals from here on are behind every place that a request had before the start.
+const FIRST_ARRIVAL: u64 = 1 << 32;
+
 impl Admissions {
     /// Requests what the claim does not hold already: all of it or nothing. Returns the answer, and the other claims
     /// that this serves, in order.
@@ -17,11 +20,22 @@ impl Admissions {
     /// granted. A waiter that was overtaken once too often goes first. A claim that already waits then waits for both
     /// requests, in its present place.
     pub fn request(&mut self, request: Request) -> (Grant, Vec<Claim>) {
+        self.arrivals += 1;
+        self.request_as(request, FIRST_ARRIVAL + self.arrivals)
+    }
+
+    /// Does the same for a request that waited before the start: in that place among such requests of its priority, and
+    /// before all others. No place may be given twice.
+    pub fn request_in_place(&mut self, request: Request, place: u32) -> (Grant, Vec<Claim>) {
+        self.request_as(request, u64::from(place))
+    }
+
+    fn request_as(&mut self, request: Request, arrival: u64) -> (Grant, Vec<Claim>) {
         let Claim { id, .. } = request.claim;
         let slot = self.claims.find_or_add(id);
         let waited = self.claims.waiting(slot).is_some();
         self.dequeue(slot);
-        self.enter(slot, request);
+        self.enter(slot, request, arrival);
         if self.is_alone(slot) && !waited {
             let evaluation = self.evaluate_arrival(slot);
             if !self.is_recheck_due() {
@@ -69,9 +83,8 @@ impl Admissions {
     }
 
     /// Records what a claim outside the queues asks for, except what it already holds or wants.
-    fn enter(&mut self, slot: ClaimSlot, request: Request) {
-        self.arrivals += 1;
-        let position = QueuePosition::new(slot, request.priority, self.arrivals, 0);
+    fn enter(&mut self, slot: ClaimSlot, request: Request, arrival: u64) {
+        let position = QueuePosition::new(slot, request.priority, arrival, 0);
         let kind = request.kind.as_ref().map(|key| self.limits.name(key));
         let Some(claim) = self.claims.get_mut(slot) else {
             return;

@@ -139,13 +139,19 @@ impl<'a> Draft<'a> {
         Decision::new(self.now, records, self.value_bytes, immediate, effects)
     }
 
-    /// Returns the newest broadcast under way that a waiter does not belong to. A procedure that begins to wait for an
-    /// event belongs to none of the event's broadcasts under way.
+    /// Returns the number that a waiter's row keeps of the moment in which its wait began.
+    ///
+    /// For an event it is the newest broadcast under way, because a procedure that begins to wait belongs to none of
+    /// those. For a permit or a lock it is this commit: a start queues up in this order, whatever the clock did.
     fn waits_after(&self, row: &Row, before: Option<&Row>) -> Seq {
         match &row.wait {
             Some(wait @ WaitReason::Event(name, _)) => match before {
                 Some(old) if old.wait.as_ref() == Some(wait) => row.waits_after,
                 Some(_) | None => self.kernel.waiters.newest(name).unwrap_or_default(),
+            },
+            Some(wait) if wait.is_admission() => match before {
+                Some(old) if old.wait.as_ref().is_some_and(WaitReason::is_admission) => row.waits_after,
+                Some(_) | None => self.seq,
             },
             Some(_) | None => Seq::default(),
         }

@@ -285,8 +285,21 @@ impl Draft<'_> {
             return Err(Refusal::NotLive(id));
         }
         self.change(id, |row| row.priority = priority);
-        self.tell_limiter(AdmissionEffect::SetPriority(id, priority));
+        if let Some(asker) = self.asks_with_priority_of(id) {
+            self.tell_limiter(AdmissionEffect::SetPriority(asker, priority));
+        }
         Ok(())
+    }
+
+    /// Returns the member whose place in the queues follows the priority of a procedure: the procedure itself or, while
+    /// it rolls back, the member whose undo waits. One that a failure above it stops asks for nothing.
+    fn asks_with_priority_of(&self, id: ProcedureId) -> Option<ProcedureId> {
+        if !self.is_stopped(id) {
+            return Some(id);
+        }
+        let (stack, ..) = self.held(id)?;
+        let member = ProcedureId::new(id.family, stack.last()?.member);
+        self.undo_waits_for(id, member).then_some(member)
     }
 
     /// Ends a backoff, or the rest of a procedure that waits for an operator. The attempt or the undo begins at once.

@@ -86,11 +86,12 @@ impl Shell {
             let limits = row.lacking_limits().cloned();
             (limits.collect(), row.lacking_locks().cloned().collect())
         };
+        let rolls_back = is_undone.then(|| self.kernel.row(self.kernel.waits_as(id))).flatten();
         Some(Request {
             claim,
             kind: own_of(&row.kind, &limits),
             needs: needs(limits, locks),
-            priority: row.priority,
+            priority: rolls_back.unwrap_or(&row).priority,
             within: self.entered_by(id),
         })
     }
@@ -129,11 +130,11 @@ impl Shell {
                 }
             }
             if waits(&row) && !self.kernel.is_stopped(row.id) {
-                waiting.push((Reverse(row.priority), row.since, row.revision, row.id));
+                waiting.push((Reverse(row.priority), row.waits_after, row.id));
             }
         }
         waiting.sort_unstable();
-        self.queue_again(waiting.into_iter().map(|(_, _, _, id)| id).collect())
+        self.queue_again(waiting.into_iter().map(|(_, _, id)| id).collect())
     }
 
     fn queue_again(&mut self, waiting: Vec<ProcedureId>) -> Result<(), String> {

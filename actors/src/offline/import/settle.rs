@@ -25,9 +25,10 @@ impl Settled {
             row.revision = seq;
             // In this journal the id of its receiver may be another procedure's.
             row.end_signal = None;
-            // It waits in this journal from now on: a broadcast that is under way does not address it.
-            row.waits_after = match row.wait {
-                Some(WaitReason::Event(..)) => seq,
+            // It waits in this journal from now on: a broadcast that is under way does not address it, and others wait
+            // for locks and permits before it.
+            row.waits_after = match &row.wait {
+                Some(WaitReason::Event(..) | WaitReason::Lock(_) | WaitReason::Permit(_)) => seq,
                 Some(_) | None => Seq::default(),
             };
             if row.in_flight.take().is_some() {

@@ -3,7 +3,9 @@
 
 use std::cmp::Reverse;
 
-use procession_kernel::{Claim, ClaimId, Kernel, LimitKey, LockNeed, Needs, ProcedureId, Request, Row, WaitReason};
+use procession_kernel::{
+    Claim, ClaimId, Kernel, LimitKey, LockNeed, Needs, ProcedureId, Request, Row, Seq, Timestamp, WaitReason,
+};
 
 use super::claims::Claims;
 
@@ -26,7 +28,9 @@ impl AdmissionRequests<'_> {
             let limits = row.lacking_limits().cloned();
             (limits.collect(), row.lacking_locks().cloned().collect())
         };
-        let priority = row.priority;
+        // An undo moves the rollback, so it has the priority of that root. Nobody can change that of a member that ended.
+        let rolls_back = is_undone.then(|| self.kernel.row(self.kernel.waits_as(id))).flatten();
+        let priority = rolls_back.unwrap_or(row).priority;
         let kind = LimitKey::new(row.kind.as_str());
         Some(Request {
             claim: self.claims.current(id),
@@ -38,7 +42,8 @@ impl AdmissionRequests<'_> {
     }
 
     /// Returns what recorded holders get back, parents first. Also returns the waiting procedures, by priority and
-    /// then in the order in which their waits began.
+    /// then in the order of the commits in which their waits began. Among them are roots of parts that roll back: the
+    /// member whose undo waits is known only once the stack is read, and asks then, in the place of its root.
     pub(crate) fn restored(
         &mut self,
         quarantined: Vec<(ProcedureId, Row)>,
@@ -57,12 +62,13 @@ impl AdmissionRequests<'_> {
                 held.push(restored(claim, row, within_above(self.kernel, self.claims, row.id)));
             }
             // A procedure stopped by a failure above it no longer runs, and needs nothing.
-            if waits(row) && !self.kernel.is_stopped(row.id) {
-                waiting.push((Reverse(row.priority), row.since, row.revision, row.id));
+            let is_stopped = self.kernel.is_stopped(row.id);
+            if waits(row) && (!is_stopped || self.kernel.waits_as(row.id) == row.id) {
+                waiting.push((Reverse(row.priority), began_to_wait(row), row.id));
             }
         }
         waiting.sort_unstable();
-        (held, waiting.into_iter().map(|(_, _, _, id)| id).collect())
+        (held, waiting.into_iter().map(|(_, _, id)| id).collect())
     }
 
     /// Returns the claims that do not keep a procedure out: the claims of its ancestors. For its undo, the claims of
@@ -104,6 +110,13 @@ pub(crate) fn is_holder(row: &Row) -> bool {
 /// Returns `true` if a procedure's row holds a permit or a lock, or waits for one.
 pub(crate) fn claims(row: &Row) -> bool {
     is_holder(row) || waits(row)
+}
+
+/// Returns the commit in which a wait for a permit or a lock began, or 0 and the time if it is older than the record of
+/// that.
+fn began_to_wait(row: &Row) -> (Seq, Option<(Timestamp, Seq)>) {
+    let is_recorded = row.waits_after != Seq::default();
+    (row.waits_after, (!is_recorded).then_some((row.since, row.revision)))
 }
 
 fn waits(row: &Row) -> bool {

@@ -167,6 +167,27 @@ fn a_limit_that_is_set_while_many_wait_knows_who_comes_first() {
 }
 
 #[test]
+fn one_that_waited_before_the_start_has_its_place_even_if_it_asks_late() {
+    let mut admissions = limited(&[("k", 1)]);
+    admissions.restore(request(1, &["k"]));
+    let ask_again = |admissions: &mut Admissions, claim, priority, place| {
+        let request = Request {
+            priority,
+            ..request(claim, &["k"])
+        };
+        let answer = admissions.request_in_place(request, place);
+        assert_eq!(answer, (Grant::Queued(permit("k")), Vec::new()));
+    };
+    ask_again(&mut admissions, 2, 0, 2);
+    ask_again(&mut admissions, 4, 0, 4);
+    assert!(!admissions.ask(5, &["k"]), "it is new");
+    assert!(!admissions.ask_with(6, 9, &["k"]));
+    ask_again(&mut admissions, 3, 0, 3);
+    ask_again(&mut admissions, 7, 9, 1);
+    assert_eq!(ids(&admissions.waiting().collect::<Vec<_>>()), [7, 6, 2, 3, 4, 5]);
+}
+
+#[test]
 fn raising_a_priority_changes_who_is_next() {
     let mut admissions = limited(&[("k", 1)]);
     for claim in 1..=3 {
