@@ -2,6 +2,6 @@
 
 pub use crate::bulk::{Bulk, BulkEngine, BulkOutcome, BulkReport, BulkStage, BulkVerb};
 pub use procession_kernel::{
-    AbortAnswer, Act, AuditEntry, BypassAs, BypassScope, Changed, Operated, OperatorRequest, PauseScope, Plan,
+    AbortAnswer, Act, AuditEntry, BypassAs, BypassScope, Changed, Operated, OperatorRequest, PauseScope, Plan, Reach,
     RevealScope, StateSnapshot, Verb, VerbName,
 };

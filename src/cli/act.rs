@@ -479,6 +479,9 @@ impl Wish {
         if self.how.json {
             done.print()?;
         } else {
+            for text in outcome.beyond(&planned) {
+                print::notice(&text);
+            }
             print::line(&match self.done {
                 Some(done) => outcome.told(&self.target, done),
                 None => outcome.sentence(self.verb, &self.target),

@@ -17,7 +17,7 @@ use procession_actors::messages::Operate;
 use procession_actors::view::Status;
 use procession_kernel::{
     AbortAnswer, Blob, BypassAs, BypassScope, EventName, Kind, Limit, Operated, PauseScope, Plan, ProcedureId, Seq,
-    Verb, VerbName,
+    Verb, VerbName, WaitReason,
 };
 use serde_json::{Value, json};
 
@@ -82,6 +82,9 @@ pub(super) async fn procedure(request: HttpRequest, body: Body, state: web::Data
 async fn row_of(state: &State, verb: VerbName, id: ProcedureId) -> Result<Option<Status>, Problem> {
     let of_root = matches!(verb, VerbName::Discharge | VerbName::Acknowledge | VerbName::RunAgain);
     let id = if of_root { ProcedureId::root(id.family) } else { id };
+    if matches!(verb, VerbName::RetryUndo | VerbName::SkipUndo) {
+        return rolled_back(state, id).await;
+    }
     let row = state.engine().committed().status(id).await;
     Ok(if verb == VerbName::Discharge {
         // The family is quarantined, perhaps because this row cannot be read.
@@ -89,6 +92,26 @@ async fn row_of(state: &State, verb: VerbName, id: ProcedureId) -> Result<Option
     } else {
         row?
     })
+}
+
+/// Returns the row whose rollback has failed, of a procedure or above it: an undo that failed is one of that rollback, and
+/// other undos come and go while the rows of its members stay as they are. If none has failed, its own row.
+async fn rolled_back(state: &State, id: ProcedureId) -> Result<Option<Status>, Problem> {
+    let committed = state.engine().committed();
+    let Some(own) = committed.status(id).await? else {
+        return Ok(None);
+    };
+    let mut above = own.parent;
+    let mut found = own.clone();
+    while found.wait != Some(WaitReason::RollbackFailed) {
+        let Some(parent) = above else { return Ok(Some(own)) };
+        match committed.status(parent).await? {
+            // Children have higher numbers than their parents, so a damaged tree is no circle either.
+            Some(row) if row.id < found.id => (above, found) = (row.parent, row),
+            Some(_) | None => return Ok(Some(own)),
+        }
+    }
+    Ok(Some(found))
 }
 
 async fn operate(
@@ -297,6 +320,7 @@ fn shown(operated: &Operated, is_dry: bool, revision: Option<Seq>) -> Value {
         "changed": operated.changed,
         "submitted": operated.submitted.map(|id| id.to_string()),
         "abort": operated.abort.as_ref().map(met),
+        "reach": operated.reach.map(|reach| json!({ "undone": reach.undone, "stays": reach.stays })),
         "plan": operated.plan.as_deref().map(|plan| PlanView::new(plan, &[])),
     })
 }

@@ -389,6 +389,32 @@ fn a_bulk_that_could_not_be_counted_is_not_asked_for() -> Outcome {
 }
 
 #[test]
+fn an_abort_tells_what_it_concerned_beyond_its_plan() -> Outcome {
+    let reply = |dry_run: bool, undone: u64, stays: u64| {
+        json!({
+            "dry_run": dry_run, "revision": "5", "number": null, "changes": [], "changed": 1, "submitted": null,
+            "abort": { "outcome": "will_roll_back", "why": null }, "reach": { "undone": undone, "stays": stays },
+            "plan": null,
+        })
+    };
+    for (done, told) in [
+        ((4, 0), ""),
+        ((7, 0), "are undone: 3"),
+        ((3, 2), "are left as they are: 2"),
+    ] {
+        let canned = Canned::open(vec![
+            Canned::json(200, &reply(true, 4, 0)),
+            Canned::json(200, &reply(false, done.0, done.1)),
+        ])?;
+        let said = canned.run("abort 1.0 --yes --reason quiet")?;
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        assert!(said.err.contains(told), "{}", said.err);
+        assert_eq!(said.err.contains("did not show"), !told.is_empty(), "{}", said.err);
+    }
+    Ok(())
+}
+
+#[test]
 fn a_bulk_that_has_grown_is_told_as_a_count() -> Outcome {
     let plan = json!({ "dry_run": true, "revision": "2", "count": 2, "over": false, "truncated": false, "items": [] });
     let mut revised = problem(409, "revised", "It has grown.");

@@ -103,6 +103,38 @@ fn a_family_is_warned_of() -> Tested {
     })
 }
 
+/// A family goes on while somebody looks at its plan. It is aborted all the same: held to all its rows, one that moves
+/// could not be.
+#[test]
+fn an_abort_tells_how_many_stages_it_concerns_beyond_its_plan() -> Tested {
+    site(async |site| {
+        let root = site.submit(Job::Parent(3), "a").await?;
+        let path = format!("procedures/{root}/abort");
+        let plan = post(site, &format!("{path}?dry_run=true"), &json!({})).await.body;
+        assert_eq!(plan["reach"], json!({ "undone": 4, "stays": 0 }), "{plan}");
+        site.signal(procession::ProcedureId::new(root.family, 1), "go").await?;
+        let apply = json!({ "reason": "x", "expected": plan["revision"], "key": "k" });
+        let done = post(site, &path, &apply).await;
+        assert_eq!(
+            (done.status.as_u16(), &done.body["reach"]),
+            (200, &json!({ "undone": 3, "stays": 2 })),
+            "{}",
+            done.body
+        );
+        let again = post(site, &path, &apply).await;
+        assert_eq!(
+            (again.status.as_u16(), &again.body["reach"]),
+            (200, &Value::Null),
+            "nobody keeps it for a repeat: {}",
+            again.body
+        );
+        // Nothing is undone by what only pauses.
+        let held = post(site, &format!("procedures/{root}/pause?dry_run=true"), &json!({})).await;
+        assert_eq!(held.body["reach"], Value::Null);
+        Ok(())
+    })
+}
+
 #[test]
 fn a_limit_that_is_raised_lets_the_difference_in() -> Tested {
     site(async |site| {

@@ -3,14 +3,14 @@
 
 use procession::limits::LockNeed;
 use procession::operate::OperatorRequest;
-use procession::procedure::Kind;
+use procession::procedure::{Kind, RetryPolicy};
 use procession::testkit::{FaultPlan, World};
-use procession::{Procedure, StageContext, StageError, Step};
+use procession::{Children, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::act::{post, waiting};
-use crate::kit::{Job, Reply, Site, Tested, at, site, site_on, text};
+use crate::kit::{Job, Reply, Site, Tested, at, everybody, site, site_in, site_on, text};
 
 /// A kind whose code is gone at the second start.
 #[derive(Serialize, Deserialize)]
@@ -36,6 +36,85 @@ impl Procedure for Gone {
             then: (),
         })
     }
+}
+
+/// Does two things that cannot be undone, and has a child that fails.
+#[derive(Serialize, Deserialize)]
+struct Trip;
+
+impl Procedure for Trip {
+    const KIND: &'static str = "trip";
+    type Stage = u32;
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> u32 {
+        1
+    }
+
+    async fn execute(&mut self, stage: u32, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        match stage {
+            1 => Ok(Step::Next(2)),
+            _ => Ok(Step::Spawn {
+                children: Children::new().and(&Job::Fail("no train".to_owned()))?,
+                then: 3,
+            }),
+        }
+    }
+
+    async fn rollback(&mut self, _: u32, _: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+        Err(StageError::fail("no refund"))
+    }
+
+    fn retry_undo() -> RetryPolicy {
+        RetryPolicy::default().attempts(1)
+    }
+}
+
+/// The row of a member does not change with the undos of its family. A plan that was made for it is held to the rollback.
+#[test]
+fn an_undo_is_skipped_only_if_it_is_the_one_of_the_plan() -> Tested {
+    let engine = |builder: procession::Builder| builder.register::<Trip>(());
+    site_in(&World::new(), engine, everybody, async |site| {
+        site.run.executor.submit(Trip).await?;
+        site.pass(std::time::Duration::from_mins(1)).await?;
+        let row = at(&site.body("procedures/1.0").await?, "/procedure");
+        assert_eq!(row["reason"], "rollback_failed", "{row}");
+        let (root, child) = ("procedures/1.0/skip-undo", "procedures/1.1/skip-undo");
+        let by_child = planned(site, child, &json!({})).await?.body;
+        let by_root = planned(site, root, &json!({})).await?.body;
+        let skip = json!({ "reason": "refunded by hand", "expected": by_root["revision"] });
+        assert_eq!(post(site, root, &skip).await.status, 200);
+        site.pass(std::time::Duration::from_mins(1)).await?;
+        // By now the other undo has failed.
+        let row = at(&site.body("procedures/1.0").await?, "/procedure");
+        assert_eq!(row["reason"], "rollback_failed", "{row}");
+        let late = |plan: &Value| json!({ "reason": "refunded by hand", "expected": plan["revision"] });
+        for (path, wish) in [
+            (child, late(&by_child)),
+            ("procedures/1.1/retry-undo", late(&by_child)),
+            (root, late(&by_root)),
+        ] {
+            let refused = post(site, path, &wish).await;
+            assert_eq!(
+                (
+                    refused.status.as_u16(),
+                    &refused.body["kind"],
+                    &refused.body["revision"]
+                ),
+                (409, &json!("revised"), &row["revision"]),
+                "{path}: {}",
+                refused.body
+            );
+        }
+        assert_eq!(
+            by_child["revision"], by_root["revision"],
+            "both were about the same undo"
+        );
+        let by_child = planned(site, child, &json!({})).await?.body;
+        assert_eq!(post(site, child, &late(&by_child)).await.status, 200);
+        Ok(())
+    })
 }
 
 async fn planned(site: &Site<'_>, path: &str, body: &Value) -> Result<Reply, procession::testkit::Trouble> {

@@ -7,7 +7,7 @@ use crate::label::LabelError;
 use crate::lifecycle::ProcedureState;
 use crate::limit::Limit;
 use crate::needs::Needs;
-use crate::plan::Plan;
+use crate::plan::{Plan, Reach};
 use crate::row::{Mark, Round};
 use crate::verb::AbortAnswer;
 use crate::wait::Wake;
@@ -169,6 +169,8 @@ pub struct Operated {
     pub abort: Option<AbortAnswer>,
     /// For a dry run: the further consequences.
     pub plan: Option<Box<Plan>>,
+    /// For an abort or a bypass, and for a dry run of one: how many executed stages it concerns. `None` for a repeat.
+    pub reach: Option<Reach>,
 }
 
 /// The answer to a request.

@@ -89,7 +89,7 @@ pub use limit::{Limit, Rate, SHORTEST_PERIOD};
 pub use list::List;
 pub use lock::{LockMode, LockNeed, LockPath};
 pub use needs::{Lacking, Needs};
-pub use plan::{Executed, Freed, PLAN_NAMED, Plan, PlannedStage};
+pub use plan::{Executed, Freed, PLAN_NAMED, Plan, PlannedStage, Reach};
 pub use rate_window::RateWindow;
 pub use rates::Rates;
 pub use record::{EvictedFamily, KeyEntry, Record, UserWrite};

@@ -35,6 +35,17 @@ pub struct Freed {
     pub later: bool,
 }
 
+/// How many executed stages an abort or a bypass concerns, of all members below it. A family that moves has more of them
+/// when it is aborted than its plan showed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reach {
+    /// Those that are undone.
+    pub undone: u64,
+    /// Those that stay.
+    pub stays: u64,
+}
+
 /// The consequences of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -69,6 +80,15 @@ pub struct PlannedStage<'a> {
 }
 
 impl Plan {
+    /// Counts the executed stages that it names.
+    pub(crate) fn reach(&self) -> Reach {
+        let count = |executed: &[Executed]| executed.iter().map(|executed| u64::from(executed.stages)).sum();
+        Reach {
+            undone: count(&self.undone),
+            stays: count(&self.stays),
+        }
+    }
+
     /// Cuts the list of procedures that move next to [`PLAN_NAMED`].
     pub fn cut_moves_next(&mut self) {
         self.truncated |= self.moves_next.len() > PLAN_NAMED;

@@ -38,6 +38,15 @@ pub(crate) struct Outcome {
     /// What else it would lead to.
     #[serde(default)]
     plan: Option<PlanView>,
+    /// How many executed stages an abort or a bypass concerns.
+    #[serde(default)]
+    reach: Option<Reach>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+struct Reach {
+    undone: u64,
+    stays: u64,
 }
 
 /// A pause, a priority or a limit.
@@ -135,6 +144,20 @@ impl Outcome {
             several => format!("{several} procedures changed"),
         };
         format!("{target} {done}; {changed}{}", self.entry())
+    }
+
+    /// Says what an act concerned beyond the plan that was shown: a family goes on while somebody looks at it.
+    pub(super) fn beyond(&self, planned: &Self) -> Vec<String> {
+        let Some((done, planned)) = self.reach.zip(planned.reach) else {
+            return Vec::new();
+        };
+        let more = [
+            (done.undone.saturating_sub(planned.undone), "undone"),
+            (done.stays.saturating_sub(planned.stays), "left as they are"),
+        ];
+        let told = more.into_iter().filter(|(number, _)| *number > 0);
+        told.map(|(number, what)| format!("executed stages that the plan did not show, and that are {what}: {number}"))
+            .collect()
     }
 
     /// Says where in the audit it was recorded.

@@ -34,8 +34,8 @@ where
     let done = verb(by()).await?;
     assert!(done.number.is_some());
     assert_eq!(
-        (&done.changes, done.changed, &done.abort),
-        (&dry.changes, dry.changed, &dry.abort)
+        (&done.changes, done.changed, &done.abort, done.reach),
+        (&dry.changes, dry.changed, &dry.abort, dry.reach)
     );
     for change in &dry.changes {
         let status = before

@@ -60,6 +60,7 @@ impl Draft<'_> {
         let recorded = Recorded::new(&verb, by, &stored);
         let is_noted = verb.is_always_noted();
         let planned = by.dry_run.then(|| verb.clone());
+        let reaching = matches!(verb, Verb::Abort(_) | Verb::Bypass(..)).then(|| verb.clone());
         if let Err(refusal) = self.check_by(by) {
             return self.refuse(request, refusal);
         }
@@ -86,8 +87,10 @@ impl Draft<'_> {
             }
         };
         let plan = planned.map(|verb| Box::new(self.plan(&verb, obeyed.abort.as_ref())));
+        let reach = reaching.map(|verb| self.reach(&verb));
         let mut operated = self.audited(recorded, by, obeyed, is_noted);
         operated.plan = plan;
+        operated.reach = reach;
         self.reply(request, Answer::Operated(Box::new(operated)));
     }
 
@@ -106,13 +109,21 @@ impl Draft<'_> {
     }
 
     fn check_revision(&self, verb: &Verb, stored: &StoredTarget, expected: Seq) -> Option<Refusal> {
-        let row = match (self.row(verb.target()?), stored) {
+        let row = match (self.row(self.planned_row(verb)?), stored) {
             (Some(row), _) => row,
             (None, StoredTarget::Row(row)) => row,
             (None, StoredTarget::Again(again)) => &again.row,
             (None, StoredTarget::None | StoredTarget::New(_) | StoredTarget::Archive(..)) => return None,
         };
         (row.revision != expected).then_some(Refusal::Revised(expected, row.revision, row.state))
+    }
+
+    /// Returns the procedure whose row says whether a plan still holds. An undo that failed is that of the rollback: the row
+    /// of a member below stays as it is, while another undo takes the failed one's place.
+    fn planned_row(&self, verb: &Verb) -> Option<ProcedureId> {
+        let target = verb.target()?;
+        let is_of_rollback = matches!(verb, Verb::RetryUndo(_) | Verb::SkipUndo(_));
+        Some(self.scope_of(target).filter(|_| is_of_rollback).unwrap_or(target))
     }
 
     fn obey(&mut self, verb: Verb, by: &OperatorRequest, stored: StoredTarget) -> Result<Obeyed, Refusal> {
@@ -153,6 +164,7 @@ impl Draft<'_> {
             submitted: obeyed.submitted,
             abort: obeyed.abort,
             plan: None,
+            reach: None,
         };
         if by.dry_run {
             self.forget();
@@ -468,6 +480,7 @@ fn repeated(before: &AuditEntry, again: &Recorded) -> Answer {
         submitted: before.submitted,
         abort: before.abort.clone(),
         plan: None,
+        reach: None,
     }))
 }
 

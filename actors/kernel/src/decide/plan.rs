@@ -1,10 +1,12 @@
 //! The plan of a request, taken from the decision that would be made and from the state behind it.
 
+use std::collections::BTreeSet;
+
 use super::draft::Draft;
 use crate::family::Family;
 use crate::id::ProcedureId;
 use crate::lifecycle::ProcedureState;
-use crate::plan::{Executed, Freed, PLAN_NAMED, Plan};
+use crate::plan::{Executed, Freed, PLAN_NAMED, Plan, Reach};
 use crate::row::{Mark, Row};
 use crate::verb::{AbortAnswer, BypassScope, Verb};
 use crate::wait::{PauseScope, WaitReason};
@@ -19,21 +21,7 @@ impl Draft<'_> {
         self.freed_now(&mut plan);
         plan.moves_next = self.released_members(verb);
         plan.skipped = self.skipped_by(verb);
-        if let Some(target) = verb.target() {
-            if let Verb::Bypass(..) = verb {
-                self.stays_bypassed(&mut plan);
-            }
-            // A failing part rolls back whatever the request is. The plan mentions it only for requests that concern
-            // rollbacks.
-            let is_rolled_back = matches!(
-                verb,
-                Verb::Abort(_) | Verb::RetryUndo(_) | Verb::SkipUndo(_) | Verb::Bypass(..) | Verb::RetryNow(_)
-            );
-            let scope = self.scope_of(target).or_else(|| self.failing_above(target));
-            if let Some(scope) = scope.filter(|_| is_rolled_back) {
-                self.rolls_back(scope, &mut plan);
-            }
-        }
+        self.executed(verb, &mut plan);
         self.warn(verb, abort, &mut plan);
         for named in [&mut plan.undone, &mut plan.stays] {
             plan.truncated |= named.len() > PLAN_NAMED;
@@ -43,6 +31,31 @@ impl Draft<'_> {
         plan.freed.truncate(PLAN_NAMED);
         plan.cut_moves_next();
         plan
+    }
+
+    /// Counts the executed stages that an abort or a bypass concerns, before the decision is discarded or recorded.
+    pub(super) fn reach(&self, verb: &Verb) -> Reach {
+        let mut plan = Plan::default();
+        self.executed(verb, &mut plan);
+        plan.reach()
+    }
+
+    /// Adds the executed stages that are undone or stay, and what their members release.
+    fn executed(&self, verb: &Verb, plan: &mut Plan) {
+        let Some(target) = verb.target() else { return };
+        if let Verb::Bypass(..) = verb {
+            self.stays_bypassed(plan);
+        }
+        // A failing part rolls back whatever the request is. The plan mentions it only for requests that concern
+        // rollbacks.
+        let is_rolled_back = matches!(
+            verb,
+            Verb::Abort(_) | Verb::RetryUndo(_) | Verb::SkipUndo(_) | Verb::Bypass(..) | Verb::RetryNow(_)
+        );
+        let scope = self.scope_of(target).or_else(|| self.failing_above(target));
+        if let Some(scope) = scope.filter(|_| is_rolled_back) {
+            self.rolls_back(scope, plan);
+        }
     }
 
     /// Returns the members that move because of this decision: first those whose gates open, then those that waited
@@ -114,13 +127,15 @@ impl Draft<'_> {
         let Some(family) = self.family(scope.family) else {
             return;
         };
+        // Those that a bypass ends. A family may have very many of them.
+        let bypassed: BTreeSet<ProcedureId> = plan.stays.iter().map(|executed| executed.id).collect();
         for row in self.within(family, scope) {
             let executed = |why| Executed {
                 id: row.id,
                 stages: row.standing,
                 why,
             };
-            if row.standing > 0 && !plan.stays.iter().any(|other| other.id == row.id) {
+            if row.standing > 0 && !bypassed.contains(&row.id) {
                 match self.why_not_undone(scope, row) {
                     None => plan.undone.push(executed(None)),
                     Some(why) => plan.stays.push(executed(Some(why))),
