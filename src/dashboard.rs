@@ -263,6 +263,7 @@ impl DashboardBuilder {
             live: Live::new(self.executor.clone(), shared.clone()),
             executor: self.executor,
             pauses: pauses::Pauses::default(),
+            plans: act::bulk::Plans::default(),
             shared,
             streams: Arc::default(),
             turns: Turns::new(clock),

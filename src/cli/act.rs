@@ -582,8 +582,12 @@ fn refused(target: &Target, why: Unanswered) -> Failure {
 
 /// Says how a changed procedure stands by now, as far as the dashboard says it.
 fn stands(problem: &Problem, target: &Target) -> String {
-    if let (Target::Filter(_), Some(count)) = (target, &problem.revision) {
-        return format!(" ({count} procedures by now)");
+    if let (Target::Filter(_), Some(count)) = (target, problem.count) {
+        let since = match (problem.came, problem.went) {
+            (Some(came), Some(went)) => format!(": {came} came and {went} went"),
+            (Some(_), None) | (None, _) => String::new(),
+        };
+        return format!(" ({count} procedures by now{since})");
     }
     match (&problem.state, &problem.revision) {
         (Some(state), Some(revision)) => {

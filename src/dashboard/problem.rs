@@ -12,6 +12,7 @@ use procession_kernel::{NotNow, ProcedureId, Seq};
 use serde_json::{Value, json};
 
 use super::access::Right;
+use super::act::bulk::Difference;
 use super::hosts::Hosts;
 
 /// An error that is sent. Results are as small as what they are without it.
@@ -172,10 +173,32 @@ impl Problem {
         Self::too_many(&text, remedy, Duration::from_secs(1))
     }
 
-    pub(super) fn outgrown(count: usize) -> Self {
-        let text = format!("The filter admits {count} procedures by now, more than when it was planned.");
+    /// Refuses what cannot be taken back, and comes without the revision of its plan.
+    pub(super) fn unplanned() -> Self {
+        let remedy = "Ask with `?dry_run=true` first, and send its `revision` as `expected`.";
+        Self::request("This needs the revision that its plan was made for.", remedy)
+    }
+
+    /// Refuses a bulk for procedures that its plan did not have.
+    pub(super) fn of_others(count: usize, revision: String, difference: Option<&Difference>) -> Self {
         let remedy = "Look at the plan again, and ask with the new revision.";
-        Self::new(StatusCode::CONFLICT, "revised", text, remedy).with("revision", count.to_string())
+        let text = match difference {
+            Some(Difference { came, went }) => format!(
+                "The filter admits other procedures than when it was planned: {came} came and {went} went, and {count} \
+                 are admitted by now."
+            ),
+            None => format!(
+                "The filter admits other procedures than when it was planned: {count} by now. The plan is too old to say \
+                 which came and which went."
+            ),
+        };
+        let problem = Self::new(StatusCode::CONFLICT, "revised", text, remedy)
+            .with("revision", revision)
+            .with("count", count);
+        match difference {
+            Some(Difference { came, went }) => problem.with("came", *came).with("went", *went),
+            None => problem,
+        }
     }
 
     #[cfg(feature = "saga")]

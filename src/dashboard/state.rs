@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::access::{Access, Grant, Right};
+use super::act::bulk::Plans;
 use super::engines::Listed;
 use super::feed::Shared;
 use super::gate::Caller;
@@ -32,6 +33,8 @@ pub(super) struct State {
     pub(super) shared: Shared,
     pub(super) live: Live,
     pub(super) pauses: Pauses,
+    /// What the newest plans of bulks were for.
+    pub(super) plans: Plans,
     pub(super) streams: Arc<Streams>,
     pub(super) turns: Turns,
     pub(super) hosts: Hosts,

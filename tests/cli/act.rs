@@ -418,12 +418,19 @@ fn an_abort_tells_what_it_concerned_beyond_its_plan() -> Outcome {
 fn a_bulk_that_has_grown_is_told_as_a_count() -> Outcome {
     let plan = json!({ "dry_run": true, "revision": "2", "count": 2, "over": false, "truncated": false, "items": [] });
     let mut revised = problem(409, "revised", "It has grown.");
-    revised["revision"] = json!("2599");
+    for (name, value) in [
+        ("revision", json!("2599-0123")),
+        ("count", json!(2599)),
+        ("came", json!(2598)),
+        ("went", json!(1)),
+    ] {
+        revised[name] = value;
+    }
     let canned = Canned::open(vec![Canned::json(200, &plan), Canned::json(409, &revised)])?;
     let said = canned.run("pause --filter kind:job --yes --reason quiet")?;
     assert_eq!(said.code, Some(5), "{}", said.err);
     assert!(
-        said.err.contains("(2599 procedures by now)") && !said.err.contains("revision"),
+        said.err.contains("(2599 procedures by now: 2598 came and 1 went)") && !said.err.contains("revision"),
         "{}",
         said.err
     );

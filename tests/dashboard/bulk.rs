@@ -24,11 +24,8 @@ fn it_is_planned_then_begun_once_then_has_a_page() -> Tested {
         let mut wish = json!({ "filter": "key:req-", "reason": "a quiet night", "key": "night 1" });
         assert_eq!(post(site, "bulk/pause", &wish).await.status, 400, "it needs its plan");
         let plan = post(site, "bulk/pause?dry_run=true", &wish).await.body;
-        assert_eq!(
-            (&plan["count"], &plan["over"], &plan["revision"]),
-            (&json!(2), &json!(false), &json!("2")),
-            "{plan}"
-        );
+        assert_eq!((&plan["count"], &plan["over"]), (&json!(2), &json!(false)), "{plan}");
+        assert!(text(&plan["revision"]).starts_with("2-"), "{plan}");
         assert_eq!(ids(&plan), all[..2]);
         assert_eq!(
             site.body("procedures").await?["items"].as_array().map(Vec::len),
@@ -94,7 +91,14 @@ fn it_is_bounded_and_never_acts_on_more_than_was_planned() -> Tested {
         assert_eq!((refused.status.as_u16(), &refused.body["limit"]), (413, &json!(2)));
         let wish = json!({ "filter": "kind:job", "reason": "x", "expected": "2" });
         let refused = post(site, "bulk/retry", &wish).await;
-        assert_eq!((refused.status.as_u16(), &refused.body["revision"]), (409, &json!("3")));
+        assert_eq!(
+            (refused.status.as_u16(), &refused.body["count"], &refused.body["kind"]),
+            (409, &json!(3), &json!("revised"))
+        );
+        assert_eq!(refused.body["revision"], plan["revision"], "it is the same set");
+        let counted = json!({ "filter": "kind:job", "reason": "x", "expected": "3" });
+        let refused = post(site, "bulk/retry", &counted).await;
+        assert_eq!(refused.status, 409, "a count says nothing of which they are");
         for (path, wish) in [
             ("bulk/retry", json!({ "reason": "x", "expected": "2" })),
             (
@@ -120,12 +124,57 @@ fn it_is_bounded_and_never_acts_on_more_than_was_planned() -> Tested {
     })
 }
 
+/// As many as were shown, and others: nobody has approved of them.
+#[test]
+fn it_is_held_to_the_procedures_of_its_plan() -> Tested {
+    site(async |site| {
+        let all = three(site).await?;
+        let mut wish = json!({ "filter": "key:req-", "reason": "x" });
+        let plan = post(site, "bulk/pause?dry_run=true", &wish).await.body;
+        site.signal(all[0].parse()?, "go").await?;
+        let new = site.submit(Job::Wait("go".to_owned()), "req-3").await?;
+        wish["expected"] = plan["revision"].clone();
+        let refused = post(site, "bulk/pause", &wish).await;
+        let told = ["kind", "count", "came", "went"].map(|name| refused.body[name].clone());
+        assert_eq!(
+            (refused.status.as_u16(), told),
+            (409, [json!("revised"), json!(2), json!(1), json!(1)]),
+            "{}",
+            refused.body
+        );
+        assert!(text(&refused.body["detail"]).contains("1 came and 1 went"));
+        assert!(
+            ids(&site
+                .body("procedures?filter=kind:procession.bulk%20state:live,ended")
+                .await?)
+            .is_empty()
+        );
+        // One that has gone meanwhile is left alone, and takes the others nowhere.
+        wish["expected"] = refused.body["revision"].clone();
+        let plan = post(site, "bulk/pause?dry_run=true", &wish).await.body;
+        assert_eq!(
+            (&plan["revision"], ids(&plan)),
+            (&wish["expected"], vec![all[1].clone(), new.to_string()])
+        );
+        site.signal(new, "go").await?;
+        let begun = post(site, "bulk/pause", &wish).await;
+        assert_eq!(
+            (begun.status.as_u16(), &begun.body["count"]),
+            (200, &json!(1)),
+            "{}",
+            begun.body
+        );
+        Ok(())
+    })
+}
+
 /// It acts in the name that is in its value, and nobody asks for the right of its verb.
 #[test]
 fn it_is_neither_submitted_as_a_value_nor_run_again() -> Tested {
     site(async |site| {
         let all = three(site).await?;
-        let wish = json!({ "filter": "key:req-", "reason": "a quiet night", "expected": "2" });
+        let mut wish = json!({ "filter": "key:req-", "reason": "a quiet night" });
+        wish["expected"] = post(site, "bulk/pause?dry_run=true", &wish).await.body["revision"].clone();
         let begun = post(site, "bulk/pause", &wish).await.body;
         site.run.settle().await;
         site.shown().await?;

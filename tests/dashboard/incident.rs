@@ -16,7 +16,7 @@ use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
-use crate::kit::{Site, Tested, everybody, near, site_in};
+use crate::kit::{Site, Tested, at, everybody, near, site_in};
 
 const ORDERS: usize = 12;
 const REFUSES: &str = "the payment service refuses the connection";
@@ -122,22 +122,22 @@ fn metrics_of<const N: usize>(snapshotter: &Snapshotter, names: [Named<'_>; N]) 
     })
 }
 
-/// Returns path and body of the page's request.
-fn request() -> Result<(String, Value), Trouble> {
+/// Returns path and body of each of the page's requests.
+fn requests() -> Result<Vec<(String, Value)>, Trouble> {
     let page = std::fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/docs/how-to/handle-an-incident.md"
     ))?;
-    let line = page
-        .lines()
-        .find(|line| line.starts_with("curl "))
-        .ok_or("no request")?;
-    let path = line.split("/api/v1/").nth(1).and_then(|rest| rest.split(' ').next());
-    let body = line.split("-d '").nth(1).and_then(|rest| rest.split('\'').next());
-    Ok((
-        path.ok_or("no path")?.to_owned(),
-        serde_json::from_str(body.ok_or("no body")?)?,
-    ))
+    let lines = page.lines().filter(|line| line.starts_with("curl "));
+    let read = lines.map(|line| {
+        let path = line.split("/api/v1/").nth(1).and_then(|rest| rest.split('\'').next());
+        let body = line.split("-d '").nth(1).and_then(|rest| rest.split('\'').next());
+        Ok((
+            path.ok_or("no path")?.to_owned(),
+            serde_json::from_str(body.ok_or("no body")?)?,
+        ))
+    });
+    read.collect()
 }
 
 async fn handled(site: &Site<'_>, payments: &Payments, log: &Log, snapshotter: &Snapshotter) -> Tested {
@@ -167,9 +167,27 @@ async fn handled(site: &Site<'_>, payments: &Payments, log: &Log, snapshotter: &
     assert!(attempts.len() >= ORDERS, "{attempts:#?}");
 
     payments.0.store(true, Ordering::SeqCst);
-    let (path, body) = request()?;
-    let asked = near(TestRequest::post()).insert_header(("x-procession", "1"));
-    let reply = site.ask(asked.set_json(&body), &path).await;
+    let requests = requests()?;
+    let [(asks, what), (does, wish)] = requests.as_slice() else {
+        return Err(format!("the page has other requests: {requests:?}").into());
+    };
+    let post = || near(TestRequest::post()).insert_header(("x-procession", "1"));
+    let plan = site.ask(post().set_json(what), asks).await;
+    assert_eq!(
+        (plan.status.as_u16(), at(&plan.body, "/count")),
+        (200, ORDERS.into()),
+        "{}",
+        plan.body
+    );
+    let mut wish = wish.clone();
+    assert_eq!(
+        site.ask(post().set_json(&wish), does).await.status,
+        409,
+        "the page's revision is an example"
+    );
+    let fields = wish.as_object_mut().ok_or("a body is an object")?;
+    fields.insert("expected".to_owned(), at(&plan.body, "/revision"));
+    let reply = site.ask(post().set_json(&wish), does).await;
     assert_eq!(reply.status, 200, "{}", reply.body);
     site.run.settle().await;
     site.run.pass(Duration::from_secs(1)).await;

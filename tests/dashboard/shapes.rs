@@ -103,7 +103,7 @@ pub(crate) const ANSWERS: [(&str, &str, &str); 11] = [
     (
         "bulk_begun",
         "bulk/pause",
-        r#"{ "filter": "key:request", "reason": "look", "expected": "9", "key": "night" }"#,
+        r#"{ "filter": "key:request", "reason": "look", "expected": "4-c00bbe483d160bb6", "key": "night" }"#,
     ),
 ];
 

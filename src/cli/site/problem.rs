@@ -34,6 +34,14 @@ pub(crate) struct Problem {
     /// The state of what has changed.
     #[serde(default)]
     pub(crate) state: Option<String>,
+    /// Of a bulk: how many procedures its filter admits by now, and, as far as the plan is still known, how many came and
+    /// went since.
+    #[serde(default)]
+    pub(crate) count: Option<u64>,
+    #[serde(default)]
+    pub(crate) came: Option<u64>,
+    #[serde(default)]
+    pub(crate) went: Option<u64>,
     /// How long to wait before it is asked again, if that helps.
     #[serde(skip)]
     pub(crate) retry_after: Option<Duration>,

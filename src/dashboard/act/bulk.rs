@@ -1,6 +1,8 @@
 //! One verb for all that a filter admits, as a procedure of the kind `procession.bulk`: so it
 //! survives a crash, and has a page. A dry run lists the first of them, and how many there are.
 
+mod plans;
+
 use std::future::IntoFuture;
 use std::time::Duration;
 
@@ -10,6 +12,8 @@ use procession_actors::journal::codec;
 use procession_kernel::{ProcedureId, VerbName};
 use serde_json::{Value, json};
 
+pub(in crate::dashboard) use self::plans::{Difference, Plans};
+use self::plans::{Fits, revision};
 use super::submit::may_run_again;
 use super::verb::named;
 use super::wish::{Body, Request, wrong};
@@ -37,12 +41,15 @@ pub(in crate::dashboard) async fn begin(request: HttpRequest, body: Body, state:
     caller.need(terms.right)?;
     // It tells which procedures there are.
     caller.need(Right::View)?;
-    let asked = Request::read_with(&request, body, &caller.0, terms.needs_reason)?;
+    let (asked, planned) = Request::read_of_many(&request, body, &caller.0, terms.needs_reason)?;
     let verb = of_many(verb, &asked)?;
     if let Some(id) = repeated(&state, verb, &asked).await? {
         return begun(&state, id, None);
     }
-    asked.must_be_planned()?;
+    let planned = match planned {
+        None if !asked.by.dry_run => return Err(Problem::unplanned()),
+        planned => planned.unwrap_or_default(),
+    };
     let chosen_by = chosen_by(&asked);
     if chosen_by.is_empty() {
         return Err(wrong("`filter` is missing: a bulk says which procedures it is for."));
@@ -58,11 +65,13 @@ pub(in crate::dashboard) async fn begin(request: HttpRequest, body: Body, state:
         }
     }
     let (count, over) = (search.ids.len(), search.ids.len() > limit);
+    let revision = revision(&search.ids);
     if asked.by.dry_run {
+        state.plans.keep(&revision, &search.ids);
         search.items.truncate(SHOWN);
         let body = json!({
             "dry_run": true,
-            "revision": count.to_string(),
+            "revision": revision,
             "id": null,
             "count": count,
             "over": over,
@@ -78,9 +87,9 @@ pub(in crate::dashboard) async fn begin(request: HttpRequest, body: Body, state:
     if search.truncated {
         return Err(Problem::uncounted(count));
     }
-    let planned = asked.by.expected.map_or(0, |expected| expected.0);
-    if u64::try_from(count).unwrap_or(u64::MAX) > planned {
-        return Err(Problem::outgrown(count));
+    match state.plans.compare(&planned, &search.ids) {
+        Fits::Within => {}
+        Fits::Beyond(difference) => return Err(Problem::of_others(count, revision, difference.as_ref())),
     }
     let ids = std::mem::take(&mut search.ids);
     let bulk = Bulk::new(verb, ids, asked.by.who.as_str(), asked.by.why.as_str()).chosen_by(chosen_by);

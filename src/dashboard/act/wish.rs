@@ -150,32 +150,29 @@ impl Request {
         grant: &Grant,
         needs_reason: bool,
     ) -> Result<Self, Problem> {
-        let params = Params::of(request, &["dry_run"])?;
-        let dry_run = match params.text("dry_run") {
-            None | Some("false") => false,
-            Some("true") => true,
-            Some(_) => return Err(wrong("\"dry_run\" is true or false.")),
-        };
-        let body = body.0?;
-        let wish = if body.is_empty() {
-            Ok(Wish::default())
-        } else {
-            serde_json::from_slice::<Wish>(&body)
-        };
-        let wish = wish.map_err(|error| wrong(format!("The body cannot be read: {error}.")))?;
+        let (wish, dry_run) = read(request, body)?;
         let by = wish.by(grant, dry_run, needs_reason)?;
         Ok(Self { wish, by })
+    }
+
+    /// Reads one for many procedures, and the revision of its plan. That stands for a set, and is none of a row.
+    pub(super) fn read_of_many(
+        request: &HttpRequest,
+        body: Body,
+        grant: &Grant,
+        needs_reason: bool,
+    ) -> Result<(Self, Option<String>), Problem> {
+        let (mut wish, dry_run) = read(request, body)?;
+        let planned = wish.expected.take();
+        let by = wish.by(grant, dry_run, needs_reason)?;
+        Ok((Self { wish, by }, planned))
     }
 
     pub(in crate::dashboard) fn must_be_planned(&self) -> Result<(), Problem> {
         if self.by.dry_run || self.by.expected.is_some() {
             return Ok(());
         }
-        let remedy = "Ask with `?dry_run=true` first, and send its `revision` as `expected`.";
-        Err(Problem::request(
-            "This needs the revision that its plan was made for.",
-            remedy,
-        ))
+        Err(Problem::unplanned())
     }
 
     pub(super) fn must_be_confirmed(&self, id: ProcedureId) -> Result<(), Problem> {
@@ -199,6 +196,24 @@ impl Request {
             "Leave out `key`.",
         ))
     }
+}
+
+/// Reads a body, and whether it is for a dry run.
+fn read(request: &HttpRequest, body: Body) -> Result<(Wish, bool), Problem> {
+    let params = Params::of(request, &["dry_run"])?;
+    let dry_run = match params.text("dry_run") {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => return Err(wrong("\"dry_run\" is true or false.")),
+    };
+    let body = body.0?;
+    let wish = if body.is_empty() {
+        Ok(Wish::default())
+    } else {
+        serde_json::from_slice::<Wish>(&body)
+    };
+    let wish = wish.map_err(|error| wrong(format!("The body cannot be read: {error}.")))?;
+    Ok((wish, dry_run))
 }
 
 impl Wish {
