@@ -86,6 +86,7 @@ mod openapi;
 mod page;
 mod params;
 mod pauses;
+mod prints;
 mod problem;
 mod procedure;
 mod redact;
@@ -263,6 +264,7 @@ impl DashboardBuilder {
             live: Live::new(self.executor.clone(), shared.clone()),
             executor: self.executor,
             pauses: pauses::Pauses::default(),
+            prints: prints::Prints::default(),
             plans: act::bulk::Plans::default(),
             shared,
             streams: Arc::default(),

@@ -54,6 +54,8 @@ use procession_actors::view::{FamilyScope, Rule, Status};
 use procession_kernel::Timestamp;
 
 use scan::Scanner;
+#[cfg(feature = "dashboard")]
+use term::FailureTerm;
 use term::{KeyTerm, Term};
 
 /// Longest filter, in bytes, as it is given and as it is written in full (`age:1h` is `age:>=1h`): enough for every
@@ -130,6 +132,27 @@ impl Filter {
     #[cfg(feature = "dashboard")]
     pub(crate) fn names_errors(&self) -> bool {
         self.terms.iter().any(|term| matches!(term, Term::Error(_)))
+    }
+
+    /// Returns the fingerprint of the failures that it asks for.
+    #[cfg(feature = "dashboard")]
+    pub(crate) fn failure_print(&self) -> Option<u64> {
+        self.terms.iter().find_map(|term| {
+            let Term::Failure(failure) = term else { return None };
+            failure.print()
+        })
+    }
+
+    /// Returns the same filter for failures that say anything.
+    #[cfg(feature = "dashboard")]
+    pub(crate) fn of_any_failure(&self) -> Self {
+        let any = |term: &Term| match matches!(term, Term::Failure(_)) {
+            true => Term::Failure(FailureTerm::Any),
+            false => term.clone(),
+        };
+        Self {
+            terms: self.terms.iter().map(any).collect(),
+        }
     }
 
     /// Returns `true` if verdicts must be known before it can be asked.

@@ -26,6 +26,10 @@ pub(super) async fn failures(request: HttpRequest, state: web::Data<State>) -> A
         if let Some(shown) = shown.get_mut("text") {
             *shown = text;
         }
+        let print = u64::from_str_radix(&group.fingerprint, 16).ok();
+        if let (Some(print), Some(shown)) = (print, shown.get_mut("fingerprint")) {
+            *shown = format!("{:016x}", state.print_shown(print, &group.text, &grant)).into();
+        }
         shown
     });
     let items: Vec<Value> = shown.collect();

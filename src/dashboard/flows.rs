@@ -125,7 +125,7 @@ impl Page<'_> {
 
     /// Looks through all of them in the store from one on; returns where the next page begins.
     async fn of_all(&mut self, cursor: Option<ProcedureId>, order: Order) -> Result<Option<ProcedureId>, Problem> {
-        let scope: FamilyScope = self.filter.scope(false);
+        let scope: FamilyScope = self.show.scope(self.filter, false).await?;
         let mut walk = Walk::begin(self.state, &scope, cursor, order).await?;
         loop {
             let chunk = walk.read().await?;
@@ -194,8 +194,7 @@ impl Page<'_> {
         let status = self.show.as_it_stands(root);
         let rules = self.rules.get(&root.id).cloned().unwrap_or_default();
         let now = self.state.now();
-        let asked = self.show.as_it_is_asked(&status, self.filter);
-        self.filter.admits(&asked, &FilterContext { now, rules })
+        self.show.admits(self.filter, &status, &FilterContext { now, rules })
     }
 
     /// Shows a set as the model has it.

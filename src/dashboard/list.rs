@@ -137,7 +137,7 @@ impl<'a> Search<'a> {
     ) -> Result<Option<ProcedureId>, Problem> {
         // Not before: it may have waited for its turn.
         self.begun = state.now();
-        match self.scope() {
+        match self.scope().await? {
             None => Ok(self.in_model(state, cursor, order).await),
             Some(scope) => {
                 self.in_store(state, Walk::begin(state, &scope, cursor, order).await?)
@@ -147,12 +147,12 @@ impl<'a> Search<'a> {
     }
 
     /// Returns what is to be read of the store. Returns `None` if the model has all that the filter may show.
-    fn scope(&self) -> Option<FamilyScope> {
+    async fn scope(&self) -> Result<Option<FamilyScope>, Problem> {
         // The model has no index, and would be walked whole for the few procedures of a key or a label.
         let is_of_live = self.filter.is_of_live();
-        let scope = self.filter.scope(is_of_live);
+        let scope = self.show.scope(self.filter, is_of_live).await?;
         let is_known = is_of_live && matches!(scope, FamilyScope::Live | FamilyScope::Families(_));
-        (!is_known).then_some(scope)
+        Ok((!is_known).then_some(scope))
     }
 
     /// Looks through the model from an id on, in this order. Returns where the next page begins.
@@ -252,8 +252,7 @@ impl<'a> Search<'a> {
         }
         let status = self.show.as_it_stands(row);
         let rules = self.rules.get(&row.id).cloned().unwrap_or_default();
-        let asked = self.show.as_it_is_asked(&status, self.filter);
-        if self.filter.admits(&asked, &FilterContext { now, rules }) {
+        if self.show.admits(self.filter, &status, &FilterContext { now, rules }) {
             self.ids.push(status.id);
             self.items.push(self.show.procedure(&status));
         }

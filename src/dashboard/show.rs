@@ -5,15 +5,16 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use procession_actors::Procedure;
-use procession_actors::view::{Rule, SignalSummary, Status, Verdict};
+use procession_actors::view::{FamilyScope, Rule, SignalSummary, Status, Verdict};
 use procession_kernel::{Blob, Cause, Ending, HistoryEntry};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::access::Grant;
+use super::problem::Problem;
 use super::redact::Part;
 use super::state::State;
-use crate::filter::Filter;
+use crate::filter::{Filter, FilterContext};
 use crate::flow::{StreamRecord, StreamRoot};
 use crate::views::{HistoryView, ProcedureView, RecordView, SignalView, VerdictView, note_shown, revealed};
 
@@ -43,10 +44,25 @@ impl<'a> Show<'a> {
         }
     }
 
+    /// Returns the families that a list with a filter reads.
+    pub(super) async fn scope(&self, filter: &Filter, live: bool) -> Result<FamilyScope, Problem> {
+        self.state.scope(filter, live, self.grant).await
+    }
+
+    /// Returns `true` if a filter admits a row as its viewer sees it.
+    pub(super) fn admits(&self, filter: &Filter, status: &Status, context: &FilterContext) -> bool {
+        let asked = self.as_it_is_asked(status, filter);
+        match self.state.is_asked_by_alias(filter, status) {
+            true => filter.of_any_failure().admits(&asked, context),
+            false => filter.admits(&asked, context),
+        }
+    }
+
     /// Returns a row as a filter is asked of it. What is hidden of its error cannot be found out by asking for one
-    /// beginning after the other.
-    pub(super) fn as_it_is_asked<'s>(&self, status: &'s Status, filter: &Filter) -> Cow<'s, Status> {
-        let Some(cause) = status.cause.as_ref().filter(|_| filter.names_errors()) else {
+    /// beginning after the other, nor for the fingerprint of a whole text.
+    fn as_it_is_asked<'s>(&self, status: &'s Status, filter: &Filter) -> Cow<'s, Status> {
+        let is_asked = filter.names_errors() || filter.failure_print().is_some();
+        let Some(cause) = status.cause.as_ref().filter(|_| is_asked) else {
             return Cow::Borrowed(status);
         };
         let text = words(self.cause(status, cause));

@@ -20,6 +20,7 @@ use super::live::Live;
 use super::logs::StageLogs;
 use super::model::Moment;
 use super::pauses::Pauses;
+use super::prints::Prints;
 use super::problem::{Answer, Problem};
 use super::redact::{Part, Redact};
 use super::streams::Streams;
@@ -33,6 +34,7 @@ pub(super) struct State {
     pub(super) shared: Shared,
     pub(super) live: Live,
     pub(super) pauses: Pauses,
+    pub(super) prints: Prints,
     /// What the newest plans of bulks were for.
     pub(super) plans: Plans,
     pub(super) streams: Arc<Streams>,

@@ -225,6 +225,51 @@ fn a_listed_failure_is_hidden_as_of_the_root_and_of_who_said_it() -> Tested {
     Ok(())
 }
 
+/// Returns what a list says that filters so; none of it is of the moment.
+async fn listed(site: &crate::kit::Site<'_>, filter: &str) -> Result<Value, procession::testkit::Trouble> {
+    let body = site.body(&format!("procedures?filter={filter}")).await?;
+    let told = ["/items", "/cursor", "/scanned", "/truncated", "/unreadable"];
+    Ok(told.map(|place| at(&body, place)).into_iter().collect())
+}
+
+/// Whoever has a fingerprint can try texts until one has it.
+#[test]
+fn a_fingerprint_does_not_tell_whether_a_hidden_text_was_guessed() -> Tested {
+    let engine = |builder: procession::Builder| builder.register::<Sale>(()).register::<Payment>(());
+    let with = |hides: &'static str, drive: &dyn Fn(&Value) -> Vec<String>| {
+        let dashboard = move |builder| everybody(builder).redact(Of(hides));
+        site_in(&World::new(), engine, dashboard, async |site| {
+            site.run.executor.submit(Sale).into_future().await?;
+            site.pass(Duration::from_secs(10)).await?;
+            let print = at(&site.body("failures").await?, "/items/0/fingerprint");
+            let mut told = vec![print.clone()];
+            for asked in drive(&print) {
+                told.push(listed(site, &format!("failure:{asked}")).await?);
+            }
+            Ok(told)
+        })
+    };
+    let own = |print: &Value| vec![crate::kit::text(print)];
+    let shown = with("another", &own)?;
+    assert_eq!(shown[1][0][0]["id"], "1.0", "{shown:?}");
+    let guess = crate::kit::text(&shown[0]);
+    let guesses = |print: &Value| vec![guess.clone(), "0123456789abcdef".to_owned(), crate::kit::text(print)];
+    for hides in ["sale", "payment"] {
+        let hidden = with(hides, &guesses)?;
+        assert_ne!(hidden[0], shown[0], "{hides}");
+        assert_eq!(
+            hidden[1], hidden[2],
+            "{hides}: a right guess is answered as a wrong one"
+        );
+        assert_eq!(
+            hidden[3][0][0]["id"], "1.0",
+            "{hides}: the group's own list: {hidden:?}"
+        );
+        assert!(!hidden[3].to_string().contains(SAID), "{hides}: {hidden:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn values_are_shown_with_their_procedure_only_if_the_host_says_so() -> Tested {
     let shown = |set_up: fn(DashboardBuilder<NoAccess>) -> DashboardBuilder| {

@@ -262,8 +262,7 @@ impl Follow {
         for (id, row) in &rows {
             let status = show.as_it_stands(row);
             let rules = self.rules.get(id).cloned().unwrap_or_default();
-            let asked = show.as_it_is_asked(&status, &self.filter);
-            if self.filter.admits(&asked, &FilterContext { now, rules }) {
+            if show.admits(&self.filter, &status, &FilterContext { now, rules }) {
                 shown.push(show.procedure(&status));
             } else if left.len() <= LEFT_MAX {
                 left.push(id.to_string());
