@@ -27,7 +27,7 @@ use self::verb::Caution;
 use self::wish::wrong;
 pub(super) use self::wish::{Body, Request, Wish};
 use super::access::Right;
-use super::params::id_of;
+use super::params::{id_of, name_of};
 use super::problem::{Answer, Problem};
 use super::state::{State, caller};
 use crate::views::{ChangedView, PlanView, millis, time};
@@ -169,7 +169,10 @@ async fn with_output(state: &State, id: ProcedureId, scope: BypassScope, output:
 /// `kinds/{kind}/{verb}` and `engine/{verb}`: to pause and to resume, to submit, and to drain.
 pub(super) async fn many(request: HttpRequest, body: Body, state: web::Data<State>) -> Answer {
     let caller = caller(&request)?;
-    let kind = request.match_info().get("kind").map(Kind::from);
+    let kind = request
+        .match_info()
+        .get("kind")
+        .map(|_| Kind::from(name_of(&request, "kind")));
     let verb: VerbName = word(&request, "verb").parse().map_err(|_| Problem::no_such_path())?;
     state.can_tell()?;
     if verb == VerbName::Drain && kind.is_none() {
@@ -243,7 +246,8 @@ pub(super) async fn limit(request: HttpRequest, body: Body, state: web::Data<Sta
     let asked = Request::read(&request, body, &caller.0)?;
     let is_dry = asked.by.dry_run;
     let limit = limit_of(&asked.wish)?;
-    let key = word(&request, "key");
+    let key = name_of(&request, "key");
+    let key = key.as_str();
     // Read before it is set.
     let (setting, is_new) = setting::of_limit(&state, key, limit).await?;
     let operated = state.executor.set_limit(key, limit, asked.by).await?;

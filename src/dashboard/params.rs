@@ -110,6 +110,22 @@ impl Params {
     }
 }
 
+/// Returns a name that stands in the path. actix leaves three characters escaped there, for they would part it: a kind or a
+/// limit may have them in its name all the same.
+pub(super) fn name_of(request: &HttpRequest, part: &str) -> String {
+    let escaped = request.match_info().get(part).unwrap_or_default();
+    unescaped(escaped)
+}
+
+fn unescaped(text: &str) -> String {
+    let others = [("%2F", "/"), ("%2f", "/"), ("%2B", "+"), ("%2b", "+")];
+    let text = others
+        .iter()
+        .fold(text.to_owned(), |text, (escaped, plain)| text.replace(escaped, plain));
+    // Last, for what it leaves is no escape.
+    text.replace("%25", "%")
+}
+
 /// Reads the id of the path. A family's number alone is its root.
 pub(super) fn id_of(request: &HttpRequest) -> Result<ProcedureId, Problem> {
     let text = request.match_info().get("id").unwrap_or_default();

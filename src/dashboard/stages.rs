@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, web};
 use procession_actors::view::{KindUse, StagePass, StageUse};
 use serde_json::{Value, json};
 
-use super::params::Params;
+use super::params::{Params, name_of};
 use super::problem::{Answer, Problem};
 use super::state::{State, viewer};
 use crate::views::millis;
@@ -13,7 +13,8 @@ pub(super) async fn stages(request: HttpRequest, state: web::Data<State>) -> Ans
     viewer(&request)?;
     Params::of(&request, &[])?;
     let moment = state.moment()?;
-    let kind = request.match_info().get("kind").unwrap_or_default();
+    let kind = name_of(&request, "kind");
+    let kind = kind.as_str();
     let snapshot = state.live.snapshot().await?;
     let known = snapshot.kinds.iter().find(|known| known.kind.as_str() == kind);
     let known = known.ok_or_else(|| Problem::unknown_kind(kind))?;

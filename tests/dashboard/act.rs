@@ -339,3 +339,29 @@ fn who_has_acted_sees_it_at_once() -> Tested {
         Ok(())
     })
 }
+
+/// Three characters stay escaped in the path that the web server hands on.
+#[test]
+fn a_name_in_the_path_may_have_any_character() -> Tested {
+    site(async |site| {
+        let set = post(
+            site,
+            "limits/a%2Bb%20%25c%2Fd%252F",
+            &json!({ "reason": "x", "limit": 3 }),
+        )
+        .await;
+        assert_eq!(set.status, 200, "{}", set.body);
+        site.pass(Duration::from_secs(1)).await?;
+        let limits = site.body("limits").await?;
+        let keys = limits["items"].as_array().into_iter().flatten();
+        let keys: Vec<String> = keys.map(|limit| text(&limit["key"])).collect();
+        assert!(keys.contains(&"a+b %c/d%2F".to_owned()), "{keys:?}");
+        let unknown = post(site, "kinds/no%2Fsuch/submit", &json!({ "value": 1 })).await;
+        assert!(
+            text(&unknown.body["detail"]).contains("\"no/such\""),
+            "{}",
+            unknown.body
+        );
+        Ok(())
+    })
+}
