@@ -270,6 +270,57 @@ fn a_fingerprint_does_not_tell_whether_a_hidden_text_was_guessed() -> Tested {
     Ok(())
 }
 
+/// Has more members than a tree shows, and one behind them that fails.
+#[derive(Serialize, Deserialize)]
+struct Crowd;
+
+impl Procedure for Crowd {
+    const KIND: &'static str = "crowd";
+    type Stage = u32;
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> u32 {
+        1
+    }
+
+    async fn execute(&mut self, _: u32, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        let quiet = Job::Wait("go".to_owned());
+        let children = Children::of((0..5_000).map(|_| &quiet))?.and(&Payment)?;
+        Ok(Step::Spawn { children, then: 2 })
+    }
+}
+
+#[test]
+fn a_familys_history_is_hidden_by_the_kind_of_each_member_however_many_they_are() -> Tested {
+    let engine = |builder: procession::Builder| builder.register::<Crowd>(()).register::<Payment>(());
+    for (hides, shown) in [("payment", "***"), ("crowd", SAID)] {
+        let dashboard = move |builder| everybody(builder).redact(Of(hides));
+        site_in(&World::new(), engine, dashboard, async |site| {
+            site.run.executor.submit(Crowd).into_future().await?;
+            site.pass(Duration::from_secs(10)).await?;
+            let mut cursor = "0".to_owned();
+            let failed = loop {
+                let page = site
+                    .body(&format!("procedures/1.0/history?family=true&cursor={cursor}"))
+                    .await?;
+                let items = page["items"].as_array().cloned().unwrap_or_default();
+                if let Some(failed) = items.into_iter().find(|entry| !entry["error"].is_null()) {
+                    break failed;
+                }
+                cursor = page["cursor"].as_str().ok_or("no attempt of it failed")?.to_owned();
+            };
+            assert_eq!(
+                (&failed["id"], &failed["error"]),
+                (&json!("1.5001"), &json!(shown)),
+                "{hides}: {failed}"
+            );
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
 #[test]
 fn values_are_shown_with_their_procedure_only_if_the_host_says_so() -> Tested {
     let shown = |set_up: fn(DashboardBuilder<NoAccess>) -> DashboardBuilder| {

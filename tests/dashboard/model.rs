@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use procession::dashboard::Dashboard;
-use procession::testkit::{FaultPlan, Run, Trouble, World};
+use procession::provider::Space;
+use procession::testkit::{FaultPlan, ReadFault, Run, Trouble, World};
 use serde_json::json;
 
+use crate::act::{post, waiting};
 use crate::kit::{Job, Site, Tested, everybody, ids, site, site_on};
 
 #[test]
@@ -148,6 +150,54 @@ fn a_family_that_is_set_aside_is_shown_so() -> Tested {
             assert_eq!(body["items"][0]["set_aside"], true, "a discharge alone is taken of it");
             let attention = site.body("attention").await?;
             assert_eq!(attention["verdicts"][0]["rule"], "quarantined");
+            Ok(())
+        },
+    );
+    life?.done()
+}
+
+/// What is done could not be told to who did it, who would do it again.
+#[test]
+fn nothing_is_done_while_the_model_is_being_filled() -> Tested {
+    let world = World::new();
+    let id = site_on(&world, async |site| waiting(site).await)?;
+    let life = world.run(
+        FaultPlan::none(),
+        |builder| builder.register::<Job>(()),
+        async |run: &Run| {
+            run.settle().await;
+            // As long as rows cannot be read the model is empty, however often it is begun.
+            run.store.fail_reads(ReadFault::for_good().of(Space::Procedures));
+            let dashboard = everybody(Dashboard::builder(&run.executor)).start().await?;
+            let site = Site { run, dashboard };
+            let before = run.executor.snapshot().await?;
+            let wish = json!({ "reason": "x", "expected": "1", "limit": 1, "filter": "kind:job", "value": "End" });
+            for path in [
+                &format!("procedures/{id}/abort"),
+                &format!("procedures/{id}/pause"),
+                "kinds/job/pause",
+                "kinds/job/submit",
+                "engine/pause",
+                "engine/drain",
+                "limits/job",
+                "bulk/pause",
+            ] {
+                let refused = post(&site, path, &wish).await;
+                assert_eq!(
+                    (refused.status.as_u16(), &refused.body["kind"]),
+                    (503, &json!("recovering")),
+                    "{path}: {}",
+                    refused.body
+                );
+            }
+            run.store.fail_reads(ReadFault::none());
+            run.settle().await;
+            let after = run.executor.snapshot().await?;
+            assert_eq!(after.durable, before.durable, "a commit was made");
+            assert_eq!(
+                (after.paused, after.live_families),
+                (before.paused, before.live_families)
+            );
             Ok(())
         },
     );
