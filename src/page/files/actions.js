@@ -161,7 +161,7 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
     return html`
       <${Dialog} title=${title} onClose=${onClose}>
         <p class="done">${done.count !== undefined ? 'It is begun, and on disk.' : done.changed === 0 && done.changes?.length === 0 ? 'It is done; no row of a procedure changed.' : 'It is done, and on disk with its entry in the audit.'}</p>
-        <${Plan} plan=${done} isDone />
+        <${Plan} plan=${done} isDone planned=${plan} />
         <footer><a class="button" href="audit" onClick=${onClose}>Audit</a><button type="button" class="main" autofocus onClick=${onClose}>Close</button></footer>
       <//>`;
   }

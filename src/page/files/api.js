@@ -1,5 +1,6 @@
 /** Requests to the API, and what they are refused with. Every path is relative to the mount. */
 import { sync } from './clock.js';
+import { parsed, written } from './json.js';
 
 /** The mount's address, with a slash at its end. */
 export const root = new URL(document.baseURI).pathname;
@@ -30,7 +31,7 @@ export function address(path, query = {}) {
 /** @param {Response} response @returns {Promise<any>} */
 async function read(response) {
   const type = response.headers.get('content-type') ?? '';
-  const body = type.includes('json') ? await response.json() : { detail: `The answer was ${response.status}, and no JSON.` };
+  const body = type.includes('json') ? parsed(await response.text()) : { detail: `The answer was ${response.status}, and no JSON.` };
   if (!response.ok) throw new Problem(response.status, body);
   sync(body.now);
   return body;
@@ -63,7 +64,7 @@ export async function post(path, body, dry = false) {
     response = await fetch(address(path, { dry_run: dry ? 'true' : null }), {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-procession': '1' },
-      body: JSON.stringify(body),
+      body: written(body),
     });
   } catch {
     throw new Problem(0, {});
@@ -71,12 +72,18 @@ export async function post(path, body, dry = false) {
   return read(response);
 }
 
-/** Reads JSON. A number is refused that would be rounded on the way, or sent as null because it is too large. @param {string} text @returns {unknown} */
-export const exact = (text) => JSON.parse(text, (_, value) => {
-  if (value === Infinity || value === -Infinity) throw new Problem(400, { detail: 'A number beyond 1.8 × 10^308 is too large to be sent.', remedy: 'Write a smaller number, or a text in quotes.' });
-  if (Number.isInteger(value) && !Number.isSafeInteger(value)) throw new Problem(400, { detail: 'A whole number beyond 2^53 would be rounded here.', remedy: 'Send it with the command line.' });
-  return value;
-});
+const LEAST = -(2n ** 63n);
+const MOST = 2n ** 64n - 1n;
+
+/** A number as it is sent: with the digits that were written, if the server reads them as they are. @param {string} text */
+function keeps(text) {
+  if (!Number.isFinite(Number(text))) throw new Problem(400, { detail: 'A number beyond 1.8 × 10^308 is too large to be sent.', remedy: 'Write a smaller number, or a text in quotes.' });
+  if (/^-?\d+$/.test(text) && (BigInt(text) < LEAST || BigInt(text) > MOST)) throw new Problem(400, { detail: 'A whole number of more than 64 bits would be rounded.', remedy: 'Write a smaller number, or a text in quotes.' });
+  return String(Number(text)) !== text;
+}
+
+/** Reads JSON that somebody wrote, to be sent with the same digits. @param {string} text @returns {unknown} */
+export const exact = (text) => parsed(text, keeps);
 
 /** Makes a key by which a repeat is known. */
 export function freshKey() {

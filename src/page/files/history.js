@@ -1,6 +1,7 @@
 /** What was executed, attempt by attempt, and on demand what each of them said, noted and logged. */
 import { html, useEffect, useMemo, useRef, useState } from './dom.js';
 import { get } from './api.js';
+import { written } from './json.js';
 import { styles } from './late.js';
 import { useLoad } from './load.js';
 import { Empty, Hour, Shown } from './parts.js';
@@ -138,7 +139,7 @@ function Whole({ of }) {
   if (of.value === null) return html`<p class="dim">It is not kept: its kind kept no values then, or older entries are gone.</p>`;
   const inner = of.value.value ?? of.value.raw;
   if (!('value' in of.value)) return html`<p class="dim">Redacted: the host shows only its size, ${bytes(of.value.size ?? 0)}.</p>`;
-  return html`<pre dir="auto">${typeof inner === 'string' ? inner : JSON.stringify(inner, null, 2)}</pre>`;
+  return html`<pre dir="auto">${typeof inner === 'string' ? inner : written(inner, 2)}</pre>`;
 }
 
 /** @type {Record<string, string>} */
@@ -148,7 +149,7 @@ const MARKS = { added: '+', removed: '−', changed: '~' };
 function Difference({ found: { from, difference } }) {
   if (!difference) return html`<p class="dim">${from && from.value === null && from.too_large === null ? 'The other value is not kept.' : 'They cannot be compared: not both are shown.'}</p>`;
   if (difference.items.length === 0) return html`<p class="dim">They are the same.</p>`;
-  const told = (/** @type {any} */ value) => (value === undefined ? html`<span class="none">–</span>` : html`<bdi>${JSON.stringify(value)}</bdi>`);
+  const told = (/** @type {any} */ value) => (value === undefined ? html`<span class="none">–</span>` : html`<bdi>${written(value)}</bdi>`);
   return html`
     <div class="scrolls"><table class="plain-table differs" aria-label="What has changed">
       <thead><tr><th>Place</th><th>Before</th><th>After</th></tr></thead>

@@ -1,7 +1,10 @@
 /** Labels of a procedure, as rows show them and as a filter asks for them. */
 
-/** Writes a value of a filter so that it is read as one. @param {string} text */
-export const quoted = (text) => (/[\s"\\,:]/.test(text) ? `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"` : text);
+/** Writes a value of a filter so that it is read as one. U+0085 is a blank to the server, and to `\s` it is not. @param {string} text */
+export const quoted = (text) => (/[\s\u0085"\\,:]/.test(text) ? `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"` : text);
+
+/** Returns `true` if a filter says anything of states; what stands between quotes says nothing. @param {string} filter */
+export const namesStates = (filter) => /(^|\s)(state|failure):/.test(filter.replace(/"(?:[^"\\]|\\.)*"/gs, '""'));
 
 /** @param {{labels?: Record<string, string>}} row */
 export const labelsOf = (row) => Object.entries(row.labels ?? {}).map(([name, value]) => ({

@@ -6,6 +6,7 @@
 import { useEffect, useState } from './dom.js';
 import { address, freshKey, get, Problem } from './api.js';
 import { now, sync } from './clock.js';
+import { parsed } from './json.js';
 
 const POLL = 5_000;
 const RETRY = 15_000;
@@ -102,7 +103,7 @@ function open(filter, from) {
   for (const name of TOLD) {
     stream.addEventListener(name, (event) => {
       hear();
-      const body = JSON.parse(event.data);
+      const body = parsed(event.data);
       sync(body.now);
       link.read = now();
       tell(name, body);

@@ -5,6 +5,7 @@
 import { html, useEffect, useMemo, useRef, useState } from './dom.js';
 import { Ask } from './actions.js';
 import { chart } from './chart.js';
+import { written } from './json.js';
 import { styles } from './late.js';
 import { useLoad } from './load.js';
 import { useRights } from './me.js';
@@ -300,6 +301,6 @@ function Context({ of }) {
   const value = of && typeof of === 'object' && 'value' in of ? of.value : undefined;
   return html`
     <details class="value"><summary>Context <span class="dim">${bytes(of?.size ?? 0)}</span></summary>
-      ${value === undefined ? html`<p class="dim">Redacted: only its size is shown.</p>` : html`<pre>${JSON.stringify(value, null, 2)}</pre>`}
+      ${value === undefined ? html`<p class="dim">Redacted: only its size is shown.</p>` : html`<pre>${written(value, 2)}</pre>`}
     </details>`;
 }

@@ -2,6 +2,9 @@
 
 /** @typedef {import('./types.js').Row} Row */
 
+/** Pages that are read anew at once, at most. */
+const PAGES = 40;
+
 /**
  * The rows behind the first page.
  * @typedef {{asked: string, from: string|null, rows: Row[], cursor: string|null, scanned: number, truncated: boolean}} More
@@ -19,6 +22,23 @@ export function append(old, page, { asked, from, cursor }) {
   const mine = old && old.asked === asked && old.from === from ? old : null;
   if (cursor !== (mine ? mine.cursor : from)) return old;
   return { asked, from, rows: [...(mine?.rows ?? []), ...page.items], cursor: page.cursor, scanned: (mine?.scanned ?? 0) + page.scanned, truncated: page.truncated };
+}
+
+/**
+ * Reads the rows behind the first page anew, as many as there were: what changed while nothing was heard may be any of them.
+ * @param {More} old @param {string|null} from Where the first page ends by now.
+ * @param {(cursor: string) => Promise<{items: Row[], cursor: string|null, scanned: number, truncated: boolean}>} read
+ * @returns {Promise<More>}
+ */
+export async function reread(old, from, read) {
+  /** @type {More} */
+  let made = { asked: old.asked, from, rows: [], cursor: from, scanned: 0, truncated: false };
+  // A page may be empty because its time was up, so pages are counted as well.
+  for (let pages = 0; made.cursor !== null && made.rows.length < old.rows.length && pages < PAGES; pages += 1) {
+    const { cursor } = made;
+    made = append(made, await read(cursor), { asked: old.asked, from, cursor }) ?? made;
+  }
+  return made;
 }
 
 /**

@@ -5,7 +5,7 @@ import { count, local, sentence, several } from './words.js';
 import { now } from './clock.js';
 
 /** Parts of a plan that have a place of their own, or are none of the reader's. */
-const KNOWN = ['now', 'as_of', 'dry_run', 'revision', 'number', 'changes', 'changed', 'abort', 'warnings', 'plan', 'truncated', 'count', 'over', 'items', 'scanned', 'id', 'repeated', 'new'];
+const KNOWN = ['now', 'as_of', 'dry_run', 'revision', 'number', 'changes', 'changed', 'abort', 'warnings', 'plan', 'truncated', 'count', 'over', 'items', 'scanned', 'id', 'repeated', 'new', 'reach'];
 
 /** Lines of one part of a plan that are shown. */
 const LINES = 12;
@@ -13,8 +13,16 @@ const LINES = 12;
 /** What parts of a plan say, in the order in which they are read. @type {Record<string, string>} */
 const PARTS = { sets: 'Sets', undone: 'Undone', undos: 'Undone', stays: 'Stays as it is', freed: 'Given back', moves_next: 'Moves next', next: 'Moves next', submitted: 'Runs again as' };
 
-/** @param {{plan: any, isDone?: boolean}} props */
-export function Plan({ plan, isDone }) {
+/** What an act concerned beyond the plan that was shown: a family goes on while somebody looks at it. @param {any} done @param {any} planned */
+export function beyond(done, planned) {
+  if (!done.reach || !planned?.reach) return [];
+  const more = (/** @type {'undone'|'stays'} */ name) => Math.max(0, done.reach[name] - planned.reach[name]);
+  const told = (/** @type {number} */ number, /** @type {string} */ one, /** @type {string} */ many) => (number ? [`${several(number, 'executed stage')} more than the plan showed ${number === 1 ? one : many}`] : []);
+  return [...told(more('undone'), 'is undone', 'are undone'), ...told(more('stays'), 'stays', 'stay')];
+}
+
+/** @param {{plan: any, isDone?: boolean, planned?: any}} props `planned`: the plan that an act was approved by. */
+export function Plan({ plan, isDone, planned }) {
   const inner = plan.plan ?? {};
   const all = { ...plan, ...inner };
   const changes = all.changes ?? [];
@@ -23,6 +31,7 @@ export function Plan({ plan, isDone }) {
   return html`
     ${all.abort && html`<p class=${all.abort.outcome === 'too_late' ? 'warning' : ''}>${abort(all.abort, isDone)}</p>`}
     ${(all.warnings ?? []).map((/** @type {unknown} */ warning) => html`<p class="warning"><${Linked} text=${sentence(said(warning))} />.</p>`)}
+    ${beyond(plan, planned).map((text) => html`<p class="warning">${text}.</p>`)}
     ${all.count !== undefined ? html`<${Many} plan=${all} isDone=${isDone} />` : changes.length > 0
       ? html`<table class="changes"><tbody>${changes.slice(0, LINES).map(change)}</tbody></table>`
       : html`<p class="dim">${isDone ? 'No procedure changed.' : 'No procedure changes at once.'}</p>`}

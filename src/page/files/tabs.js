@@ -3,6 +3,7 @@ import { html, useState } from './dom.js';
 import { post, Problem } from './api.js';
 import { BULK, BulkTab } from './bulk.js';
 import { now } from './clock.js';
+import { written } from './json.js';
 import { late } from './late.js';
 import { useLoad } from './load.js';
 import { useMe, useRights } from './me.js';
@@ -40,7 +41,7 @@ function Waits({ row, waits }) {
 /** What a stage noted, or its size where the host shows no more. @param {any} note */
 export const noted = (note) => {
   if (note === null || typeof note !== 'object') return shown(note);
-  if (note.value !== undefined) return JSON.stringify(note.value);
+  if (note.value !== undefined) return written(note.value);
   return typeof note.size === 'number' ? bytes(note.size) : shown(note);
 };
 
@@ -61,7 +62,7 @@ function Data({ id, body, row }) {
     try {
       const told = await post(`procedures/${id}/${asks}`, { reason });
       // One line, as the command line takes it.
-      if (asks === 'export') download(`family-${told.id}.jsonl`, JSON.stringify({ type: 'family', ...told.export }));
+      if (asks === 'export') download(`family-${told.id}.jsonl`, written({ type: 'family', ...told.export }));
       else set({ ...told, revision });
       ask('');
       setReason('');
@@ -93,7 +94,7 @@ function Value({ name, value, kind, asOf, isOld, none }) {
     <section class="value">
       <h3>${name}${value && html` <span class="dim">of <bdi>${kind}</bdi>, ${bytes(value.size ?? 0)}${asOf && html`, as of <${Hour} time=${asOf} />${isOld && ': the procedure has changed since'}`}</span>`}</h3>
       ${!value ? html`<p class="dim">${none}</p>` : inner === undefined ? html`<p class="dim">Redacted: only its kind and size are shown.</p>`
-        : html`<pre dir="auto">${typeof inner === 'string' ? inner : JSON.stringify(inner, null, 2)}</pre>`}
+        : html`<pre dir="auto">${typeof inner === 'string' ? inner : written(inner, 2)}</pre>`}
     </section>`;
 }
 

@@ -23,7 +23,7 @@ journey('one is started from the page, and gets the event in the shape that its 
   const value = open.getByRole('textbox', { name: /^Value/ });
   await value.fill('{"wait": ');
   await open.getByText('The value is no JSON').waitFor();
-  await value.fill('12345678901234567890');
+  await value.fill('123456789012345678901');
   await open.getByText('would be rounded').waitFor();
   await value.fill('{"wat": "approved"}');
   await open.getByRole('alert').filter({ hasText: 'unknown variant `wat`' }).waitFor();

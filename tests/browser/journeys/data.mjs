@@ -27,6 +27,20 @@ journey('a payload is revealed and a family saved, each with its entry in the au
   ]);
 });
 
+journey('a whole number beyond 2^53 is started and revealed with its own digits', async (page, go) => {
+  await go('kinds');
+  await page.getByRole('row').filter({ hasText: /^job/ }).getByRole('button', { name: 'Start…' }).click();
+  await page.getByRole('textbox', { name: /^Value/ }).fill('{"sleep": 9007199254740993}');
+  await page.getByText('The kind takes this value.').waitFor();
+  await page.getByRole('button', { name: 'Start', exact: true }).click();
+  await shown(page, /^job v1/);
+  await page.getByRole('tab', { name: 'Payload and output' }).click();
+  await page.getByRole('button', { name: 'Reveal…' }).click();
+  await page.getByRole('textbox', { name: 'Reason' }).fill('a customer asks');
+  await page.getByRole('button', { name: 'Reveal', exact: true }).click();
+  await page.getByText('"sleep": 9007199254740993').waitFor();
+});
+
 journey('what was revealed says as of when, and is revealed again once the procedure has changed', async (page, go) => {
   const id = await submit({ wait: 'go' });
   await go(`procedures/${id}?tab=data`);

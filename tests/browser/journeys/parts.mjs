@@ -7,9 +7,11 @@ const FILES = '../../../src/page/files/';
 // Addresses are relative to the page, which is not here.
 globalThis.document ??= /** @type {any} */ ({ baseURI: 'http://localhost/' });
 const { exact } = await import(`${FILES}api.js`);
-const { waitersOf } = await import(`${FILES}labels.js`);
+const { Digits, parsed, written } = await import(`${FILES}json.js`);
+const { namesStates, quoted, waitersOf } = await import(`${FILES}labels.js`);
+const { beyond } = await import(`${FILES}plan.js`);
 const { newest } = await import(`${FILES}newest.js`);
-const { append, fold } = await import(`${FILES}pages.js`);
+const { append, fold, reread } = await import(`${FILES}pages.js`);
 const { newestFirst } = await import(`${FILES}words.js`);
 
 /** A form whose requests are answered when the test says so. */
@@ -86,11 +88,61 @@ test('a page goes behind those that it continues, and behind no others', () => {
 });
 
 test('JSON is read as it is written, or refused', () => {
-  assert.deepEqual(exact('{"a": [1, -2.5e3, 9007199254740991]}'), { a: [1, -2500, 9007199254740991] });
+  assert.deepEqual(exact('{"a": [1, -2500, 9007199254740991]}'), { a: [1, -2500, 9007199254740991] });
   for (const text of ['1e400', '{"a": [-1e400]}']) assert.throws(() => exact(text), /beyond 1\.8 × 10\^308 is too large to be sent/, text);
-  assert.throws(() => exact('9007199254740993'), /would be rounded here/);
-  assert.throws(() => exact('1e300'), /would be rounded here/);
+  for (const text of ['18446744073709551616', '[-9223372036854775809]']) assert.throws(() => exact(text), /of more than 64 bits would be rounded/, text);
   assert.throws(() => exact('{'), SyntaxError);
+  // A number is no name, whatever its digits.
+  assert.throws(() => exact('{9007199254740993: 1}'), SyntaxError);
+});
+
+test('a number that is sent has the digits that were written', () => {
+  for (const text of ['9007199254740993', '-9223372036854775808', '18446744073709551615', '{"a":[1e300,1.0,0.12345678901234567890,-2.5e3,7]}', '["9007199254740993","\\"9007199254740993"]']) {
+    assert.equal(written(exact(text)), text);
+  }
+});
+
+test('whole numbers of the API are shown as they are, all others are numbers', () => {
+  const text = '{"id": 9007199254740993, "of": ["18446744073709551615", {"10000000000000000001": -9007199254740993}], "size": 12, "share": 0.25}';
+  const body = parsed(text);
+  assert.ok(body.id instanceof Digits);
+  assert.equal(String(body.id), '9007199254740993');
+  assert.equal(body.of[0], '18446744073709551615');
+  assert.equal(body.size + body.share, 12.25);
+  assert.equal(written(body), text.replaceAll(', ', ',').replaceAll(': ', ':'));
+  assert.equal(written(body.of, 2), '[\n  "18446744073709551615",\n  {\n    "10000000000000000001": -9007199254740993\n  }\n]');
+  assert.deepEqual(parsed('[9007199254740992, 9007199254740994]'), [2 ** 53, 2 ** 53 + 2], 'these are read as they are');
+  assert.throws(() => parsed('[9007199254740993'), SyntaxError);
+});
+
+test('unusual names are one value of a filter', () => {
+  assert.equal(quoted('job'), 'job');
+  assert.equal(quoted('a(b)'), 'a(b)');
+  for (const name of ['a b', 'a:b', 'a,b', 'a\u0085b', 'a\tb', 'a\nb']) assert.equal(quoted(name), `"${name}"`, 'as they stand: the server knows no other escapes');
+  assert.equal(quoted('a "b" \\c'), '"a \\"b\\" \\\\c"');
+  assert.ok(namesStates('kind:job state:ended') && namesStates('failure:any'));
+  assert.ok(!namesStates('kind:"a state:b"') && !namesStates('kind:"a \\" state:b"') && !namesStates('key:x'));
+});
+
+test('rows behind the first page are read anew, as many as there were', async () => {
+  const row = (id, state) => ({ id: `${id}.0`, state });
+  const old = { asked: 'a', from: '5.0', rows: [5, 4, 3].map((id) => row(id, 'Runnable')), cursor: '2.0', scanned: 3, truncated: false };
+  const pages = { '5.0': { items: [row(5, 'Success'), row(4, 'Runnable')], cursor: '3.0', scanned: 2, truncated: false }, '3.0': { items: [row(3, 'Success'), row(2, 'Runnable')], cursor: '1.0', scanned: 2, truncated: true } };
+  const asked = [];
+  const anew = await reread(old, '5.0', async (cursor) => { asked.push(cursor); return pages[cursor]; });
+  assert.deepEqual(asked, ['5.0', '3.0']);
+  assert.deepEqual(anew, { asked: 'a', from: '5.0', rows: [row(5, 'Success'), row(4, 'Runnable'), row(3, 'Success'), row(2, 'Runnable')], cursor: '1.0', scanned: 4, truncated: true });
+  assert.deepEqual((await reread(old, null, () => assert.fail('there is no page behind'))).rows, []);
+  let count = 0;
+  await reread(old, '5.0', async () => { count += 1; return { items: [], cursor: '5.0', scanned: 0, truncated: true }; });
+  assert.equal(count, 40, 'however little a page brings, it ends');
+});
+
+test('an act tells what it concerned beyond its plan', () => {
+  const reach = (undone, stays) => ({ reach: { undone, stays } });
+  assert.deepEqual(beyond(reach(5, 0), reach(4, 0)), ['1 executed stage more than the plan showed is undone']);
+  assert.deepEqual(beyond(reach(3, 2), reach(4, 0)), ['2 executed stages more than the plan showed stay']);
+  for (const [done, planned] of [[reach(4, 0), reach(4, 0)], [{}, reach(4, 0)], [reach(4, 0), null]]) assert.deepEqual(beyond(done, planned), []);
 });
 
 test('the queue of a limit leads to those that wait for it', () => {

@@ -1,6 +1,7 @@
 /** What operators did: who, what, to whom, why, and what came of it. */
 import { html, useState } from '../dom.js';
 import { get, Problem } from '../api.js';
+import { written } from '../json.js';
 import { useLoad } from '../load.js';
 import { Ago, download, Empty, Head, Id, Shown, Trouble } from '../parts.js';
 import { setQuery } from '../router.js';
@@ -79,5 +80,5 @@ async function save(filter) {
     rows.push(...page.items);
     ({ cursor } = page);
   } while (cursor && rows.length < SAVED);
-  download('audit.json', JSON.stringify(rows, null, 2));
+  download('audit.json', written(rows, 2));
 }

@@ -1,6 +1,7 @@
 /** Failures that nobody has acknowledged, in groups of those of one kind that say the same. */
 import { html, useState } from '../dom.js';
 import { Ask } from '../actions.js';
+import { quoted } from '../labels.js';
 import { useLoad } from '../load.js';
 import { useRights } from '../me.js';
 import { Ago, Empty, Head, Id, Shown } from '../parts.js';
@@ -14,7 +15,7 @@ import { count, duration, several } from '../words.js';
 /** @typedef {{count: number, truncated: boolean, items: Group[], more_groups: number, columns_from: string, column_ms: number}} Body */
 
 /** What admits the failures of a group, and no others. @param {Group} group */
-const filterOf = ({ kind, fingerprint }) => `failure:${fingerprint} kind:${JSON.stringify(kind)}`;
+const filterOf = ({ kind, fingerprint }) => `failure:${fingerprint} kind:${quoted(kind)}`;
 
 /** @param {Body} body */
 function note(body) {

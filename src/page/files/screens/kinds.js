@@ -1,6 +1,7 @@
 /** Kinds: which are registered, how many there are of each, and whether one is held back. */
 import { html, useState } from '../dom.js';
 import { Ask } from '../actions.js';
+import { quoted } from '../labels.js';
 import { late } from '../late.js';
 import { useLoad } from '../load.js';
 import { useRights } from '../me.js';
@@ -23,6 +24,9 @@ const TIGHT = 1_360;
 /** @param {KindUse} row @param {string[]} states */
 const sum = (row, states) => states.reduce((all, state) => all + (row.states[state] ?? 0), 0);
 
+/** What admits those of a kind. @param {KindUse} row */
+const of = (row) => `kind:${quoted(row.kind)}`;
+
 /** @param {number} number @param {string} filter @param {string} [tone] */
 const link = (number, filter, tone = '') => (number ? html`<a class=${tone} href=${listOf(filter)}>${count(number)}</a>` : html`<span class="none">–</span>`);
 
@@ -44,16 +48,16 @@ export function Kinds({ query }) {
   const columns = [
     {
       name: 'Kind, and what comes next', width: 'minmax(190px, 1.3fr)', two: true, bare: true, sort: (row) => row.kind, show: (row) => html`
-        <span class="two" title=${next(row)}><span><a class="mono" href=${listOf(`kind:${row.kind}`)}><bdi>${row.kind}</bdi></a>${!row.registered && html` <span class="tag bad">not registered</span>`}${row.paused && html` <span class="tag">paused</span>`}</span>
+        <span class="two" title=${next(row)}><span><a class="mono" href=${listOf(of(row))}><bdi>${row.kind}</bdi></a>${!row.registered && html` <span class="tag bad">not registered</span>`}${row.paused && html` <span class="tag">paused</span>`}</span>
           <span class="next">${next(row)}</span></span>`,
     },
     { name: 'Versions', width: 'minmax(52px, 0.4fr)', help: 'Live procedures by the version of their payload; of a saga, the versions of its machine', show: (row) => versions(row) },
-    { name: 'Initial', width: '44px', align: 'right', sort: (row) => sum(row, ['Initializing']), help: 'Initializing: the first stage has not run', show: (row) => link(row.states.Initializing ?? 0, `kind:${row.kind} state:initializing`) },
-    { name: 'Runnable', width: '58px', align: 'right', sort: (row) => sum(row, ['Runnable']), show: (row) => link(row.states.Runnable ?? 0, `kind:${row.kind} state:runnable`) },
-    { name: 'Waiting', width: '48px', align: 'right', sort: (row) => sum(row, ['Waiting', 'WaitingTimeout']), show: (row) => link(sum(row, ['Waiting', 'WaitingTimeout']), `kind:${row.kind} state:waiting,waitingtimeout`) },
-    { name: 'Failed', width: '42px', align: 'right', sort: (row) => sum(row, ['Failed']), help: 'Rolling back, or ended so', show: (row) => link(row.states.Failed ?? 0, `kind:${row.kind} state:failed`, 'bad') },
-    { name: 'Undone', width: '48px', align: 'right', sort: (row) => sum(row, ['RolledBack']), help: 'Rolled back', show: (row) => link(row.states.RolledBack ?? 0, `kind:${row.kind} state:rolledback`) },
-    { name: 'Success', width: '52px', align: 'right', sort: (row) => sum(row, ['Success']), show: (row) => link(row.states.Success ?? 0, `kind:${row.kind} state:success`) },
+    { name: 'Initial', width: '44px', align: 'right', sort: (row) => sum(row, ['Initializing']), help: 'Initializing: the first stage has not run', show: (row) => link(row.states.Initializing ?? 0, `${of(row)} state:initializing`) },
+    { name: 'Runnable', width: '58px', align: 'right', sort: (row) => sum(row, ['Runnable']), show: (row) => link(row.states.Runnable ?? 0, `${of(row)} state:runnable`) },
+    { name: 'Waiting', width: '48px', align: 'right', sort: (row) => sum(row, ['Waiting', 'WaitingTimeout']), show: (row) => link(sum(row, ['Waiting', 'WaitingTimeout']), `${of(row)} state:waiting,waitingtimeout`) },
+    { name: 'Failed', width: '42px', align: 'right', sort: (row) => sum(row, ['Failed']), help: 'Rolling back, or ended so', show: (row) => link(row.states.Failed ?? 0, `${of(row)} state:failed`, 'bad') },
+    { name: 'Undone', width: '48px', align: 'right', sort: (row) => sum(row, ['RolledBack']), help: 'Rolled back', show: (row) => link(row.states.RolledBack ?? 0, `${of(row)} state:rolledback`) },
+    { name: 'Success', width: '52px', align: 'right', sort: (row) => sum(row, ['Success']), show: (row) => link(row.states.Success ?? 0, `${of(row)} state:success`) },
   ];
   if (items.some((row) => row.last_minute)) {
     columns.push({ name: 'In the last minute', width: '112px', two: true, help: 'How many were born within the last 60 seconds, how many ended, and how many of these not well. It leads to charts of the last hour and day', show: (row) => html`<a class="plain" href=${`kinds/charts?${new URLSearchParams({ kind: row.kind })}`} title=${`Charts of ${row.kind}`}>${recent(row.last_minute)}</a>` });

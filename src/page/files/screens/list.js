@@ -3,9 +3,9 @@ import { html, useCallback, useEffect, useMemo, useRef, useState } from '../dom.
 import { Bulk } from '../actions.js';
 import { get, Problem } from '../api.js';
 import { late } from '../late.js';
-import { labelsOf } from '../labels.js';
+import { labelsOf, namesStates as doesNameStates } from '../labels.js';
 import { useLoad } from '../load.js';
-import { append, fold } from '../pages.js';
+import { append, fold, reread } from '../pages.js';
 import { Ago, At, Empty, Head, Id, Shown, State } from '../parts.js';
 import { go, pageOf, setQuery, useRoute } from '../router.js';
 import { standing, why } from '../states.js';
@@ -105,16 +105,23 @@ export function List({ query }) {
   const asked = `${order} ${filter}`;
   const [more, setMore] = useState(/** @type {import('../pages.js').More|null} */ (null));
   const isReading = useRef(false);
-  const namesStates = /(^|\s)(state|failure):/.test(filter);
+  const namesStates = doesNameStates(filter);
+  /** Something was missed: the rows behind the first page are to be read anew with it. */
+  const isStale = useRef(false);
+  /** What is heard while they are. */
+  const meanwhile = useRef(/** @type {any[]|null} */ (null));
 
   const compare = isOldestFirst ? byId : newestFirst;
   const heard = (/** @type {string} */ event, /** @type {any} */ body) => {
+    if (event === 'again') isStale.current = true;
     if (event !== 'change') return false;
+    meanwhile.current?.push(body);
     loaded.patch((data) => ({ ...data, items: fold(data.items, body, namesStates, compare, data.cursor) }));
     // A cut event does not name all rows that left the filter: only reading anew tells which are still there.
-    setMore((old) => old && !body.cut ? { ...old, rows: fold(old.rows, body, namesStates, compare, old.cursor, old.rows[0]?.id) } : null);
+    setMore((old) => old && !body.cut ? changed(old, body) : null);
     return body.cut;
   };
+  const changed = (/** @type {import('../pages.js').More} */ old, /** @type {any} */ body) => ({ ...old, rows: fold(old.rows, body, namesStates, compare, old.cursor, old.rows[0]?.id) });
   const loaded = useLoad('procedures', { filter, limit: FIRST, order }, { filter, pause: 2_000, heard });
   const body = loaded.data;
   const from = body?.cursor ?? null;
@@ -138,6 +145,29 @@ export function List({ query }) {
       isReading.current = false;
     }
   }, [asked, from, cursor, read.length]);
+  useEffect(() => {
+    if (!isStale.current || isReading.current) return;
+    isStale.current = false;
+    if (!behind) return;
+    isReading.current = true;
+    /** @type {any[]} */
+    const changes = [];
+    meanwhile.current = changes;
+    reread(behind, from, (at) => get('procedures', { filter, limit: PAGE, cursor: at, order })).then(
+      (anew) => setMore((old) => {
+        if (old?.asked !== asked || old.from !== from) return old;
+        return changes.some((body) => body.cut) ? null : changes.reduce(changed, anew);
+      }),
+      (error) => {
+        if (!(error instanceof Problem)) throw error;
+        // The next reading of the first page tries it again.
+        isStale.current = true;
+      },
+    ).finally(() => {
+      isReading.current = false;
+      meanwhile.current = null;
+    });
+  }, [body, behind]);
   const counted = cursor ? TILES.find((tile) => tile.filter === (filter || 'state:live')) : undefined;
   const attention = useLoad(counted ? 'attention' : null, {}, { on: ['gauges'], pause: 5_000 });
   const total = cursor ? (attention.data && counted?.of(attention.data)) ?? null : read.length;
