@@ -15,6 +15,7 @@ mod rewritten;
 mod samples;
 mod samples_2;
 mod samples_4;
+mod samples_6;
 mod store;
 mod store_2;
 mod store_5;
@@ -22,6 +23,7 @@ mod upgrade;
 mod values;
 mod values_2;
 mod values_4;
+mod values_6;
 
 use std::fs;
 use std::path::PathBuf;

@@ -190,6 +190,7 @@ pub(crate) fn audit() -> AuditEntry {
         act: None,
         abort: None,
         submitted: None,
+        reach: None,
     }
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{Key, ProcedureId, Seq, Timestamp};
 use crate::lifecycle::ProcedureState;
+use crate::plan::Reach;
 use crate::verb::{AbortAnswer, Act, Verb};
 use crate::wait::WaitReason;
 
@@ -160,6 +161,10 @@ pub struct AuditEntry {
     /// The root that the act submitted: a new one, or the one that runs its target again.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub submitted: Option<ProcedureId>,
+    /// How many executed stages an abort or a bypass concerned. A repeat of the request gets the same answer. `None` for
+    /// other acts, and for those that were written before this was recorded.
+    #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<Reach>,
 }
 
 impl AuditEntry {

@@ -169,7 +169,7 @@ pub struct Operated {
     pub abort: Option<AbortAnswer>,
     /// For a dry run: the further consequences.
     pub plan: Option<Box<Plan>>,
-    /// For an abort or a bypass, and for a dry run of one: how many executed stages it concerns. `None` for a repeat.
+    /// For an abort or a bypass, and for a dry run of one: how many executed stages it concerns.
     pub reach: Option<Reach>,
 }
 

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::effect::AdmissionEffect;
 use crate::history::HistoryEntry;
 use crate::id::{LimitKey, ProcedureId};
@@ -37,12 +39,14 @@ pub struct Freed {
 
 /// How many executed stages an abort or a bypass concerns, of all members below it. A family that moves has more of them
 /// when it is aborted than its plan showed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Reach {
     /// Those that are undone.
+    #[serde(rename = "u")]
     pub undone: u64,
     /// Those that stay.
+    #[serde(rename = "s")]
     pub stays: u64,
 }
 

@@ -20,6 +20,7 @@ fn act(number: u64, words: &str) -> AuditEntry {
         act: None,
         abort: None,
         submitted: None,
+        reach: None,
     };
     entry.restored(number)
 }

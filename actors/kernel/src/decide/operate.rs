@@ -13,6 +13,7 @@ use crate::history::HistoryEntry;
 use crate::id::{Blob, EventName, Kind, LimitKey, ProcedureId, RequestId, Seq};
 use crate::lifecycle::ProcedureState;
 use crate::limit::Limit;
+use crate::plan::Reach;
 use crate::record::Record;
 use crate::row::{Mark, Row};
 use crate::verb::{AbortAnswer, Act, Verb};
@@ -26,6 +27,7 @@ pub(super) type Done = Result<Option<AbortAnswer>, Refusal>;
 struct Obeyed {
     abort: Option<AbortAnswer>,
     submitted: Option<ProcedureId>,
+    reach: Option<Reach>,
 }
 
 /// A request as its audit entry records it.
@@ -79,7 +81,7 @@ impl Draft<'_> {
         if let Some(refusal) = by.expected.and_then(|seq| self.check_revision(&verb, &stored, seq)) {
             return self.refuse(request, refusal);
         }
-        let obeyed = match self.obey(verb, by, stored) {
+        let mut obeyed = match self.obey(verb, by, stored) {
             Ok(obeyed) => obeyed,
             Err(refusal) => {
                 self.forget();
@@ -87,10 +89,9 @@ impl Draft<'_> {
             }
         };
         let plan = planned.map(|verb| Box::new(self.plan(&verb, obeyed.abort.as_ref())));
-        let reach = reaching.map(|verb| self.reach(&verb));
+        obeyed.reach = reaching.map(|verb| self.reach(&verb));
         let mut operated = self.audited(recorded, by, obeyed, is_noted);
         operated.plan = plan;
-        operated.reach = reach;
         self.reply(request, Answer::Operated(Box::new(operated)));
     }
 
@@ -164,7 +165,7 @@ impl Draft<'_> {
             submitted: obeyed.submitted,
             abort: obeyed.abort,
             plan: None,
-            reach: None,
+            reach: obeyed.reach,
         };
         if by.dry_run {
             self.forget();
@@ -205,6 +206,7 @@ impl Draft<'_> {
             act: Some(recorded.act),
             abort: operated.abort.clone(),
             submitted: operated.submitted,
+            reach: operated.reach,
         });
         self.record(Record::Audit(entry.clone()));
         self.effect(RequestEffect::Operated(entry));
@@ -480,7 +482,7 @@ fn repeated(before: &AuditEntry, again: &Recorded) -> Answer {
         submitted: before.submitted,
         abort: before.abort.clone(),
         plan: None,
-        reach: None,
+        reach: before.reach,
     }))
 }
 
@@ -526,6 +528,7 @@ mod tests {
             act: Some(recorded.act.clone()),
             abort: None,
             submitted: None,
+            reach: None,
         }
     }
 

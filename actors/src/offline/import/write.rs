@@ -60,6 +60,7 @@ pub(super) async fn batch(
         act: Some(act),
         abort: None,
         submitted: None,
+        reach: None,
     })));
     if number - oldest >= AUDIT_KEPT as u64 {
         records.push(Record::AuditDropped(oldest));
