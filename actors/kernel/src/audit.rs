@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{Key, ProcedureId, Seq, Timestamp};
 use crate::lifecycle::ProcedureState;
-use crate::plan::Reach;
 use crate::verb::{AbortAnswer, Act, Verb};
 use crate::wait::WaitReason;
 
@@ -112,6 +111,19 @@ impl Changed {
     pub const fn new(id: ProcedureId, before: StateSnapshot, after: StateSnapshot) -> Self {
         Self { id, before, after }
     }
+}
+
+/// How many executed stages an abort or a bypass concerns, of all members below it. A family that moves has more of them
+/// when it is aborted than its plan showed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Reach {
+    /// Those that are undone.
+    #[serde(rename = "u")]
+    pub undone: u64,
+    /// Those that stay.
+    #[serde(rename = "s")]
+    pub stays: u64,
 }
 
 /// One act of an operator, journalled in its own commit.

@@ -1,13 +1,13 @@
 //! Actions to perform once the records that cause them are on disk.
 
-use crate::audit::{AuditEntry, Changed};
+use crate::audit::{AuditEntry, Changed, Reach};
 use crate::cause::{Cause, NotUndone};
 use crate::id::{Blob, ClaimId, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp};
 use crate::label::LabelError;
 use crate::lifecycle::ProcedureState;
 use crate::limit::Limit;
 use crate::needs::Needs;
-use crate::plan::{Plan, Reach};
+use crate::plan::Plan;
 use crate::row::{Mark, Round};
 use crate::verb::AbortAnswer;
 use crate::wait::Wake;

@@ -58,7 +58,7 @@ mod waits;
 pub use admission::{
     Admissions, Blocker, Grant, LimitDetail, LimitUse, LockUse, MAX_OVERTAKES, Missing, RateUse, Request,
 };
-pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest, StateSnapshot};
+pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest, Reach, StateSnapshot};
 pub use cause::{Cause, CauseKind, NotUndone};
 pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};
 pub use decision::{Commit, Decision, Receipt};
@@ -89,7 +89,7 @@ pub use limit::{Limit, Rate, SHORTEST_PERIOD};
 pub use list::List;
 pub use lock::{LockMode, LockNeed, LockPath};
 pub use needs::{Lacking, Needs};
-pub use plan::{Executed, Freed, PLAN_NAMED, Plan, PlannedStage, Reach};
+pub use plan::{Executed, Freed, PLAN_NAMED, Plan, PlannedStage};
 pub use rate_window::RateWindow;
 pub use rates::Rates;
 pub use record::{EvictedFamily, KeyEntry, Record, UserWrite};

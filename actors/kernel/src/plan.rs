@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
+use crate::audit::Reach;
 use crate::effect::AdmissionEffect;
 use crate::history::HistoryEntry;
 use crate::id::{LimitKey, ProcedureId};
@@ -35,19 +34,6 @@ pub struct Freed {
     pub locks: Vec<LockNeed>,
     /// `true` if they are released only at the end of the rollback, not in the request's own commit.
     pub later: bool,
-}
-
-/// How many executed stages an abort or a bypass concerns, of all members below it. A family that moves has more of them
-/// when it is aborted than its plan showed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Reach {
-    /// Those that are undone.
-    #[serde(rename = "u")]
-    pub undone: u64,
-    /// Those that stay.
-    #[serde(rename = "s")]
-    pub stays: u64,
 }
 
 /// The consequences of a request.

@@ -3,7 +3,7 @@
 //! and the reason.
 
 use super::draft::Draft;
-use crate::audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest, StateSnapshot};
+use crate::audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest, Reach, StateSnapshot};
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{AdmissionEffect, Answer, NotNow, Operated, Refusal, RequestEffect};
 use crate::event::StoredTarget;
@@ -13,7 +13,6 @@ use crate::history::HistoryEntry;
 use crate::id::{Blob, EventName, Kind, LimitKey, ProcedureId, RequestId, Seq};
 use crate::lifecycle::ProcedureState;
 use crate::limit::Limit;
-use crate::plan::Reach;
 use crate::record::Record;
 use crate::row::{Mark, Row};
 use crate::verb::{AbortAnswer, Act, Verb};

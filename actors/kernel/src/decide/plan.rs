@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::draft::Draft;
+use crate::audit::Reach;
 use crate::family::Family;
 use crate::id::ProcedureId;
 use crate::lifecycle::ProcedureState;
-use crate::plan::{Executed, Freed, PLAN_NAMED, Plan, Reach};
+use crate::plan::{Executed, Freed, PLAN_NAMED, Plan};
 use crate::row::{Mark, Row};
 use crate::verb::{AbortAnswer, BypassScope, Verb};
 use crate::wait::{PauseScope, WaitReason};
