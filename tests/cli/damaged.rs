@@ -127,7 +127,7 @@ fn a_doctor_tells_of_a_damaged_block_and_of_all_else() -> Outcome {
     Ok(())
 }
 
-/// Returns the families of which there are documents of this type.
+/// Returns the families that have documents of this type.
 fn families(out: &str, of_type: &str, field: &str) -> Outcome<BTreeSet<u64>> {
     let mut families = BTreeSet::new();
     for line in out.lines() {

@@ -98,7 +98,7 @@ fn it_is_bounded_and_never_acts_on_more_than_was_planned() -> Tested {
         assert_eq!(refused.body["revision"], plan["revision"], "it is the same set");
         let counted = json!({ "filter": "kind:job", "reason": "x", "expected": "3" });
         let refused = post(site, "bulk/retry", &counted).await;
-        assert_eq!(refused.status, 409, "a count says nothing of which they are");
+        assert_eq!(refused.status, 409, "a count does not name the procedures");
         for (path, wish) in [
             ("bulk/retry", json!({ "reason": "x", "expected": "2" })),
             (

@@ -7,7 +7,7 @@
 //!
 //! This ends at the bound: a waiter that was overtaken [`MAX_OVERTAKES`] times reserves everything that it needs until
 //! it is served, each lock and one permit of each limit, whatever it lacks itself. Otherwise no bound would hold for a
-//! waiter that needs several things, of which each is free at another time.
+//! waiter that needs several things, each of them free at another time.
 //!
 //! A request does not wait for a waiter that may depend on it. It may overtake a waiter that is itself waiting for a
 //! lock which the requester (or an ancestor) holds. This rule looks only one step far. A claim that holds a lock and

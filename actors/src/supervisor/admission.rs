@@ -439,7 +439,7 @@ impl<A> Admission<A> {
     // The start.
 
     /// Gives recorded holders back what they held, parents first. Returns the waiting procedures, by priority and
-    /// then in the order in which their waits began, with the roots of rollbacks of which an undo waits.
+    /// then in the order in which their waits began, with the roots of rollbacks that have an undo waiting.
     pub(super) fn restore(&mut self, kernel: &Kernel, claimants: &[ProcedureId]) -> Vec<ProcedureId> {
         let quarantined = std::mem::take(&mut self.quarantined_holders);
         let (held, waiting) = self.requests(kernel).restored(quarantined, claimants);

@@ -30,7 +30,7 @@ pub(crate) struct Sink {
     pub(crate) reason: Option<String>,
     /// The family that was printed last: pages of rows overlap.
     last: Option<u64>,
-    /// Families of which nothing, or nothing more, could be read.
+    /// Families that could not be read at all, or not to their end.
     left_out: Vec<u64>,
     /// Families that are there in part, or as they were at different moments.
     not_whole: Vec<u64>,
@@ -50,7 +50,7 @@ impl Sink {
         }
     }
 
-    /// Names what is not in the lines that were printed, and tells how the command ends.
+    /// Names what is missing from the printed lines, and returns the exit code.
     pub(crate) fn end(&self) -> Exit {
         for (families, what) in [
             (&self.left_out, "left out"),

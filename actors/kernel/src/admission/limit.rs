@@ -113,7 +113,7 @@ impl LimitState {
         self.capacity.map(|capacity| capacity.saturating_sub(self.used))
     }
 
-    /// Returns `true` if a permit given back would help a request that needs so many to be left.
+    /// Returns `true` if the limit has fewer permits left than `wanted`, so that a permit given back would help.
     pub(super) fn lacks_permits(&self, wanted: u32) -> bool {
         self.spare_at_once().is_some_and(|spare| spare < wanted)
     }

@@ -99,7 +99,7 @@ impl PathHolders {
 pub(super) enum WaiterClass {
     /// The waiters whose place reserves locks.
     Reserved,
-    /// The waiters that lack no lock, as far as is known, and of which no recheck is scheduled.
+    /// The waiters that lack no lock, as far as is known, and that are not scheduled for a recheck.
     Idle,
     /// The waiters that lack no lock, as far as is known, and are to be rechecked. They are kept apart, so that a search
     /// for idle waiters finds each once, however many waiters before it come to reserve the lock.

@@ -55,7 +55,7 @@ fn check_closed<S: JournalStore>(store: &S, epoch: Epoch) -> Checked {
     };
     hold(
         store.recent_writes(&whole).is_none(),
-        "after a close, nothing is told of recent writes",
+        "a closed store reports no recent writes",
     )?;
     let answers = [
         ("acquire", block_on(store.acquire()).map(drop).map_err(text)),

@@ -12,7 +12,7 @@ const NOT_FOR_THE_LIVE: &str = "nothing had this limit until now: procedures tha
                                 themselves, and their stages do from the next one on";
 
 impl<A> Admission<A> {
-    /// Returns `true` if a plan sets a limit of a name that has none yet, and thereby forbids anything.
+    /// Returns `true` if a plan gives a name its first limit, and that limit restricts anything.
     fn makes_limit(&self, plan: &Plan) -> bool {
         plan.told.iter().any(|effect| match effect {
             AdmissionEffect::SetLimit(key, limit) => *limit != Limit::UNLIMITED && !self.claims.is_limited(key),

@@ -314,7 +314,7 @@ impl DiagnosisInput<'_> {
         }
     }
 
-    /// Tells of a rollback whose history has a hole.
+    /// Returns the verdict on a rollback whose history has a hole.
     fn incomplete(&self, row: &Row) -> Verdict {
         let hole = self.holes.get(&row.id);
         let facts = hole.map(|hole| ("hole", hole.clone()));
@@ -323,7 +323,7 @@ impl DiagnosisInput<'_> {
         of_row(Rule::Quarantined, row, facts.into_iter().collect(), &text)
     }
 
-    /// Tells of the rollbacks that will park once an engine goes on with them, for a caller that has compared all
+    /// Returns the verdicts on rollbacks that will park once an engine goes on with them, for a caller that has compared all
     /// histories. An engine has only compared those that have parked.
     pub(crate) fn rollbacks_that_will_park(&self) -> Vec<Verdict> {
         let rows = self.holes.keys().filter_map(|id| self.kernel.row(*id));

@@ -130,7 +130,7 @@ pub(crate) async fn look(
     .await
 }
 
-/// Awaits a read while ownership is renewed, on the caller's thread. Gives the read up once ownership is lost: what blocks
+/// Awaits a read while ownership is renewed, on the caller's thread. It stops waiting once ownership is lost: what blocks
 /// on a thread of its own ends there when the caller closes the store.
 async fn read_and_renew(
     store: Arc<dyn JournalStore>,

@@ -60,7 +60,7 @@ impl Plans {
     }
 }
 
-/// Returns what stands for a set: how many it has, and a digest of which they are. The order does not count.
+/// Returns the revision of a set of procedures: their number, and a digest of their ids in any order.
 pub(super) fn revision(ids: &[ProcedureId]) -> String {
     let sorted: BTreeSet<ProcedureId> = ids.iter().copied().collect();
     let bytes = sorted.iter().flat_map(|id| {
