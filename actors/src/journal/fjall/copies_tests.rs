@@ -3,10 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fjall::AbstractTree;
 use futures::executor::block_on;
 use procession_kernel::Key;
 use tempfile::TempDir;
 
+use super::recent::PARTS;
 use super::*;
 use procession_kernel::Seq;
 
@@ -192,5 +194,115 @@ fn an_older_keyspace_that_is_refused_is_named_and_left_as_it_was() -> Outcome {
     let truth = contents(newer.path())?;
     copy(&newer.path().join(&keyspace), &place.path().join(&keyspace))?;
     assert_eq!(contents(place.path())?, truth);
+    Ok(())
+}
+
+/// Name of the version file that a keyspace uses, and its number.
+fn version_of(keyspace: &Path) -> Result<(u64, PathBuf), Box<dyn std::error::Error>> {
+    let current = fs::read(keyspace.join("current"))?;
+    let number = u64::from_le_bytes(current.get(..8).ok_or("it is short")?.try_into()?);
+    Ok((number, keyspace.join(format!("v{number}"))))
+}
+
+/// Adds a commit, and waits until a checkpoint has put it into tables, but not until a later commit notes that.
+fn commit_and_checkpoint(place: &Path, number: u64) -> Outcome {
+    let store = FjallStore::open(place, SyncMode::Data)?.checkpoint_at(1);
+    let parts: Vec<_> = PARTS.iter().filter_map(|space| store.keyspace(space)).collect();
+    assert_eq!(parts.len(), PARTS.len());
+    let versions = || {
+        parts
+            .iter()
+            .map(|part| part.tree.current_version().id())
+            .collect::<Vec<_>>()
+    };
+    let before = versions();
+    let epoch = block_on(store.acquire())?;
+    block_on(store.append(batch(epoch, number)))?;
+    while versions().iter().zip(&before).any(|(now, before)| now == before) {
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
+/// Copies a journal, and cuts a keyspace's version file as a second writer of it does that fails.
+fn interrupted(
+    (older, newer): (&Path, &Path),
+    keyspaces: &[PathBuf],
+    left: impl Fn(Vec<u8>) -> Vec<u8>,
+) -> Result<TempDir, Box<dyn std::error::Error>> {
+    let place = TempDir::new()?;
+    copy(newer, place.path())?;
+    for keyspace in keyspaces {
+        let (_, file) = version_of(&place.path().join(keyspace))?;
+        fs::write(&file, left(fs::read(&file)?))?;
+        let (_, before) = version_of(&older.join(keyspace))?;
+        let name = before.file_name().ok_or("it has a name")?;
+        fs::copy(&before, place.path().join(keyspace).join(name))?;
+    }
+    Ok(place)
+}
+
+/// See `docs/internals/lsm-version-rewritten.md`.
+#[test]
+fn a_version_of_tables_that_was_cut_before_it_took_effect_gives_way_to_the_one_before() -> Outcome {
+    let (older, newer, later) = (TempDir::new()?, TempDir::new()?, TempDir::new()?);
+    go_on(newer.path(), 1..=2)?;
+    copy(newer.path(), older.path())?;
+    commit_and_checkpoint(newer.path(), 100)?;
+    copy(newer.path(), later.path())?;
+    {
+        let store = FjallStore::open(later.path(), SyncMode::Data)?;
+        let mut empty = Batch::new(block_on(store.acquire())?);
+        empty.advance_to(Seq(101));
+        block_on(store.append(empty))?;
+    }
+    let whole = TempDir::new()?;
+    copy(newer.path(), whole.path())?;
+    let truth = contents(whole.path())?;
+
+    let mut changed = Vec::new();
+    for entry in fs::read_dir(newer.path().join("store/keyspaces"))? {
+        let keyspace = PathBuf::from("store/keyspaces").join(entry?.file_name());
+        let (before, _) = version_of(&older.path().join(&keyspace))?;
+        if version_of(&newer.path().join(&keyspace))?.0 == before + 1 {
+            changed.push(keyspace);
+        }
+    }
+    assert!(!changed.is_empty(), "no keyspace changed exactly once");
+    let from = (older.path(), newer.path());
+    let half = |mut bytes: Vec<u8>| {
+        bytes.truncate(bytes.len() / 2);
+        bytes
+    };
+    for keyspace in changed.iter().map(std::slice::from_ref).chain([&changed[..]]) {
+        for place in [
+            interrupted(from, keyspace, |_| Vec::new())?,
+            interrupted(from, keyspace, half)?,
+        ] {
+            assert!(contents(place.path())? == truth, "{keyspace:?}");
+            assert!(contents(place.path())? == truth, "{keyspace:?} once more");
+        }
+        let flip = |mut bytes: Vec<u8>| {
+            bytes.iter_mut().take(1).for_each(|byte| *byte ^= 1);
+            bytes
+        };
+        let place = interrupted(from, keyspace, flip)?;
+        assert!(judge(&truth, place.path(), "a whole file that was changed"));
+        let place = interrupted(from, keyspace, half)?;
+        for keyspace in keyspace {
+            let (_, before) = version_of(&older.path().join(keyspace))?;
+            let name = before.file_name().ok_or("it has a name")?;
+            fs::remove_file(place.path().join(keyspace).join(name))?;
+        }
+        assert!(judge(&truth, place.path(), "no version before"));
+    }
+    for keyspace in &changed {
+        let from = (older.path(), later.path());
+        let place = interrupted(from, std::slice::from_ref(keyspace), half)?;
+        assert!(
+            judge(&truth, place.path(), "a version that commits noted"),
+            "{keyspace:?}"
+        );
+    }
     Ok(())
 }

@@ -12,7 +12,7 @@ use procession_kernel::{Epoch, Seq};
 
 use super::chain::{CHAIN_KEY, Link, Newest};
 use super::log::LogProblem;
-use super::manifest;
+use super::manifest::{self, Manifest};
 use super::open::RECENT;
 use super::tables::Tables;
 use super::versions::{self, VERSIONS_KEY};
@@ -23,6 +23,8 @@ use crate::journal::layout::SEQ_KEY;
 pub(super) struct KeyspaceTables {
     keyspaces: PathBuf,
     numbers: BTreeMap<String, u64>,
+    /// Versions of tables that an opening uses instead of those that were being written.
+    earlier: Vec<Manifest>,
 }
 
 impl KeyspaceTables {
@@ -34,7 +36,7 @@ impl KeyspaceTables {
         let keyspaces = store.join("keyspaces");
         let names = Tables::look(&keyspaces.join("0"))?;
         let unreadable = |error| LogProblem::Unreadable(keyspaces.clone(), error);
-        let mut numbers = BTreeMap::new();
+        let (mut numbers, mut earlier) = (BTreeMap::new(), Vec::new());
         for entry in fs::read_dir(&keyspaces).map_err(unreadable)? {
             let name = entry.map_err(unreadable)?.file_name();
             let Some(number) = name.to_str().and_then(|name| name.parse::<u64>().ok()) else {
@@ -44,7 +46,8 @@ impl KeyspaceTables {
             key.extend(number.to_be_bytes());
             match names.get(&key)? {
                 Some(name) => {
-                    manifest::check(&keyspaces.join(number.to_string()))?;
+                    let manifest = manifest::look(&keyspaces.join(number.to_string()))?;
+                    earlier.extend(manifest.filter(Manifest::is_earlier));
                     numbers.insert(String::from_utf8_lossy(&name).into_owned(), number);
                 }
                 // fjall would remove the folder. A keyspace whose creation was interrupted has no tables yet.
@@ -58,7 +61,20 @@ impl KeyspaceTables {
                 None => {}
             }
         }
-        Ok(Self { keyspaces, numbers })
+        for manifest in &earlier {
+            // Its checksum is not known from elsewhere, but those of the tables are.
+            Tables::check(manifest).map_err(|_| manifest.damage())?;
+        }
+        Ok(Self {
+            keyspaces,
+            numbers,
+            earlier,
+        })
+    }
+
+    /// Takes the versions of tables that an opening must name in "current".
+    pub(super) fn into_earlier(self) -> Vec<Manifest> {
+        self.earlier
     }
 
     /// Returns the number of the keyspace of records.
@@ -87,9 +103,13 @@ impl KeyspaceTables {
         };
         for (keyspace, noted) in noted {
             let path = self.keyspaces.join(keyspace.to_string());
-            let found = manifest::version(&path)?;
+            let manifest = manifest::look(&path)?;
+            let found = manifest.as_ref().map(Manifest::number);
             if found.is_some_and(|found| found >= noted) {
                 continue;
+            }
+            if let Some(manifest) = manifest.filter(Manifest::is_earlier) {
+                return Err(manifest.damage());
             }
             let name = self.numbers.iter().find(|(_, number)| **number == keyspace);
             let name = name.map_or_else(|| "?".to_owned(), |(name, _)| name.clone());

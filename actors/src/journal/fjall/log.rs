@@ -4,7 +4,7 @@
 //! tail of a crash. After a flipped byte in the middle, that would silently and permanently drop committed batches.
 //! Each batch is synced before the next is written, so the two cases can be told apart. Behind a torn tail there is
 //! nothing; behind damage there is a whole batch. This file only reads, except for [`TornTail::cut`],
-//! [`NewestLog::copy`] and [`LogEnd::remove_superfluous`].
+//! [`NewestLog::copy`], [`LogEnd::remove_superfluous`] and [`LogEnd::name_earlier`].
 //!
 //! fjall takes the logs that it finds for complete. Commits name their predecessor, so each log must continue where
 //! the previous one ended, and the first log where tables reach: see [`follow`].
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use super::directory::sync_directory;
 use super::keyspace_tables::KeyspaceTables;
 use super::log_files::{numbered, read};
-use super::manifest;
+use super::manifest::{self, Manifest};
 use super::versions::VERSIONS_KEY;
 use batches::{Commit, holds_batch, read_batch};
 
@@ -92,6 +92,8 @@ pub(super) struct LogEnd {
     pub(super) torn: Option<TornTail>,
     /// Old logs that exist although tables hold all of their contents.
     superfluous: Vec<PathBuf>,
+    /// Versions of tables whose next one was cut short while it was being written.
+    earlier: Vec<Manifest>,
 }
 
 impl LogEnd {
@@ -107,6 +109,16 @@ impl LogEnd {
             fs::remove_file(path)?;
         }
         sync_directory(folder)
+    }
+
+    /// Lets keyspaces whose newest version never took effect go on with the one before.
+    pub(super) fn name_earlier(&self) -> io::Result<()> {
+        for manifest in &self.earlier {
+            let (keyspace, version) = (manifest.keyspace().display(), manifest.number());
+            tracing::warn!(%keyspace, version, "the tables' next version was cut short before it took effect");
+            manifest.adopt()?;
+        }
+        Ok(())
     }
 }
 
@@ -174,6 +186,7 @@ pub(super) fn check(store: &Path) -> Result<LogEnd, LogProblem> {
     }
     let superfluous = follow::check(store, &logs, &tables)?;
     end.superfluous = superfluous.iter().map(|log| log.path.clone()).collect();
+    end.earlier = tables.into_earlier();
     Ok(end)
 }
 

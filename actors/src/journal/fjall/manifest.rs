@@ -4,39 +4,127 @@
 //! fjall trusts some counts of a damaged file and asserts others. A failed assertion ends the process, because it
 //! happens under a lock that the clean-up takes as well.
 
-use std::fs::File;
-use std::io::{self, ErrorKind, Read};
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, Cursor, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::directory::sync_directory;
 use super::log::LogProblem;
 
 /// Largest manifest in bytes: a table takes about 50, so this is enough for a million tables.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Checks the version file of a keyspace, if it has one.
-pub(super) fn check(keyspace: &Path) -> Result<(), LogProblem> {
-    let path = keyspace.join("current");
-    let Some(current) = read(&path)? else { return Ok(()) };
-    let Some((number, sum)) = parse(&current) else {
-        return Err(LogProblem::Damaged(format!("{} has no known shape", path.display())));
-    };
-    let path = keyspace.join(format!("v{number}"));
-    match read(&path)? {
-        None => Err(LogProblem::Damaged(format!("{} is missing", path.display()))),
-        Some(bytes) if xxh3_128(&bytes) != sum => Err(LogProblem::Damaged(format!(
-            "{} does not have the checksum that \"current\" beside it names",
-            path.display()
-        ))),
-        Some(_) => Ok(()),
+/// A version of a keyspace's tables, whose file is whole.
+#[derive(Debug)]
+pub(super) struct Manifest {
+    keyspace: PathBuf,
+    number: u64,
+    sum: u128,
+    /// Whether "current" names the version after this one, whose file is cut short.
+    is_earlier: bool,
+}
+
+impl Manifest {
+    pub(super) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether "current" names the version after this one.
+    pub(super) const fn is_earlier(&self) -> bool {
+        self.is_earlier
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        version_file(&self.keyspace, self.number)
+    }
+
+    pub(super) fn keyspace(&self) -> &Path {
+        &self.keyspace
+    }
+
+    /// Returns why the version that "current" names cannot be read, if this is an earlier one.
+    pub(super) fn damage(&self) -> LogProblem {
+        mismatch(&version_file(&self.keyspace, self.number + u64::from(self.is_earlier)))
+    }
+
+    /// Names this version in "current", on stable storage.
+    pub(super) fn adopt(&self) -> io::Result<()> {
+        let path = self.keyspace.join("current");
+        let new = path.with_extension("new");
+        let mut file = File::create(&new)?;
+        file.write_all(&self.number.to_le_bytes())?;
+        file.write_all(&self.sum.to_le_bytes())?;
+        file.write_all(&[0])?;
+        file.sync_all()?;
+        fs::rename(&new, &path)?;
+        sync_directory(&self.keyspace)
     }
 }
 
-/// Returns the number of the current version; `None` if the keyspace has none yet.
-pub(super) fn version(keyspace: &Path) -> Result<Option<u64>, LogProblem> {
-    let current = read(&keyspace.join("current"))?;
-    Ok(current.and_then(|bytes| parse(&bytes)).map(|(number, _)| number))
+/// Returns the version of a keyspace's tables with which a start goes on; `None` if the keyspace has none yet.
+///
+/// That is the version that "current" names. If its file is cut short, it is the one before. lsm-tree makes a version
+/// durable before it takes effect, and never writes to a file again after that. So a file that "current" names and
+/// that is cut short never took effect: the disk failed after "current" was renamed, and a second change of the tables
+/// wrote to the same file. Whether the earlier version suffices is shown by its tables ([`Tables::check`]) and by
+/// what commits noted ([`KeyspaceTables::check_versions`]).
+///
+/// [`Tables::check`]: super::tables::Tables::check
+/// [`KeyspaceTables::check_versions`]: super::keyspace_tables::KeyspaceTables::check_versions
+pub(super) fn look(keyspace: &Path) -> Result<Option<Manifest>, LogProblem> {
+    let path = keyspace.join("current");
+    let Some(current) = read(&path)? else { return Ok(None) };
+    let Some((number, sum)) = parse(&current) else {
+        return Err(LogProblem::Damaged(format!("{} has no known shape", path.display())));
+    };
+    let manifest = |number, sum, is_earlier| Manifest {
+        keyspace: keyspace.to_owned(),
+        number,
+        sum,
+        is_earlier,
+    };
+    let path = version_file(keyspace, number);
+    let Some(bytes) = read(&path)? else {
+        return Err(LogProblem::Damaged(format!("{} is missing", path.display())));
+    };
+    if xxh3_128(&bytes) == sum {
+        return Ok(Some(manifest(number, sum, false)));
+    }
+    let before = number.checked_sub(1).filter(|_| !is_ended(&bytes));
+    let earlier = match before {
+        Some(before) => read(&version_file(keyspace, before))?.map(|bytes| (before, bytes)),
+        None => None,
+    };
+    match earlier {
+        Some((before, bytes)) if is_ended(&bytes) => Ok(Some(manifest(before, xxh3_128(&bytes), true))),
+        Some(_) | None => Err(mismatch(&path)),
+    }
+}
+
+/// Checks the manifest of a keyspace for which no commit notes a version, so that an earlier one must not do.
+pub(super) fn check(keyspace: &Path) -> Result<(), LogProblem> {
+    match look(keyspace)? {
+        Some(manifest) if manifest.is_earlier => Err(manifest.damage()),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn mismatch(path: &Path) -> LogProblem {
+    LogProblem::Damaged(format!(
+        "{} does not have the checksum that \"current\" beside it names",
+        path.display()
+    ))
+}
+
+fn version_file(keyspace: &Path, number: u64) -> PathBuf {
+    keyspace.join(format!("v{number}"))
+}
+
+/// Returns `true` if a version file has its end, with the checksum of its list of sections.
+fn is_ended(bytes: &[u8]) -> bool {
+    sfa::Reader::from_reader(&mut Cursor::new(bytes)).is_ok()
 }
 
 /// Number of the version (8), its checksum (16), and the kind of the checksum, of which only one exists.

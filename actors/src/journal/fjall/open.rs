@@ -185,6 +185,8 @@ fn recover(directory: &Directory, lock: StoreLock) -> Result<Database, StoreErro
         LogProblem::Unreadable(path, error) => directory.refused(&format!("{} cannot be read", path.display()), &error),
         LogProblem::Unfit(path, error) => translate(directory, &path.display().to_string(), &error),
     })?;
+    end.name_earlier()
+        .map_err(|error| directory.refused("the version of its tables cannot be named", &error))?;
     end.remove_superfluous()
         .map_err(|error| directory.refused("an old log cannot be removed", &error))?;
     if let Some(newest) = end.newest.filter(|newest| !is_marked(newest, directory)) {

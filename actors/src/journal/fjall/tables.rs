@@ -13,6 +13,7 @@ use lsm_tree::{Cache, Checksum, Table};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::log::LogProblem;
+use super::manifest::{self, Manifest};
 
 /// Cache for blocks of these tables. A few keys are looked up, each once.
 const CACHE_BYTES: u64 = 1024 * 1024;
@@ -37,7 +38,8 @@ impl Tables {
     pub(super) fn look(keyspace: &Path) -> Result<Self, LogProblem> {
         let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
         let mut tables = Vec::new();
-        for named in named(keyspace)? {
+        let manifest = manifest::look(keyspace)?;
+        for named in manifest.as_ref().map_or_else(|| Ok(Vec::new()), named)? {
             // The process-wide number keeps blocks of different trees apart; this cache is used by this tree alone.
             let table = Table::recover(
                 named.path.clone(),
@@ -55,6 +57,18 @@ impl Tables {
             keyspace: keyspace.to_owned(),
             tables,
         })
+    }
+
+    /// Checks that all tables of a version exist, with the checksums that it names.
+    pub(super) fn check(manifest: &Manifest) -> Result<(), LogProblem> {
+        for table in named(manifest)? {
+            let unreadable = |error| LogProblem::Unreadable(table.path.clone(), error);
+            let (sum, _) = File::open(&table.path).and_then(sum_of).map_err(unreadable)?;
+            if sum != table.checksum {
+                return Err(LogProblem::Damaged(mismatch(&table.path)));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the newest value of a key in the tables, or `None` if it is missing or deleted.
@@ -85,14 +99,18 @@ pub(super) fn verify(tree: &impl AbstractTree) -> (u64, Vec<String>) {
             Ok((sum, length)) => {
                 bytes += length;
                 if sum != table.checksum().into_u128() {
-                    let path = table.path.display();
-                    damages.push(format!("{path} does not have the checksum that its manifest names"));
+                    damages.push(mismatch(&table.path));
                 }
             }
             Err(error) => damages.push(format!("{} cannot be read: {error}", table.path.display())),
         }
     }
     (bytes, damages)
+}
+
+fn mismatch(table: &Path) -> String {
+    let path = table.display();
+    format!("{path} does not have the checksum that its manifest names")
 }
 
 fn sum_of(mut file: File) -> io::Result<(u128, u64)> {
@@ -108,27 +126,19 @@ fn sum_of(mut file: File) -> io::Result<(u128, u64)> {
     }
 }
 
-/// Returns the tables that the manifest of a keyspace names. The manifest's checksum is checked: see `manifest`.
-fn named(keyspace: &Path) -> Result<Vec<Named>, LogProblem> {
+/// Returns the tables that a version names.
+fn named(manifest: &Manifest) -> Result<Vec<Named>, LogProblem> {
     let unreadable = |path: &Path, error| LogProblem::Unreadable(path.to_owned(), error);
-    let current = keyspace.join("current");
-    if !current.try_exists().map_err(|error| unreadable(&current, error))? {
-        return Ok(Vec::new());
-    }
-    let mut number = [0; 8];
-    File::open(&current)
-        .and_then(|mut file| file.read_exact(&mut number))
-        .map_err(|error| unreadable(&current, error))?;
-    let path = keyspace.join(format!("v{}", u64::from_le_bytes(number)));
+    let path = manifest.path();
     let damaged = || LogProblem::Damaged(format!("{} has no known shape", path.display()));
-    let manifest = sfa::Reader::new(&path).map_err(|_| damaged())?;
-    let section = manifest.toc().section(b"tables").ok_or_else(damaged)?;
+    let sections = sfa::Reader::new(&path).map_err(|_| damaged())?;
+    let section = sections.toc().section(b"tables").ok_or_else(damaged)?;
     let mut bytes = Vec::new();
     section
         .buf_reader(&path)
         .and_then(|mut reader| reader.read_to_end(&mut bytes))
         .map_err(|error| unreadable(&path, error))?;
-    parse(&bytes, &keyspace.join("tables")).ok_or_else(damaged)
+    parse(&bytes, &manifest.keyspace().join("tables")).ok_or_else(damaged)
 }
 
 /// Levels, runs in each, and tables in each run: number, kind and value of the checksum, sequence number.
