@@ -57,7 +57,7 @@ impl SyncSeconds {
     /// Requests the handle from the recorder.
     pub(crate) fn new() -> Self {
         Self {
-            all: histogram(&SYNC_SECONDS, &[]),
+            all: histogram(&SYNC_SECONDS, []),
             newest: Mutex::default(),
         }
     }
@@ -88,8 +88,8 @@ impl Default for StreamTelemetry {
     /// Requests the handles from the recorder, which must be installed before.
     fn default() -> Self {
         Self {
-            streams: gauge(&DASHBOARD_STREAMS, &[]),
-            resyncs: counter(&DASHBOARD_RESYNCS, &[]),
+            streams: gauge(&DASHBOARD_STREAMS, []),
+            resyncs: counter(&DASHBOARD_RESYNCS, []),
         }
     }
 }
@@ -116,7 +116,7 @@ impl Default for ScheduleTelemetry {
     /// Requests the handles from the recorder, which must be installed before.
     fn default() -> Self {
         Self {
-            skipped: ["skip", "queue", "cancel"].map(|policy| (policy, counter(&SCHEDULE_SKIPPED, &[policy]))),
+            skipped: ["skip", "queue", "cancel"].map(|policy| (policy, counter(&SCHEDULE_SKIPPED, [policy.into()]))),
         }
     }
 }
@@ -175,28 +175,28 @@ impl Telemetry {
             places,
             kinds: of,
             at_hand: RefCell::default(),
-            recovered: LIVE.map(|state| gauge(&RECOVERED, &[state])),
-            late_unknown: counter(&LATE, &[UNKNOWN]),
-            lost_unknown: counter(&LOST_WAKES, &[UNKNOWN]),
-            commits: counter(&COMMITS, &[]),
-            batch_commits: histogram(&BATCH_COMMITS, &[]),
-            batch_records: histogram(&BATCH_RECORDS, &[]),
-            commit_seconds: histogram(&COMMIT_SECONDS, &[]),
-            commits_waiting: gauge(&COMMITS_WAITING, &[]),
-            poisoned: gauge(&POISONED, &[]),
-            recovery_seconds: gauge(&RECOVERY_SECONDS, &[]),
-            quarantined: gauge(&QUARANTINED, &[]),
-            hooks_dropped: counter(&HOOKS_DROPPED, &[]),
-            bytes: gauge(&BYTES, &[]),
-            disk_free: gauge(&DISK_FREE, &[]),
-            lock_waiters: gauge(&LOCK_WAITERS, &[]),
-            oldest_runnable: gauge(&OLDEST_RUNNABLE, &[]),
-            worker_blocked: gauge(&WORKER_BLOCKED, &[]),
-            timer_lag: gauge(&TIMER_LAG, &[]),
-            mailboxes: MAILBOXES.map(|actor| gauge(&MAILBOX_DEPTH, &[actor])),
+            recovered: LIVE.map(|state| gauge(&RECOVERED, [state.into()])),
+            late_unknown: counter(&LATE, [UNKNOWN.into()]),
+            lost_unknown: counter(&LOST_WAKES, [UNKNOWN.into()]),
+            commits: counter(&COMMITS, []),
+            batch_commits: histogram(&BATCH_COMMITS, []),
+            batch_records: histogram(&BATCH_RECORDS, []),
+            commit_seconds: histogram(&COMMIT_SECONDS, []),
+            commits_waiting: gauge(&COMMITS_WAITING, []),
+            poisoned: gauge(&POISONED, []),
+            recovery_seconds: gauge(&RECOVERY_SECONDS, []),
+            quarantined: gauge(&QUARANTINED, []),
+            hooks_dropped: counter(&HOOKS_DROPPED, []),
+            bytes: gauge(&BYTES, []),
+            disk_free: gauge(&DISK_FREE, []),
+            lock_waiters: gauge(&LOCK_WAITERS, []),
+            oldest_runnable: gauge(&OLDEST_RUNNABLE, []),
+            worker_blocked: gauge(&WORKER_BLOCKED, []),
+            timer_lag: gauge(&TIMER_LAG, []),
+            mailboxes: MAILBOXES.map(|actor| gauge(&MAILBOX_DEPTH, [actor.into()])),
             refused: Arc::new(refused),
-            stuck: RULES.map(|rule| gauge(&STUCK, &[rule])),
-            rollback_failed: gauge(&ROLLBACK_FAILED, &[]),
+            stuck: RULES.map(|rule| gauge(&STUCK, [rule.into()])),
+            rollback_failed: gauge(&ROLLBACK_FAILED, []),
         };
         new.poisoned.set(0.0);
         new.commits_waiting.set(0.0);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use metrics::Histogram;
 use rustc_hash::FxHashMap;
 
-use super::names::{CALL_SECONDS, histogram};
+use super::names::{CALL_SECONDS, histogram, shared};
 
 /// Largest number of states whose calls are counted. Each has one series for every status.
 const STATES_MAX: usize = 10_000;
@@ -32,8 +32,9 @@ impl CallTelemetry {
         };
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(series) = calls.series(machine, state).and_then(|series| series.get_mut(place)) {
-            let kind = || format!("saga.{machine}");
-            let series = series.get_or_insert_with(|| histogram(&CALL_SECONDS, &[&kind(), state, status]));
+            let kind = || shared(&format!("saga.{machine}"));
+            let series =
+                series.get_or_insert_with(|| histogram(&CALL_SECONDS, [kind(), shared(state), shared(status)]));
             series.record(took.as_secs_f64());
         }
     }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use metrics::{Counter, Gauge, Histogram};
+use metrics::{Counter, Gauge, Histogram, SharedString};
 use procession_kernel::{Ending, Kind, KindRules, ProcedureState, Timestamp};
 
 use super::labels::{LIVE, OTHER, OUTCOMES, WAITS, outcome_place};
 use super::names::{
     ACTIVE, ASKED, FAILED, FINISHED, LATE, LOST_WAKES, OLDEST_SIGNAL, PANICS, PROCEDURE_SECONDS, RETRIES,
-    SIGNALS_WAITING, STAGE_SECONDS, SUBMITTED, UNDO_SECONDS, WAIT_SECONDS, counter, gauge, histogram,
+    SIGNALS_WAITING, STAGE_SECONDS, SUBMITTED, UNDO_SECONDS, WAIT_SECONDS, counter, gauge, histogram, shared,
 };
 use super::passes::StagePasses;
 use super::rates::Rates;
@@ -36,7 +36,7 @@ pub(crate) struct KindMetrics {
     signals: Gauge,
     oldest_signal: Gauge,
     /// The kind's name, for stages that appear later.
-    name: String,
+    name: SharedString,
     stages: Vec<(String, StageMetrics)>,
     /// Index of the stage that ran last.
     last: usize,
@@ -56,23 +56,24 @@ struct Tally {
 
 impl KindMetrics {
     pub(super) fn new(kind: &str) -> Self {
+        let kind = shared(kind);
         Self {
-            submitted: counter(&SUBMITTED, &[kind]),
-            retries: counter(&RETRIES, &[kind]),
-            late: counter(&LATE, &[kind]),
-            lost: counter(&LOST_WAKES, &[kind]),
-            failed: counter(&FAILED, &[kind]),
+            submitted: counter(&SUBMITTED, [kind.clone()]),
+            retries: counter(&RETRIES, [kind.clone()]),
+            late: counter(&LATE, [kind.clone()]),
+            lost: counter(&LOST_WAKES, [kind.clone()]),
+            failed: counter(&FAILED, [kind.clone()]),
             finished: OUTCOMES.map(|outcome| {
-                let count = counter(&FINISHED, &[kind, outcome]);
-                (count, histogram(&PROCEDURE_SECONDS, &[kind, outcome]))
+                let count = counter(&FINISHED, [kind.clone(), outcome.into()]);
+                (count, histogram(&PROCEDURE_SECONDS, [kind.clone(), outcome.into()]))
             }),
-            active: LIVE.map(|state| (0, gauge(&ACTIVE, &[kind, state]))),
-            waits: WAITS.map(|reason| histogram(&WAIT_SECONDS, &[kind, reason])),
-            panics: counter(&PANICS, &[kind]),
-            asked: counter(&ASKED, &[kind]),
-            signals: gauge(&SIGNALS_WAITING, &[kind]),
-            oldest_signal: gauge(&OLDEST_SIGNAL, &[kind]),
-            name: kind.to_owned(),
+            active: LIVE.map(|state| (0, gauge(&ACTIVE, [kind.clone(), state.into()]))),
+            waits: WAITS.map(|reason| histogram(&WAIT_SECONDS, [kind.clone(), reason.into()])),
+            panics: counter(&PANICS, [kind.clone()]),
+            asked: counter(&ASKED, [kind.clone()]),
+            signals: gauge(&SIGNALS_WAITING, [kind.clone()]),
+            oldest_signal: gauge(&OLDEST_SIGNAL, [kind.clone()]),
+            name: kind,
             stages: Vec::new(),
             last: 0,
             passes: StagePasses::default(),
@@ -235,9 +236,20 @@ struct StageMetrics {
 }
 
 impl StageMetrics {
-    fn new(kind: &str, stage: &str) -> Self {
-        let executed = |outcome| histogram(&STAGE_SECONDS, &[kind, stage, outcome]);
-        let undone = |outcome| histogram(&UNDO_SECONDS, &[kind, stage, outcome]);
+    fn new(kind: &SharedString, stage: &str) -> Self {
+        let stage = shared(stage);
+        let executed = |outcome| {
+            histogram(
+                &STAGE_SECONDS,
+                [kind.clone(), stage.clone(), SharedString::const_str(outcome)],
+            )
+        };
+        let undone = |outcome| {
+            histogram(
+                &UNDO_SECONDS,
+                [kind.clone(), stage.clone(), SharedString::const_str(outcome)],
+            )
+        };
         Self {
             ok: executed("ok"),
             retry: executed("retry"),

@@ -6,7 +6,7 @@ use metrics::{Counter, Gauge};
 use procession_kernel::{LimitKey, LimitUse, RateUse};
 
 use super::names::{
-    LIMITER_HAD_TO_WAIT, LIMITER_LIMIT, LIMITER_RATE_LEFT, LIMITER_USED, LIMITER_WAITING, counter, gauge,
+    LIMITER_HAD_TO_WAIT, LIMITER_LIMIT, LIMITER_RATE_LEFT, LIMITER_USED, LIMITER_WAITING, counter, gauge, shared,
 };
 
 struct LimitMetrics {
@@ -33,13 +33,14 @@ impl LimiterMetrics {
     /// Sets the gauges of a limit; a new limit gets its handles here.
     pub(crate) fn set(&mut self, limit: &LimitUse) {
         let of = self.0.entry(limit.key.clone()).or_insert_with(|| {
-            let name = [limit.key.as_str()];
+            let name = shared(limit.key.as_str());
+            let labels = || [name.clone()];
             LimitMetrics {
-                used: gauge(&LIMITER_USED, &name),
-                limit: gauge(&LIMITER_LIMIT, &name),
-                waiting: gauge(&LIMITER_WAITING, &name),
-                had_to_wait: counter(&LIMITER_HAD_TO_WAIT, &name),
-                rate_left: gauge(&LIMITER_RATE_LEFT, &name),
+                used: gauge(&LIMITER_USED, labels()),
+                limit: gauge(&LIMITER_LIMIT, labels()),
+                waiting: gauge(&LIMITER_WAITING, labels()),
+                had_to_wait: counter(&LIMITER_HAD_TO_WAIT, labels()),
+                rate_left: gauge(&LIMITER_RATE_LEFT, labels()),
             }
         });
         of.used.set(limit.used);

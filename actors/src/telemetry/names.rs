@@ -1,6 +1,8 @@
 //! The table of metrics in `docs/reference/metrics.md`; a test compares the two.
 
-use metrics::{Counter, Gauge, Histogram, Label, Unit};
+use std::sync::Arc;
+
+use metrics::{Counter, Gauge, Histogram, Label, SharedString, Unit};
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,22 +129,26 @@ metrics! {
         "streams of the dashboard that had to start over because they had missed too much";
 }
 
-fn labels(metric: &Metric, values: &[&str]) -> Vec<Label> {
+/// A start requests dozens of series for each kind, so a value that several of them have is shared, not copied.
+fn labels<const N: usize>(metric: &Metric, values: [SharedString; N]) -> Vec<Label> {
     let pairs = metric.labels.iter().zip(values);
-    pairs
-        .map(|(name, value)| Label::new(*name, (*value).to_owned()))
-        .collect()
+    pairs.map(|(name, value)| Label::new(*name, value)).collect()
 }
 
-pub(super) fn counter(metric: &Metric, values: &[&str]) -> Counter {
+/// Returns a label's value that is shared by all series that have it.
+pub(super) fn shared(value: &str) -> SharedString {
+    SharedString::from_shared(Arc::from(value))
+}
+
+pub(super) fn counter<const N: usize>(metric: &Metric, values: [SharedString; N]) -> Counter {
     metrics::counter!(metric.name, labels(metric, values))
 }
 
-pub(super) fn gauge(metric: &Metric, values: &[&str]) -> Gauge {
+pub(super) fn gauge<const N: usize>(metric: &Metric, values: [SharedString; N]) -> Gauge {
     metrics::gauge!(metric.name, labels(metric, values))
 }
 
-pub(super) fn histogram(metric: &Metric, values: &[&str]) -> Histogram {
+pub(super) fn histogram<const N: usize>(metric: &Metric, values: [SharedString; N]) -> Histogram {
     metrics::histogram!(metric.name, labels(metric, values))
 }
 

@@ -6,7 +6,7 @@ use metrics::Counter;
 use procession_kernel::Kind;
 
 use super::labels::{REFUSALS, UNREGISTERED, refusal_place};
-use super::names::{REFUSED, counter};
+use super::names::{REFUSED, counter, shared};
 use crate::error::SubmitError;
 
 type Reasons = [Counter; REFUSALS.len()];
@@ -19,7 +19,10 @@ pub(crate) struct Refused {
 
 impl Refused {
     pub(super) fn new<'a>(kinds: impl IntoIterator<Item = &'a Kind>) -> Self {
-        let of = |kind: &str| REFUSALS.map(|reason| counter(&REFUSED, &[kind, reason]));
+        let of = |kind: &str| {
+            let kind = shared(kind);
+            REFUSALS.map(|reason| counter(&REFUSED, [kind.clone(), reason.into()]))
+        };
         Self {
             kinds: kinds
                 .into_iter()

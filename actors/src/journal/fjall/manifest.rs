@@ -1,4 +1,4 @@
-//! Checks the manifest of a keyspace before the LSM store opens it.
+//! Checks the manifest of a keyspace before the LSM store opens it, and finds the version with which a start goes on.
 //!
 //! The file "current" names the current version file and holds its checksum, which fjall writes but does not compare.
 //! fjall trusts some counts of a damaged file and asserts others. A failed assertion ends the process, because it
