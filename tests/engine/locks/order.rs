@@ -92,6 +92,31 @@ fn a_restart_queues_up_in_the_order_of_the_commits_whatever_the_clock_did() -> T
 }
 
 #[test]
+fn the_queue_is_in_the_order_of_the_commits_through_crashes() -> Tested {
+    let (done, lab) = enumerated(async |lab, run| {
+        let mut handles = vec![submit(run, Planned(holder("h", "t")), "h").await?];
+        for (name, minute) in [("a", 60), ("b", 0), ("c", 30)] {
+            run.world.clock.set_back_to(Timestamp(0));
+            run.pass(Duration::from_mins(minute)).await;
+            handles.push(submit(run, Planned(chain(name, 1).exclusive("t")), name).await?);
+            run.settle().await;
+        }
+        lab.open("h");
+        for handle in &handles {
+            run.wait(handle.outcome()).await??;
+        }
+        for pair in ["h1", "a1", "b1", "c1"].windows(2) {
+            is_after(lab, pair[0], pair[1]);
+        }
+        Ok(())
+    })?;
+    assert_eq!(lab.line(), "h1 a1 b1 c1");
+    // Four submissions, four stages, and a grant to each that waited.
+    assert_eq!(done.commits, 4 + 4 + 3);
+    Ok(())
+}
+
+#[test]
 fn e_069_a_lock_of_a_stage_goes_round() -> Tested {
     let (done, lab) = enumerated(async |lab, run| {
         let a = plan("a", [held("a", Act::Next), Act::Done(7)]).exclusive("t");

@@ -87,6 +87,33 @@ fn an_undo_that_waits_keeps_its_place_over_a_restart() -> Tested {
     Ok(())
 }
 
+#[test]
+fn an_undo_that_waits_keeps_its_place_through_crashes() -> Tested {
+    let child = chain("c", 1).exclusive("t").compensated();
+    let root = plan("r", [spawn([child]), held("r2", Act::Fail("boom".to_owned()))]);
+    let (done, lab) = enumerate_client(async |lab: &Lab, run: &Run| {
+        let family = submit(run, Planned(root.clone()), "r").await?;
+        run.settle().await;
+        let stranger = plan("s", [held("s", Act::Done(1))]).exclusive("t");
+        let stranger = submit(run, Planned(stranger), "s").await?;
+        run.settle().await;
+        lab.open("r2");
+        run.settle().await;
+        let late = submit(run, Planned(chain("late", 1).exclusive("t")), "late").await?;
+        run.settle().await;
+        lab.open("s");
+        run.wait(stranger.outcome()).await??;
+        rolled_back(run.wait(family.outcome()).await?)?;
+        run.wait(late.outcome()).await??;
+        is_after(lab, "c1'", "late1");
+        nothing_is_left(run).await
+    })?;
+    assert!(lab.line().contains("s1 r2' c1'"), "{}", lab.line());
+    // Three submissions, five stages, three undos, and the grants to the compensation and to the one behind it.
+    assert_eq!(done.commits, 3 + 5 + 3 + 2);
+    Ok(())
+}
+
 /// The child that succeeded is kept, and its own child lives on. What that one compensates ends with the family, although
 /// it stands below a success that is kept.
 #[test]
