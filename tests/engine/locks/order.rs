@@ -96,8 +96,11 @@ fn the_queue_is_in_the_order_of_the_commits_through_crashes() -> Tested {
     let (done, lab) = enumerated(async |lab, run| {
         let mut handles = vec![submit(run, Planned(holder("h", "t")), "h").await?];
         for (name, minute) in [("a", 60), ("b", 0), ("c", 30)] {
-            run.world.clock.set_back_to(Timestamp(0));
-            run.pass(Duration::from_mins(minute)).await;
+            // Once the first has ended, time would evict its result.
+            if !lab.is_open("h") {
+                run.world.clock.set_back_to(Timestamp(0));
+                run.pass(Duration::from_mins(minute)).await;
+            }
             handles.push(submit(run, Planned(chain(name, 1).exclusive("t")), name).await?);
             run.settle().await;
         }

@@ -92,6 +92,8 @@ fn an_undo_that_waits_keeps_its_place_through_crashes() -> Tested {
     let child = chain("c", 1).exclusive("t").compensated();
     let root = plan("r", [spawn([child]), held("r2", Act::Fail("boom".to_owned()))]);
     let (done, lab) = enumerate_client(async |lab: &Lab, run: &Run| {
+        // What is given back before the stack of the undo has been read may go to one behind it.
+        let is_taken = !lab.is_open("s");
         let family = submit(run, Planned(root.clone()), "r").await?;
         run.settle().await;
         let stranger = plan("s", [held("s", Act::Done(1))]).exclusive("t");
@@ -105,7 +107,9 @@ fn an_undo_that_waits_keeps_its_place_through_crashes() -> Tested {
         run.wait(stranger.outcome()).await??;
         rolled_back(run.wait(family.outcome()).await?)?;
         run.wait(late.outcome()).await??;
-        is_after(lab, "c1'", "late1");
+        if is_taken {
+            is_after(lab, "c1'", "late1");
+        }
         nothing_is_left(run).await
     })?;
     assert!(lab.line().contains("s1 r2' c1'"), "{}", lab.line());
