@@ -22,8 +22,8 @@ pub(super) struct Manifest {
     keyspace: PathBuf,
     number: u64,
     sum: u128,
-    /// Whether "current" names the version after this one, whose file is cut short.
-    is_earlier: bool,
+    /// The version that "current" names: this one, or the one after it, whose file is cut short.
+    named: u64,
 }
 
 impl Manifest {
@@ -33,7 +33,7 @@ impl Manifest {
 
     /// Whether "current" names the version after this one.
     pub(super) const fn is_earlier(&self) -> bool {
-        self.is_earlier
+        self.number < self.named
     }
 
     pub(super) fn path(&self) -> PathBuf {
@@ -44,9 +44,9 @@ impl Manifest {
         &self.keyspace
     }
 
-    /// Returns why the version that "current" names cannot be read, if this is an earlier one.
+    /// Returns what is wrong with the version that "current" names, if this is an earlier one.
     pub(super) fn damage(&self) -> LogProblem {
-        mismatch(&version_file(&self.keyspace, self.number + u64::from(self.is_earlier)))
+        mismatch(&version_file(&self.keyspace, self.named))
     }
 
     /// Names this version in "current", on stable storage.
@@ -76,29 +76,29 @@ impl Manifest {
 pub(super) fn look(keyspace: &Path) -> Result<Option<Manifest>, LogProblem> {
     let path = keyspace.join("current");
     let Some(current) = read(&path)? else { return Ok(None) };
-    let Some((number, sum)) = parse(&current) else {
+    let Some((named, sum)) = parse(&current) else {
         return Err(LogProblem::Damaged(format!("{} has no known shape", path.display())));
     };
-    let manifest = |number, sum, is_earlier| Manifest {
+    let manifest = |number, sum| Manifest {
         keyspace: keyspace.to_owned(),
         number,
         sum,
-        is_earlier,
+        named,
     };
-    let path = version_file(keyspace, number);
+    let path = version_file(keyspace, named);
     let Some(bytes) = read(&path)? else {
         return Err(LogProblem::Damaged(format!("{} is missing", path.display())));
     };
     if xxh3_128(&bytes) == sum {
-        return Ok(Some(manifest(number, sum, false)));
+        return Ok(Some(manifest(named, sum)));
     }
-    let before = number.checked_sub(1).filter(|_| !is_ended(&bytes));
+    let before = named.checked_sub(1).filter(|_| !is_ended(&bytes));
     let earlier = match before {
         Some(before) => read(&version_file(keyspace, before))?.map(|bytes| (before, bytes)),
         None => None,
     };
     match earlier {
-        Some((before, bytes)) if is_ended(&bytes) => Ok(Some(manifest(before, xxh3_128(&bytes), true))),
+        Some((before, bytes)) if is_ended(&bytes) => Ok(Some(manifest(before, xxh3_128(&bytes)))),
         Some(_) | None => Err(mismatch(&path)),
     }
 }
@@ -106,7 +106,7 @@ pub(super) fn look(keyspace: &Path) -> Result<Option<Manifest>, LogProblem> {
 /// Checks the manifest of a keyspace for which no commit notes a version, so that an earlier one must not do.
 pub(super) fn check(keyspace: &Path) -> Result<(), LogProblem> {
     match look(keyspace)? {
-        Some(manifest) if manifest.is_earlier => Err(manifest.damage()),
+        Some(manifest) if manifest.is_earlier() => Err(manifest.damage()),
         Some(_) | None => Ok(()),
     }
 }
