@@ -39,11 +39,16 @@ export function setQuery(words, replace = true) {
   go(path + (query.size ? `?${query}` : ''), replace);
 }
 
+/** @param {Route} route */
+const addressOf = ({ path, query }) => `${path}?${query}`;
+
 export function useRoute() {
   const [route, set] = useState(read);
   useEffect(() => {
     const again = () => set(read());
     watchers.add(again);
+    // The address may have changed between the first drawing and now, when nobody heard of it.
+    if (addressOf(read()) !== addressOf(route)) again();
     return () => {
       watchers.delete(again);
     };
