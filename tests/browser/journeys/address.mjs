@@ -95,3 +95,17 @@ journey('how much time is shown is in the address', async (page, go) => {
   await go(`procedures/${id}?last=soon`);
   await becomes(pressed, 'All 2 h');
 });
+
+journey('an address that changes while the page starts is the one that is shown', async (page, go) => {
+  // As soon as anything is drawn, and before the page listens.
+  await page.addInitScript(() => {
+    new MutationObserver((_, observer) => {
+      if (!document.querySelector('main')) return;
+      observer.disconnect();
+      history.pushState(null, '', `${location.pathname}limits`);
+      dispatchEvent(new PopStateEvent('popstate'));
+    }).observe(document, { childList: true, subtree: true });
+  });
+  await go();
+  await shown(page, 'Limits');
+});
