@@ -4,7 +4,7 @@
 use procession::limits::LockNeed;
 use procession::procedure::JoinPolicy;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{Builder, Procedure};
+use procession::{Builder, Handle, Procedure};
 
 use super::kit::{at_rest, held, is_after, is_first_life, nothing_is_left, owners, submit, waiters};
 use crate::lifecycle::kit::{enumerate_client, enumerate_in};
@@ -48,39 +48,47 @@ fn compensation_takes_the_locks_of_the_child_again() -> Tested {
     Ok(())
 }
 
+/// A family whose child has given its lock back, a stranger who holds it until `s` is open, and one who came for it after
+/// the undo of the child.
+async fn queued(lab: &Lab, run: &Run) -> Result<[Handle<Planned>; 3], Trouble> {
+    let child = chain("c", 1).exclusive("t").compensated();
+    let root = plan("r", [spawn([child]), held("r2", Act::Fail("boom".to_owned()))]);
+    let family = submit(run, Planned(root), "r").await?;
+    run.settle().await;
+    let stranger = plan("s", [held("s", Act::Done(1))]).exclusive("t");
+    let stranger = submit(run, Planned(stranger), "s").await?;
+    run.settle().await;
+    lab.open("r2");
+    run.settle().await;
+    let late = submit(run, Planned(chain("late", 1).exclusive("t")), "late").await?;
+    run.settle().await;
+    Ok([family, stranger, late])
+}
+
+/// Lets the stranger go on, and waits for the ends of all.
+async fn ended(lab: &Lab, run: &Run, [family, stranger, late]: [Handle<Planned>; 3]) -> Tested {
+    lab.open("s");
+    run.wait(stranger.outcome()).await??;
+    rolled_back(run.wait(family.outcome()).await?)?;
+    run.wait(late.outcome()).await??;
+    nothing_is_left(run).await
+}
+
 #[test]
 fn an_undo_that_waits_keeps_its_place_over_a_restart() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
     let set_up = |builder: Builder| kinds(&lab, builder);
-    let child = chain("c", 1).exclusive("t").compensated();
-    let root = plan("r", [spawn([child]), held("r2", Act::Fail("boom".to_owned()))]);
-    let queued = async |run: &Run| {
-        let family = submit(run, Planned(root.clone()), "r").await?;
-        run.settle().await;
-        let stranger = plan("s", [held("s", Act::Done(1))]).exclusive("t");
-        let stranger = submit(run, Planned(stranger), "s").await?;
-        run.settle().await;
-        lab.open("r2");
-        run.settle().await;
-        let late = submit(run, Planned(chain("late", 1).exclusive("t")), "late").await?;
-        run.settle().await;
-        Ok::<_, Trouble>((family, stranger, late))
-    };
     world
         .run(FaultPlan::none(), set_up, async |run: &Run| {
-            queued(run).await?;
+            queued(&lab, run).await?;
             assert!(!lab.has("c1'") && !lab.has("late1"), "{}", lab.line());
             Ok::<_, Trouble>(())
         })?
         .done()?;
     world
         .run(FaultPlan::none(), set_up, async |run: &Run| {
-            let (family, stranger, late) = queued(run).await?;
-            lab.open("s");
-            run.wait(stranger.outcome()).await??;
-            rolled_back(run.wait(family.outcome()).await?)?;
-            run.wait(late.outcome()).await??;
-            nothing_is_left(run).await
+            let handles = queued(&lab, run).await?;
+            ended(&lab, run, handles).await
         })?
         .done()?;
     is_after(&lab, "c1'", "late1");
@@ -89,28 +97,15 @@ fn an_undo_that_waits_keeps_its_place_over_a_restart() -> Tested {
 
 #[test]
 fn an_undo_that_waits_keeps_its_place_through_crashes() -> Tested {
-    let child = chain("c", 1).exclusive("t").compensated();
-    let root = plan("r", [spawn([child]), held("r2", Act::Fail("boom".to_owned()))]);
     let (done, lab) = enumerate_client(async |lab: &Lab, run: &Run| {
         // What is given back before the stack of the undo has been read may go to one behind it.
         let is_taken = !lab.is_open("s");
-        let family = submit(run, Planned(root.clone()), "r").await?;
-        run.settle().await;
-        let stranger = plan("s", [held("s", Act::Done(1))]).exclusive("t");
-        let stranger = submit(run, Planned(stranger), "s").await?;
-        run.settle().await;
-        lab.open("r2");
-        run.settle().await;
-        let late = submit(run, Planned(chain("late", 1).exclusive("t")), "late").await?;
-        run.settle().await;
-        lab.open("s");
-        run.wait(stranger.outcome()).await??;
-        rolled_back(run.wait(family.outcome()).await?)?;
-        run.wait(late.outcome()).await??;
+        let handles = queued(lab, run).await?;
+        ended(lab, run, handles).await?;
         if is_taken {
             is_after(lab, "c1'", "late1");
         }
-        nothing_is_left(run).await
+        Ok(())
     })?;
     assert!(lab.line().contains("s1 r2' c1'"), "{}", lab.line());
     // Three submissions, five stages, three undos, and the grants to the compensation and to the one behind it.

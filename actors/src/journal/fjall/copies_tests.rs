@@ -274,6 +274,10 @@ fn a_version_of_tables_that_was_cut_before_it_took_effect_gives_way_to_the_one_b
         bytes.truncate(bytes.len() / 2);
         bytes
     };
+    let flip = |mut bytes: Vec<u8>| {
+        bytes.iter_mut().take(1).for_each(|byte| *byte ^= 1);
+        bytes
+    };
     for keyspace in changed.iter().map(std::slice::from_ref).chain([&changed[..]]) {
         for place in [
             interrupted(from, keyspace, |_| Vec::new())?,
@@ -282,10 +286,6 @@ fn a_version_of_tables_that_was_cut_before_it_took_effect_gives_way_to_the_one_b
             assert!(contents(place.path())? == truth, "{keyspace:?}");
             assert!(contents(place.path())? == truth, "{keyspace:?} once more");
         }
-        let flip = |mut bytes: Vec<u8>| {
-            bytes.iter_mut().take(1).for_each(|byte| *byte ^= 1);
-            bytes
-        };
         let place = interrupted(from, keyspace, flip)?;
         assert!(judge(&truth, place.path(), "a whole file that was changed"));
         let place = interrupted(from, keyspace, half)?;
@@ -295,6 +295,17 @@ fn a_version_of_tables_that_was_cut_before_it_took_effect_gives_way_to_the_one_b
             fs::remove_file(place.path().join(keyspace).join(name))?;
         }
         assert!(judge(&truth, place.path(), "no version before"));
+    }
+    for keyspace in &changed {
+        let place = interrupted(from, std::slice::from_ref(keyspace), half)?;
+        let mut tables = fs::read_dir(older.path().join(keyspace).join("tables"))?;
+        let name = tables.next().ok_or("it has a table")??.file_name();
+        let table = place.path().join(keyspace).join("tables").join(name);
+        fs::write(&table, flip(fs::read(&table)?))?;
+        assert!(
+            judge(&truth, place.path(), "a table of the version before is damaged"),
+            "{keyspace:?}"
+        );
     }
     for keyspace in &changed {
         let from = (older.path(), later.path());
