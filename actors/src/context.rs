@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use actix::Message;
 use procession_kernel::{
-    Birth, Blob, Brood, Epoch, HistoryEntry, Key, Kind, ProcedureId, ProcedureState, SentSignal, Seq, StageCall,
-    StageEnded, StageTask, Submission, Timestamp, TraceParent, UserWrite,
+    Birth, Blob, Brood, Epoch, HistoryEntry, Key, Kind, ProcedureId, ProcedureState, Seq, StageCall, StageEffects,
+    StageEnded, StageTask, Timestamp, TraceParent, UserWrite,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -228,10 +228,8 @@ pub(crate) struct Host {
 pub struct CallContext<'a> {
     pub(crate) call: &'a Call,
     pub(crate) host: &'a Host,
-    pub(crate) writes: Vec<UserWrite>,
-    pub(crate) births: Vec<Submission>,
-    pub(crate) signals: Vec<SentSignal>,
-    pub(crate) children: Vec<Birth>,
+    /// What it has written, submitted, sent and added. Most calls do nothing of this.
+    effects: Option<Box<StageEffects>>,
     pub(crate) note: Option<Blob>,
     pub(crate) nothing_to_undo: bool,
     pub(crate) lifts_timeout: bool,
@@ -242,10 +240,7 @@ impl<'a> CallContext<'a> {
         Self {
             call,
             host,
-            writes: Vec::new(),
-            births: Vec::new(),
-            signals: Vec::new(),
-            children: Vec::new(),
+            effects: None,
             note: None,
             nothing_to_undo: false,
             lifts_timeout: false,
@@ -294,10 +289,9 @@ impl<'a> CallContext<'a> {
 
     /// Adds what was done through a branch to this call, behind what it has done itself.
     pub fn merge(&mut self, branch: CallContext<'_>) {
-        self.writes.extend(branch.writes);
-        self.births.extend(branch.births);
-        self.signals.extend(branch.signals);
-        self.children.extend(branch.children);
+        if let Some(effects) = branch.effects {
+            self.effects_mut().append(*effects);
+        }
         self.note = branch.note.or(self.note.take());
         self.nothing_to_undo |= branch.nothing_to_undo;
         self.lifts_timeout |= branch.lifts_timeout;
@@ -310,12 +304,23 @@ impl<'a> CallContext<'a> {
 
     /// Moves what a stage has done through the context to its report, except the note, which outlives a failure.
     pub(crate) fn leave_in(&mut self, report: &mut StageEnded) {
-        report.writes = std::mem::take(&mut self.writes);
-        report.submitted = std::mem::take(&mut self.births);
-        report.signals = std::mem::take(&mut self.signals);
-        report.children = std::mem::take(&mut self.children);
+        report.effects = self.effects.take();
         report.nothing_to_undo = self.nothing_to_undo;
         report.lifts_timeout = self.lifts_timeout;
+    }
+
+    /// Returns what the call has done through the context so far, if it has done anything.
+    pub(crate) fn effects(&self) -> Option<&StageEffects> {
+        self.effects.as_deref()
+    }
+
+    /// Takes what the call has written.
+    pub(crate) fn take_writes(&mut self) -> Vec<UserWrite> {
+        self.effects.take().map(|effects| effects.writes).unwrap_or_default()
+    }
+
+    fn effects_mut(&mut self) -> &mut StageEffects {
+        self.effects.get_or_insert_default()
     }
 
     /// Returns the procedure's id.
@@ -615,7 +620,8 @@ impl<'a> CallContext<'a> {
     ///
     /// [`CodecError`] if the value cannot be encoded.
     pub fn add_child<Q: Procedure>(&mut self, procedure: &Q) -> Result<(), CodecError> {
-        self.children.push(birth_of(procedure)?);
+        let child = birth_of(procedure)?;
+        self.effects_mut().children.push(child);
         Ok(())
     }
 
@@ -627,7 +633,7 @@ impl<'a> CallContext<'a> {
     pub fn add_compensated_child<Q: Procedure>(&mut self, procedure: &Q) -> Result<(), CodecError> {
         let mut birth = birth_of(procedure)?;
         birth.on_failure = procession_kernel::OnFailure::Compensate;
-        self.children.push(birth);
+        self.effects_mut().children.push(birth);
         Ok(())
     }
 
@@ -740,7 +746,7 @@ impl<'a> CallContext<'a> {
     }
 
     fn write(&mut self, space: &str, key: &[u8], value: Option<Vec<u8>>) {
-        self.writes.push(UserWrite {
+        self.effects_mut().writes.push(UserWrite {
             space: Key::from(space),
             key: key.to_vec(),
             value,
@@ -754,8 +760,8 @@ impl<'a> CallContext<'a> {
     /// [`ReadError`] if the store cannot be read, or the value is not of this type.
     pub async fn get<T: DeserializeOwned>(&self, space: &str, key: impl AsRef<[u8]>) -> Result<Option<T>, ReadError> {
         let key = key.as_ref();
-        let own = self
-            .writes
+        let writes = self.effects.as_ref().map_or(&[][..], |effects| &effects.writes);
+        let own = writes
             .iter()
             .rev()
             .find(|write| write.space.as_str() == space && write.key == key);
@@ -851,7 +857,7 @@ impl<'a> CallContext<'a> {
     pub fn submit<Q: Procedure>(&mut self, procedure: &Q) -> Result<(), CodecError> {
         let mut birth = birth_of(procedure)?;
         birth.detached = true;
-        self.births.push(birth.into());
+        self.effects_mut().submitted.push(birth.into());
         Ok(())
     }
 
@@ -916,7 +922,7 @@ impl<'a> CallContext<'a> {
                 why,
             })?;
         submission.birth.detached = true;
-        self.births.push(submission);
+        self.effects_mut().submitted.push(submission);
         Ok(())
     }
 
@@ -981,7 +987,7 @@ impl<'a> CallContext<'a> {
         let mut birth = birth_of(procedure)?;
         birth.detached = true;
         birth.brood = Some(Box::new(brood));
-        self.births.push(birth.into());
+        self.effects_mut().submitted.push(birth.into());
         Ok(())
     }
 
@@ -1023,7 +1029,7 @@ impl<'a> CallContext<'a> {
 
     /// Sends a signal as [`send_signal`](Self::send_signal) does: with a key, or as the last of its name.
     pub fn send(&mut self, signal: SendSignal) {
-        self.signals.push(signal.0);
+        self.effects_mut().signals.push(signal.0);
     }
 
     /// Runs blocking work on a thread of its own, so that other procedures on this worker continue. Under the

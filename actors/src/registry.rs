@@ -15,7 +15,7 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use procession_kernel::{
     Birth, Blob, EarlierStage, EventName, HistoryDetail, JoinRuling, Kind, KindRules, NextStageNeeds, SentSignal, Seq,
-    StageEnded, StageOutcome, Timestamp, UserWrite,
+    StageEffects, StageEnded, StageOutcome, Timestamp, UserWrite,
 };
 
 use crate::accepts::{Accepts, SignalRules};
@@ -438,10 +438,13 @@ impl<P: Procedure> Typed<P> {
             cx.leave_in(report);
         }
         drop(cx);
-        let result = match allowed(host, report).await {
-            Ok(()) => result,
-            // The receiver's code may be another after the next start, so this counts as a failed attempt.
-            Err(why) => Ok(Err(StageError::Retry(why))),
+        let result = match &mut report.effects {
+            None => result,
+            Some(effects) => match allowed(host, effects).await {
+                Ok(()) => result,
+                // The receiver's code may be another after the next start, so this counts as a failed attempt.
+                Err(why) => Ok(Err(StageError::Retry(why))),
+            },
         };
         report.outcome = match result {
             Ok(Ok(step)) => self.step_taken(step, &mut report.next_needs),
@@ -506,7 +509,7 @@ impl<P: Procedure> Typed<P> {
             }
         });
         let result = calling.make(pin!(body.catch_unwind())).await;
-        let (writes, note) = (std::mem::take(&mut cx.writes), cx.note.take());
+        let (writes, note) = (cx.take_writes(), cx.note.take());
         drop(cx);
         let (failed, note) = match result {
             Ok(Ok(())) => match self.changed(call.stage.as_submitted, RunProgress::default(), host) {
@@ -637,11 +640,7 @@ fn computed<P: Procedure>(value: &mut P, stage: P::Stage, cx: &mut StageContext<
 /// and can be undone.
 fn lets_another_follow(report: &StageEnded) -> bool {
     let needs = &report.next_needs;
-    let has_left_more = report.note.is_some()
-        || !report.writes.is_empty()
-        || !report.submitted.is_empty()
-        || !report.signals.is_empty()
-        || !report.children.is_empty();
+    let has_left_more = report.note.is_some() || report.effects.is_some();
     // A stage that may take long has a call of its own, so that it is seen where it is.
     let is_short = needs.expected.is_none_or(|time| time < RUN_TIME);
     let is_plain = needs.is_pure && needs.is_empty() && needs.next_is_no_return.is_none() && is_short;
@@ -671,13 +670,13 @@ fn leave_nothing(report: &mut StageEnded) {
 }
 
 /// Asks the receivers' kinds whether they take the signals of a stage, and looks up the keys of its submissions.
-async fn allowed(host: &Host, report: &mut StageEnded) -> Result<(), String> {
-    if !report.signals.is_empty() {
-        let sent: Vec<&SentSignal> = report.signals.iter().collect();
+async fn allowed(host: &Host, effects: &mut StageEffects) -> Result<(), String> {
+    if !effects.signals.is_empty() {
+        let sent: Vec<&SentSignal> = effects.signals.iter().collect();
         let admitted = host.signal_rules.admit(&host.reader, &sent).await;
         admitted.map_err(|why| why.to_string())?;
     }
-    for submission in &mut report.submitted {
+    for submission in &mut effects.submitted {
         if let Some(asked) = &submission.key {
             let known = host.reader.key_entry(asked.key.as_str().as_bytes()).await;
             // A key that could not be read may stand for a procedure, which must not run twice.

@@ -1460,7 +1460,9 @@ impl Supervisor {
     }
 
     fn stage_ended(&mut self, report: Box<StageEnded>, ctx: &mut Context<Self>) {
-        if let Some(longest) = longest_key(&report.submitted) {
+        if let Some(effects) = &report.effects
+            && let Some(longest) = longest_key(&effects.submitted)
+        {
             self.lifecycle.note_key(longest);
         }
         if !report.earlier.is_empty() {

@@ -214,6 +214,41 @@ pub struct EarlierStage {
     pub nothing_to_undo: bool,
 }
 
+/// What a stage did through its context beside changing the value. It is part of the stage's commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StageEffects {
+    /// Writes of user data.
+    pub writes: Vec<UserWrite>,
+    /// Families that it submitted. A key that is known already submits nothing.
+    pub submitted: Vec<Submission>,
+    /// Signals that it sent.
+    pub signals: Vec<SentSignal>,
+    /// Children that it collected one by one.
+    pub children: Vec<Birth>,
+}
+
+impl StageEffects {
+    /// Returns these effects in a box, or `None` if there are none.
+    #[must_use]
+    pub fn boxed(self) -> Option<Box<Self>> {
+        (!self.is_empty()).then(|| Box::new(self))
+    }
+
+    /// Returns `true` if there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.submitted.is_empty() && self.signals.is_empty() && self.children.is_empty()
+    }
+
+    /// Adds the effects of another part of the same stage, behind these.
+    pub fn append(&mut self, other: Self) {
+        self.writes.extend(other.writes);
+        self.submitted.extend(other.submitted);
+        self.signals.extend(other.signals);
+        self.children.extend(other.children);
+    }
+}
+
 /// The report of one stage, or of a run: pure stages that ran one after the other in one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageEnded {
@@ -240,14 +275,8 @@ pub struct StageEnded {
     /// The payload as upgraded from an older version, if no commit holds it yet. It is stored whatever the outcome is,
     /// unless the stage left a newer payload.
     pub upgraded: Option<Blob>,
-    /// Writes of user data.
-    pub writes: Vec<UserWrite>,
-    /// Families submitted through the context. A key that is known already submits nothing.
-    pub submitted: Vec<Submission>,
-    /// Signals sent through the context.
-    pub signals: Vec<SentSignal>,
-    /// Children that the stage collected one by one.
-    pub children: Vec<Birth>,
+    /// What the stage did beside changing the value. Most stages do nothing of this.
+    pub effects: Option<Box<StageEffects>>,
     /// `true` if children keep their places in the width while they ask a person.
     pub keep_places: bool,
     /// What its code noted. A stage that fails leaves its note as well; a yield and a panic leave none.

@@ -164,25 +164,36 @@ impl Kernel {
         self.seq = self.seq.max(row.revision);
         let family = self.families.get_or_begin(row.id.family);
         let old = family.row(row.id.member);
-        let old_deadlines = old.map_or([None, None], deadlines);
         let was_in_flight = old.is_some_and(|old| old.in_flight.is_some());
-
-        self.waiters.follow(old, Some(&row));
-        if let Some(asked) = old.and_then(asks_since) {
-            self.asking.remove(&asked);
-        }
-        self.asking.extend(asks_since(&row));
-        let were_armed = if self.disarmed.remove(&row.id) {
-            0
-        } else {
-            own_arms(old)
-        };
-        self.armed = self.armed + own_arms(Some(&row)) - were_armed;
-        for deadline in old_deadlines.into_iter().flatten() {
-            self.timers.remove(&(deadline, row.id));
-        }
-        for deadline in deadlines(&row).into_iter().flatten() {
-            self.timers.insert((deadline, row.id));
+        // A procedure that only goes from stage to stage is in none of the lists.
+        if old.is_some_and(is_listed) || is_listed(&row) {
+            self.waiters.follow(old, Some(&row));
+            if let Some(asked) = old.and_then(asks_since) {
+                self.asking.remove(&asked);
+            }
+            self.asking.extend(asks_since(&row));
+            let were_armed = if self.disarmed.remove(&row.id) {
+                0
+            } else {
+                own_arms(old)
+            };
+            self.armed = self.armed + own_arms(Some(&row)) - were_armed;
+            for deadline in old.map_or([None, None], deadlines).into_iter().flatten() {
+                self.timers.remove(&(deadline, row.id));
+            }
+            for deadline in deadlines(&row).into_iter().flatten() {
+                self.timers.insert((deadline, row.id));
+            }
+            if row.in_flight.is_some_and(|in_flight| in_flight.alone) {
+                self.alone = Some(row.id);
+            } else if self.alone == Some(row.id) {
+                self.alone = None;
+            }
+            if row.wait == Some(WaitReason::Suspect) {
+                self.suspects.insert(row.id);
+            } else {
+                self.suspects.remove(&row.id);
+            }
         }
         match (was_in_flight, row.in_flight.is_some()) {
             (false, true) => {
@@ -194,16 +205,6 @@ impl Kernel {
                 family.in_flight -= 1;
             }
             (true, true) | (false, false) => {}
-        }
-        if row.in_flight.is_some_and(|in_flight| in_flight.alone) {
-            self.alone = Some(row.id);
-        } else if self.alone == Some(row.id) {
-            self.alone = None;
-        }
-        if row.wait == Some(WaitReason::Suspect) {
-            self.suspects.insert(row.id);
-        } else {
-            self.suspects.remove(&row.id);
         }
         family.put(row);
     }
@@ -250,6 +251,15 @@ impl Kernel {
     }
 }
 
+/// Returns `true` if one of the kernel's lists may name a procedure because of this row: it waits, has a deadline, fails, or
+/// runs alone.
+fn is_listed(row: &Row) -> bool {
+    row.wait.is_some()
+        || row.deadline.is_some()
+        || row.is_failing()
+        || row.in_flight.is_some_and(|in_flight| in_flight.alone)
+}
+
 fn asks_since(row: &Row) -> Option<(Timestamp, ProcedureId)> {
     let asks = !row.is_ended() && row.wait.as_ref().is_some_and(|wait| wait.question().is_some());
     asks.then_some((row.since, row.id))
@@ -271,12 +281,14 @@ impl Family {
         }
         // A member's row names its newest history entry, so a start learns the numbers from the rows alone.
         self.history = self.history.max(row.history);
-        self.count_child(&row, old_standing);
+        let standing = LatchState::of(&row);
+        if old_standing != Some(standing) {
+            self.count_child(&row, old_standing);
+        }
         self.latches_follow(&row);
         if row.is_ended() {
             self.scopes.remove(&row.id.member);
         }
-        let standing = LatchState::of(&row);
         if old_standing != Some(standing) {
             self.gates.moved(&self.members, row.id.member, old_standing, standing);
         }
@@ -304,6 +316,9 @@ impl Family {
     /// Keeps exactly the latches of the lists that the parent's row names.
     fn latches_follow(&mut self, row: &Row) {
         let old = self.row(row.id.member).map(|old| &*old.rounds).unwrap_or_default();
+        if old.is_empty() && row.rounds.is_empty() {
+            return;
+        }
         let gone: Vec<u32> = old
             .iter()
             .filter(|round| !row.rounds.contains(round))

@@ -67,8 +67,8 @@ pub use effect::{
     RequestEffect, SpeculativeCall, StageCall, StageTask,
 };
 pub use event::{
-    Admission, Again, Birth, Brood, EarlierStage, Event, JoinRuling, KeyAsked, StageEnded, StageOutcome, StoredTarget,
-    Submission, UndoEnded,
+    Admission, Again, Birth, Brood, EarlierStage, Event, JoinRuling, KeyAsked, StageEffects, StageEnded, StageOutcome,
+    StoredTarget, Submission, UndoEnded,
 };
 pub use explain::{Siblings, WakeSource};
 pub use failure::FailureEntry;

@@ -8,7 +8,8 @@
 
 use procession_kernel::{
     Answer, Birth, Blob, Brood, Effect, Epoch, Event, Gate, GraphNode, JoinPolicy, Kind, LimitKey, ProcedureId,
-    ProcedureState, Refusal, RequestEffect, RequestId, Row, StageEnded, StageOutcome, Timestamp, WaitReason, Wake,
+    ProcedureState, Refusal, RequestEffect, RequestId, Row, StageEffects, StageEnded, StageOutcome, Timestamp,
+    WaitReason, Wake,
 };
 
 use crate::shell::{KIND, ROOT, Shell};
@@ -146,7 +147,11 @@ fn a_stage_submits_a_family_with_its_children() {
     let mut shell = Shell::new(of_kind(KIND));
     let run = row(&shell, 0).in_flight.expect("it is out").run;
     let report = StageEnded {
-        submitted: vec![with(vec![of_kind("leaf"), after(&[0])], None).into()],
+        effects: StageEffects {
+            submitted: vec![with(vec![of_kind("leaf"), after(&[0])], None).into()],
+            ..StageEffects::default()
+        }
+        .boxed(),
         ..StageEnded::new(ROOT, run, Epoch(1), Timestamp(1), StageOutcome::Next(Blob::default()))
     };
     shell.feed(1, Event::StageEnded(Box::new(report)));

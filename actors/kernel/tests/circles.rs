@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use procession_kernel::{
     Birth, Blob, Commit, Effect, Epoch, Event, EventName, JoinPolicy, Kernel, Kind, KindRules, NextStageNeeds,
-    OperatorRequest, PauseScope, ProcedureId, ProcedureState, Receipt, RequestId, Rules, SentSignal, StageEnded,
-    StageOutcome, StoredTarget, Timestamp, Verb, WaitReason,
+    OperatorRequest, PauseScope, ProcedureId, ProcedureState, Receipt, RequestId, Rules, SentSignal, StageEffects,
+    StageEnded, StageOutcome, StoredTarget, Timestamp, Verb, WaitReason,
 };
 
 type Tested = Result<(), String>;
@@ -57,7 +57,11 @@ fn report(kernel: &mut Kernel, id: ProcedureId, outcome: StageOutcome, children:
     let in_flight = kernel.row(id).and_then(|row| row.in_flight);
     let run = in_flight.ok_or_else(|| format!("{id} has no stage out"))?.run;
     let mut report = StageEnded::new(id, run, Epoch(1), NOW, outcome);
-    report.children = vec![birth(); children];
+    report.effects = StageEffects {
+        children: vec![birth(); children],
+        ..StageEffects::default()
+    }
+    .boxed();
     report.next_needs = NextStageNeeds {
         next_is_no_return: Some("1".to_owned()),
         ..NextStageNeeds::default()

@@ -4,7 +4,7 @@
 
 use procession_kernel::{
     Birth, Blob, CauseKind, Ending, Event, Key, Kind, LockNeed, NextStageNeeds, ProcedureId, ProcedureState, Record,
-    Row, StageEnded, StageOutcome, Timestamp, UserWrite, WaitReason,
+    Row, StageEffects, StageEnded, StageOutcome, Timestamp, UserWrite, WaitReason,
 };
 
 use crate::shell::{KIND, ROOT, Shell};
@@ -23,12 +23,16 @@ fn busy(shell: &Shell, outcome: StageOutcome) -> StageEnded {
     let run = row(shell).in_flight.expect("its stage is out").run;
     StageEnded {
         payload: Some(Blob::from(&b"new"[..])),
-        writes: vec![UserWrite {
-            space: Key::from("rows"),
-            key: vec![1],
-            value: None,
-        }],
-        submitted: vec![birth().into()],
+        effects: StageEffects {
+            writes: vec![UserWrite {
+                space: Key::from("rows"),
+                key: vec![1],
+                value: None,
+            }],
+            submitted: vec![birth().into()],
+            ..StageEffects::default()
+        }
+        .boxed(),
         ..StageEnded::new(ROOT, run, shell.kernel.epoch(), Timestamp(5), outcome)
     }
 }
@@ -92,7 +96,11 @@ fn g_068_past_the_point_of_no_return_nothing_is_kept_and_the_stage_runs_again() 
 fn g_068_added_children_are_refused_whatever_the_bounds() {
     let mut shell = Shell::new(birth());
     let report = StageEnded {
-        children: vec![birth()],
+        effects: StageEffects {
+            children: vec![birth()],
+            ..StageEffects::default()
+        }
+        .boxed(),
         ..busy(&shell, gives_up())
     };
     assert_eq!(kept(&shell, report.clone()), (false, false, false));

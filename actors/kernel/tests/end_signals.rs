@@ -4,8 +4,8 @@
 
 use procession_kernel::{
     Birth, Blob, END_SIGNAL_MAX, EndSignal, Event, EventName, Key, KeyAsked, Kind, OperatorRequest, ProcedureId,
-    ProcedureState, Record, RequestId, Row, SentSignal, StageEnded, StageOutcome, StoredTarget, Submission, Timestamp,
-    Verb, WaitReason,
+    ProcedureState, Record, RequestId, Row, SentSignal, StageEffects, StageEnded, StageOutcome, StoredTarget,
+    Submission, Timestamp, Verb, WaitReason,
 };
 
 use crate::shell::{KIND, ROOT, Shell};
@@ -57,7 +57,11 @@ fn waits() -> StageOutcome {
 /// The root submits, and goes on as `outcome` says.
 fn submit(shell: &mut Shell, submissions: Vec<Submission>, outcome: StageOutcome) {
     let mut submits = report(shell, ROOT, outcome);
-    submits.submitted = submissions;
+    submits.effects = StageEffects {
+        submitted: submissions,
+        ..StageEffects::default()
+    }
+    .boxed();
     shell.feed(5, Event::StageEnded(Box::new(submits)));
 }
 

@@ -4,7 +4,7 @@
 
 use procession_kernel::{
     Answer, Birth, Blob, Brood, CauseKind, Effect, Epoch, Event, JoinPolicy, Kind, ProcedureId, ProcedureState,
-    Refusal, RequestEffect, RequestId, Row, StageEnded, StageOutcome, Timestamp, WaitReason,
+    Refusal, RequestEffect, RequestId, Row, StageEffects, StageEnded, StageOutcome, Timestamp, WaitReason,
 };
 
 use crate::shell::{KIND, ROOT, Shell};
@@ -36,7 +36,11 @@ fn spawned(births: Vec<Birth>, added: Vec<Birth>, least: u32) -> Shell {
         then: Blob::from(&b"joined"[..]),
     };
     let spawn = StageEnded {
-        children: added,
+        effects: StageEffects {
+            children: added,
+            ..StageEffects::default()
+        }
+        .boxed(),
         ..report(&shell, ROOT, spawn)
     };
     shell.feed(1, Event::StageEnded(Box::new(spawn)));

@@ -9,7 +9,7 @@
 use procession_kernel::{
     Admission, AdmissionEffect, Answer, Birth, Blob, ClaimId, Commit, Effect, Epoch, Event, EventName, Hold, Kernel,
     Kind, KindRules, Lacking, LimitKey, LockNeed, Needs, NextStageNeeds, ProcedureId, Receipt, Refusal, RequestEffect,
-    RequestId, Row, Rules, SIGNAL_KEYS, SentSignal, StageEnded, StageOutcome, Timestamp, WaitReason,
+    RequestId, Row, Rules, SIGNAL_KEYS, SentSignal, StageEffects, StageEnded, StageOutcome, Timestamp, WaitReason,
 };
 
 const KIND: &str = "k";
@@ -71,7 +71,11 @@ impl Engine {
     fn report(&mut self, id: ProcedureId, outcome: StageOutcome, signals: Vec<SentSignal>) -> Vec<Effect> {
         let run = self.row(id).in_flight.expect("its stage is out").run;
         let report = StageEnded {
-            signals,
+            effects: StageEffects {
+                signals,
+                ..StageEffects::default()
+            }
+            .boxed(),
             ..StageEnded::new(id, run, Epoch(1), Timestamp(7), outcome)
         };
         self.feed(Event::StageEnded(Box::new(report)))
@@ -199,7 +203,11 @@ fn a_refused_signal_takes_back_what_the_next_stage_asked_for() {
     let run = engine.row(FIRST).in_flight.expect("its stage is out").run;
     let need = LockNeed::exclusive("b");
     let report = StageEnded {
-        signals: vec![signal(ProcedureId::root(9), None)],
+        effects: StageEffects {
+            signals: vec![signal(ProcedureId::root(9), None)],
+            ..StageEffects::default()
+        }
+        .boxed(),
         next_needs: NextStageNeeds {
             locks: vec![need.clone()],
             ..NextStageNeeds::default()

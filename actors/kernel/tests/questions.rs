@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use procession_kernel::{
     Answer, Birth, Blob, BypassAs, BypassScope, Effect, Ending, Epoch, Event, EventName, JoinPolicy, Kernel, Kind,
-    OperatorRequest, ProcedureId, ProcedureState, Refusal, RequestEffect, RequestId, Row, SentSignal, StageEnded,
-    StageOutcome, StageTask, StoredTarget, Timestamp, Verb, WaitReason, Wake, check_rows,
+    OperatorRequest, ProcedureId, ProcedureState, Refusal, RequestEffect, RequestId, Row, SentSignal, StageEffects,
+    StageEnded, StageOutcome, StageTask, StoredTarget, Timestamp, Verb, WaitReason, Wake, check_rows,
 };
 
 use crate::shell::{KIND, ROOT, Shell};
@@ -170,7 +170,11 @@ fn the_question_is_cut() {
 fn added_children_are_refused() {
     let mut shell = Shell::new(birth());
     let with_child = StageEnded {
-        children: vec![birth()],
+        effects: StageEffects {
+            children: vec![birth()],
+            ..StageEffects::default()
+        }
+        .boxed(),
         ..report(&shell, ROOT, asks(None))
     };
     shell.feed(0, Event::StageEnded(Box::new(with_child)));

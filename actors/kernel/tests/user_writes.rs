@@ -5,7 +5,7 @@
 
 use procession_kernel::{
     Answer, Birth, Blob, CauseKind, Effect, Epoch, Event, Key, Kind, NotNow, ProcedureState, Refusal, RequestEffect,
-    RequestId, StageEnded, StageOutcome, Timestamp, UserWrite,
+    RequestId, StageEffects, StageEnded, StageOutcome, Timestamp, UserWrite,
 };
 
 use crate::shell::{KIND, ROOT, Shell};
@@ -18,13 +18,12 @@ fn writes(number: u64, size: usize) -> Shell {
     let run = in_flight.expect("its stage is out").run;
     let next = StageOutcome::Next(Blob::from(&b"second"[..]));
     let mut report = StageEnded::new(ROOT, run, Epoch(1), Timestamp(1), next);
-    report.writes = (0..number)
-        .map(|key| UserWrite {
-            space: Key::from("rows"),
-            key: key.to_be_bytes().to_vec(),
-            value: Some(vec![7; size]),
-        })
-        .collect();
+    let writes = (0..number).map(|key| UserWrite {
+        space: Key::from("rows"),
+        key: key.to_be_bytes().to_vec(),
+        value: Some(vec![7; size]),
+    });
+    report.effects = left(writes.collect());
     shell.feed(1, Event::StageEnded(Box::new(report)));
     shell
 }
@@ -80,7 +79,7 @@ fn spaces(first: usize, second: &[usize]) -> Shell {
         };
         let next = StageOutcome::Next(Blob::from(&b"second"[..]));
         let mut report = StageEnded::new(ROOT, in_flight.run, Epoch(1), Timestamp(1), next);
-        report.writes = writes;
+        report.effects = left(writes);
         shell.feed(1 + at as u64, Event::StageEnded(Box::new(report)));
     }
     shell
@@ -164,4 +163,12 @@ fn a_drain_refuses_a_callers_writes() {
     let (answer, recorded) = write_to(&mut shell, &[1]);
     let is_refused = matches!(answer, Answer::Refused(Refusal::NotNow(NotNow::Draining, _)));
     assert!(is_refused && recorded == 0, "{answer:?}");
+}
+
+fn left(writes: Vec<UserWrite>) -> Option<Box<StageEffects>> {
+    StageEffects {
+        writes,
+        ..StageEffects::default()
+    }
+    .boxed()
 }

@@ -33,8 +33,9 @@ impl<'a, P: Procedure> PureContext<'a, P> {
     /// Returns `true` if the store is asked about what the stage has done, before it is committed: who receives its signals,
     /// and what its keys stand for.
     pub(crate) fn asks_the_store(&self) -> bool {
-        let context = &self.context;
-        !context.signals.is_empty() || context.births.iter().any(|submission| submission.key.is_some())
+        self.context.effects().is_some_and(|effects| {
+            !effects.signals.is_empty() || effects.submitted.iter().any(|submission| submission.key.is_some())
+        })
     }
 
     /// Returns what the stage has done.

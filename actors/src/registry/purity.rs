@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use procession_kernel::{Blob, Key, Seq, StageEnded, StageOutcome, UserWrite};
+use procession_kernel::{Blob, Key, Seq, StageEffects, StageEnded, StageOutcome, UserWrite};
 
 use super::{Step, failure, step_outcome};
 use crate::context::{Call, Host, PureContext, StageContext};
@@ -102,14 +102,19 @@ fn difference(first: &StageEnded, second: &StageEnded) -> Option<&'static str> {
     if !outcomes_are_alike(&first.outcome, &second.outcome) {
         return Some("returned another step");
     }
-    if !first.writes.iter().map(written).eq(second.writes.iter().map(written)) {
+    let (one, other) = (effects_of(first), effects_of(second));
+    if !one.writes.iter().map(written).eq(other.writes.iter().map(written)) {
         return Some("wrote other user data");
     }
-    let has_left_alike = first.submitted == second.submitted
-        && first.signals == second.signals
-        && first.children == second.children
+    let has_left_alike = one.submitted == other.submitted
+        && one.signals == other.signals
+        && one.children == other.children
         && first.nothing_to_undo == second.nothing_to_undo;
     (!has_left_alike).then_some("submitted, sent or added something else")
+}
+
+fn effects_of(report: &StageEnded) -> StageEffects {
+    report.effects.as_deref().cloned().unwrap_or_default()
 }
 
 fn outcomes_are_alike(first: &StageOutcome, second: &StageOutcome) -> bool {

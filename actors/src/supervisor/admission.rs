@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use actix::MailboxError;
 use procession_kernel::{
     Admission as Admitted, AdmissionEffect, Birth, Claim, ClaimId, Grant, Hold, Kernel, Lacking, Limit, LimitKey,
-    LockNeed, Needs, Plan, ProcedureId, Request, Row, Seq, StageEnded, StageOutcome, Submission,
+    LockNeed, Needs, Plan, ProcedureId, Request, Row, Seq, StageEffects, StageEnded, StageOutcome, Submission,
 };
 
 use crate::limiter::{Acquire, Acquired, Answer, Change, Exchange, Limiter, Restore, Simulate, Simulated};
@@ -252,7 +252,7 @@ impl<A> Admission<A> {
             width = *most as usize;
         }
         let mut children = 0;
-        for submission in &mut report.submitted {
+        for submission in report.effects.iter_mut().flat_map(|effects| &mut effects.submitted) {
             if !is_repeat(kernel, submission) {
                 self.demand_of_root(kernel, detached(&mut submission.birth), &mut demand);
             }
@@ -288,7 +288,7 @@ impl<A> Admission<A> {
     /// report is decided. So the answer is part of the report and is never stale. Only a grant that the limiter makes
     /// later can be stale.
     fn exchange(&mut self, kernel: &Kernel, report: &StageEnded) -> Option<(Exchange, Vec<LimitKey>)> {
-        let next = matches!(report.outcome, StageOutcome::Next(_)) && report.children.is_empty();
+        let next = matches!(report.outcome, StageOutcome::Next(_)) && report.children().is_empty();
         if !next || report.next_needs.is_empty() || !kernel.goes_on(report.id, report.run) {
             return None;
         }
@@ -577,12 +577,9 @@ fn births_of(report: &mut StageEnded) -> impl Iterator<Item = &mut Birth> {
     if let StageOutcome::Spawn { births, .. } = &mut report.outcome {
         spawned = births;
     }
-    report
-        .submitted
-        .iter_mut()
-        .flat_map(|submission| submission.birth.asking())
-        .chain(spawned.iter_mut())
-        .chain(report.children.iter_mut())
+    let (submitted, added) = births_left_by(&mut report.effects);
+    let submitted = submitted.iter_mut().flat_map(|submission| submission.birth.asking());
+    submitted.chain(spawned.iter_mut()).chain(added.iter_mut())
 }
 
 /// Returns the births of a report that belong to its family, or are detached from it.
@@ -591,7 +588,16 @@ fn listed(report: &mut StageEnded) -> impl Iterator<Item = &mut Birth> {
     if let StageOutcome::Spawn { births, .. } = &mut report.outcome {
         spawned = births;
     }
-    spawned.iter_mut().chain(report.children.iter_mut())
+    let (_, added) = births_left_by(&mut report.effects);
+    spawned.iter_mut().chain(added.iter_mut())
+}
+
+/// Returns the submissions of a stage, and the children that it collected one by one.
+fn births_left_by(effects: &mut Option<Box<StageEffects>>) -> (&mut [Submission], &mut [Birth]) {
+    match effects {
+        Some(effects) => (&mut effects.submitted, &mut effects.children),
+        None => (&mut [], &mut []),
+    }
 }
 
 /// Returns `true` if the submission repeats a key, so that it creates no procedure.

@@ -114,22 +114,7 @@ impl<'a> Draft<'a> {
         }
         self.record_windows();
         let rows = std::mem::replace(&mut self.rows, SmallMap::new());
-        for mut row in rows.into_values() {
-            row.revision = self.seq;
-            row.clear_failure_streak();
-            if !matches!(row.wait, Some(WaitReason::Backoff(..))) {
-                row.retry_after = None;
-            }
-            let before = self.row_before(row.id);
-            row.waits_after = self.waits_after(&row, before);
-            // An invariant of the engine: nothing may be committed from a broken state.
-            assert!(
-                before.is_none_or(|old| old.state.may_become(row.state)),
-                "an illegal transition of {}",
-                row.id
-            );
-            self.records.push(Record::Row(row));
-        }
+        rows.each_value(|row| self.finish_row(row));
         self.records.append(&mut self.closing);
         let immediate = Immediate {
             admission: std::mem::take(&mut self.admission),
@@ -137,6 +122,23 @@ impl<'a> Draft<'a> {
         };
         let (records, effects) = (std::mem::take(&mut self.records), std::mem::take(&mut self.effects));
         Decision::new(self.now, records, self.value_bytes, immediate, effects)
+    }
+
+    fn finish_row(&mut self, mut row: Box<Row>) {
+        row.revision = self.seq;
+        row.clear_failure_streak();
+        if !matches!(row.wait, Some(WaitReason::Backoff(..))) {
+            row.retry_after = None;
+        }
+        let before = self.row_before(row.id);
+        row.waits_after = self.waits_after(&row, before);
+        // An invariant of the engine: nothing may be committed from a broken state.
+        assert!(
+            before.is_none_or(|old| old.state.may_become(row.state)),
+            "an illegal transition of {}",
+            row.id
+        );
+        self.records.push(Record::Row(row));
     }
 
     /// Returns the number that a waiter's row keeps of the moment in which its wait began.
@@ -505,6 +507,7 @@ impl<'a> Draft<'a> {
         self.reply(request, Answer::Refused(refusal));
     }
 
+    #[cold]
     pub(super) fn late(&mut self, id: ProcedureId) {
         self.records.push(Record::Late(id));
     }

@@ -38,6 +38,7 @@ impl Draft<'_> {
     /// Withdraws the request for a next stage that does not follow after all. The limiter may have granted it: then the
     /// permits go back, and the locks stay for the undo if the row names them. If the report was refused, the row names
     /// those of the stage before: the undo must not wait for these while it holds others.
+    #[cold]
     pub(super) fn withdraw_next_stage(&mut self, row: &mut Row) {
         drop(row.drop_stage_permits());
         if !row.locks_for_life {

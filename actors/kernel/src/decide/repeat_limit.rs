@@ -19,6 +19,7 @@ impl Draft<'_> {
     }
 
     /// Fails a procedure that ran one stage too often in a row.
+    #[cold]
     pub(super) fn fail_at_repeat_limit(&mut self, mut row: Box<Row>, bound: u32, report: &StageEnded) {
         let name = report.next_needs.name.as_deref().unwrap_or("its stage");
         let text = format!("stage {name} ran {bound} times in a row, which is the limit");

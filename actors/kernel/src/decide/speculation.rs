@@ -101,6 +101,7 @@ impl Draft<'_> {
 
     /// Gives up a run whose last stage was refused: the value before that stage is not known. The stages before it run once
     /// more, as a run without it. Then that stage has a call of its own, and its refusal counts.
+    #[cold]
     pub(super) fn run_given_up(&mut self, report: &StageEnded) {
         let Some(mut row) = self.take(report.id) else { return };
         if report.admission.is_some() {

@@ -8,9 +8,9 @@ use super::spawn::{ListRules, check_join};
 use super::submit::oversized_end_signal;
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{AdmissionEffect, DispatchEffect};
-use crate::event::{Birth, StageEnded, StageOutcome};
+use crate::event::{Birth, StageEffects, StageEnded, StageOutcome, Submission};
 use crate::history::{Ending, HistoryEntry, LeftValue};
-use crate::id::{Blob, EventName};
+use crate::id::{Blob, EventName, ProcedureId};
 use crate::kernel::HistoryDetail;
 use crate::label::Labels;
 use crate::lifecycle::ProcedureState;
@@ -53,14 +53,17 @@ impl Draft<'_> {
         let Some(mut row) = self.take(id) else { return };
         self.earlier_recorded(&mut row, std::mem::take(&mut report.earlier));
         self.stage_recorded(&mut row, &mut report);
-        let signals = std::mem::take(&mut report.signals);
+        let signals = report
+            .effects
+            .as_mut()
+            .map(|effects| std::mem::take(&mut effects.signals));
         if self.is_stopping(&row) {
             self.stage_settled(row, report);
         } else {
             self.stage_obeyed(row, report);
         }
         // Receivers of the same family are woken once it is known whether this stage lets the family fail.
-        self.deliver_all(signals);
+        self.deliver_all(signals.unwrap_or_default());
         // This comes last, when the moves of this stage are known.
         self.next_suspect(id);
     }
@@ -86,30 +89,29 @@ impl Draft<'_> {
             report.note = report.note.filter(|note| note.len() <= self.kernel.rules.bounds.note);
         }
         if report.outcome.leaves_effects()
-            && let Err(text) = self.admit_all(&mut report.signals)
+            && let Some(effects) = &mut report.effects
+            && let Err(text) = self.admit_effects(effects)
         {
-            // The receiver may take it later, so this counts as a failed attempt.
-            report.outcome = StageOutcome::Retry(text);
-        }
-        if report.outcome.leaves_effects()
-            && let Err(text) = self.check_keys(&report.submitted)
-        {
-            // A key is free again once the result of its procedure has gone.
             report.outcome = StageOutcome::Retry(text);
         }
         if !report.outcome.leaves_effects() {
             report.payload = None;
-            report.writes.clear();
-            report.submitted.clear();
-            report.signals.clear();
-            report.children.clear();
+            report.effects = None;
             report.nothing_to_undo = false;
         }
         report
     }
 
+    /// Checks what may be refused now and taken later, so that a refusal counts as a failed attempt: the receiver of a
+    /// signal may take it then, and a key is free again once the result of its procedure has gone. Drops signals that
+    /// repeat earlier ones.
+    #[inline(never)]
+    fn admit_effects(&self, effects: &mut StageEffects) -> Result<(), String> {
+        self.admit_all(&mut effects.signals)?;
+        self.check_keys(&effects.submitted)
+    }
+
     fn check_report(&self, report: &StageEnded) -> Result<(), String> {
-        let bounds = &self.kernel.rules.bounds;
         let value = report.payload.as_ref().or(report.upgraded.as_ref());
         let payload = value.map_or(0, Blob::len);
         let output = match &report.outcome {
@@ -130,47 +132,65 @@ impl Draft<'_> {
         };
         self.check_value(payload.max(output))?;
         self.check_note(report.note.as_ref())?;
-        if report.submitted.len() > bounds.batch {
-            return Err(format!(
-                "{} submissions are over the limit of {}",
-                report.submitted.len(),
-                bounds.batch
-            ));
+        self.check_event_name(&report.outcome)?;
+        if let Some(effects) = &report.effects {
+            self.check_effects(effects, report.outcome.leaves_effects())?;
         }
-        if let Err(refusal) = self.check_batch(&report.signals) {
+        self.check_children(report)?;
+        report
+            .effects
+            .as_ref()
+            .map_or(Ok(()), |effects| self.check_submissions(report.id, &effects.submitted))
+    }
+
+    fn check_event_name(&self, outcome: &StageOutcome) -> Result<(), String> {
+        let limit = self.kernel.rules.bounds.name;
+        if let StageOutcome::Wait(event, ..) = outcome
+            && event.as_str().len() > limit
+        {
+            let size = event.as_str().len();
+            return Err(format!("an event's name of {size} bytes is over the limit of {limit}"));
+        }
+        Ok(())
+    }
+
+    /// Checks how much a stage submits, sends and writes. A stage that fails writes nothing.
+    #[inline(never)]
+    fn check_effects(&self, effects: &StageEffects, are_kept: bool) -> Result<(), String> {
+        let (submissions, limit) = (effects.submitted.len(), self.kernel.rules.bounds.batch);
+        if submissions > limit {
+            return Err(format!("{submissions} submissions are over the limit of {limit}"));
+        }
+        if let Err(refusal) = self.check_batch(&effects.signals) {
             return Err(format!("its signals were refused: {}", words(&refusal)));
         }
-        if let StageOutcome::Wait(event, ..) = &report.outcome
-            && event.as_str().len() > bounds.name
-        {
-            return Err(format!(
-                "an event's name of {} bytes is over the limit of {}",
-                event.as_str().len(),
-                bounds.name
-            ));
+        if are_kept {
+            self.check_writes(&effects.writes)
+                .map_err(|excess| excess.to_string())?;
         }
-        if report.outcome.leaves_effects() {
-            self.check_writes(&report.writes).map_err(|excess| excess.to_string())?;
-        }
+        Ok(())
+    }
+
+    /// Checks the children that a stage spawns or has added.
+    fn check_children(&self, report: &StageEnded) -> Result<(), String> {
+        let added = report.children();
         match &report.outcome {
             StageOutcome::Spawn { births, join, .. } => {
-                self.check_spawn(report.id, births, &report.children)?;
-                check_join(join, births, &report.children)?;
+                self.check_spawn(report.id, births, added)?;
+                check_join(join, births, added)
             }
-            StageOutcome::Next(_) | StageOutcome::Done(_) if !report.children.is_empty() => {
-                self.check_spawn(report.id, &[], &report.children)?;
+            StageOutcome::Next(_) | StageOutcome::Done(_) if !added.is_empty() => {
+                self.check_spawn(report.id, &[], added)
             }
-            StageOutcome::Sleep(..) | StageOutcome::Wait(..) | StageOutcome::Ask(..) if !report.children.is_empty() => {
-                return Err("children were added, and the stage went to sleep or to wait; \
-                            return Next, Spawn or Done, which wait for them"
-                    .to_owned());
-            }
-            StageOutcome::GiveUp(text) if !report.children.is_empty() => {
-                return Err(format!(
-                    "children were added, and the stage failed with \"{text}\"; \
+            StageOutcome::Sleep(..) | StageOutcome::Wait(..) | StageOutcome::Ask(..) if !added.is_empty() => {
+                Err("children were added, and the stage went to sleep or to wait; \
                      return Next, Spawn or Done, which wait for them"
-                ));
+                    .to_owned())
             }
+            StageOutcome::GiveUp(text) if !added.is_empty() => Err(format!(
+                "children were added, and the stage failed with \"{text}\"; \
+                 return Next, Spawn or Done, which wait for them"
+            )),
             StageOutcome::Next(_)
             | StageOutcome::Done(_)
             | StageOutcome::Sleep(..)
@@ -183,13 +203,15 @@ impl Draft<'_> {
             | StageOutcome::GiveUp(_)
             | StageOutcome::Fail(_)
             | StageOutcome::Panicked(_)
-            | StageOutcome::Refused(_) => {}
+            | StageOutcome::Refused(_) => Ok(()),
         }
-        let labels = self.row(report.id).map(|row| row.labels.clone()).unwrap_or_default();
-        report
-            .submitted
-            .iter()
-            .try_for_each(|submission| self.check_submission_of_stage(submission, &labels))
+    }
+
+    #[inline(never)]
+    fn check_submissions(&self, creator: ProcedureId, submissions: &[Submission]) -> Result<(), String> {
+        let labels = self.row(creator).map(|row| row.labels.clone()).unwrap_or_default();
+        let mut submissions = submissions.iter();
+        submissions.try_for_each(|submission| self.check_submission_of_stage(submission, &labels))
     }
 
     /// Checks the size of a value that a stage or an undo leaves, or of an output.
@@ -235,6 +257,7 @@ impl Draft<'_> {
         labels.check().map_err(|why| why.to_string())
     }
 
+    #[inline(never)]
     pub(super) fn stage_yielded(&mut self, report: &StageEnded) {
         let Some(row) = self.row(report.id).cloned() else {
             return;
@@ -340,15 +363,24 @@ impl Draft<'_> {
             // A root that succeeds now never fails, so it is never run again. One that is stopped fails whatever its
             // last stage says.
             let succeeds = matches!(report.outcome, StageOutcome::Done(_)) && !self.is_stopping(row);
-            let is_needed = !succeeds || !row.rounds.is_empty() || !report.children.is_empty();
+            let is_needed = !succeeds || !row.rounds.is_empty() || !report.children().is_empty();
             self.submitted_replaced(row, report.replaced.take().filter(|_| is_needed));
         }
         if let Some(value) = report.payload.as_ref().or(report.upgraded.as_ref()) {
             self.value_recorded(row, value.clone(), |row| row.stage.clone());
         }
-        self.write_user(std::mem::take(&mut report.writes));
-        self.submit_of_stage(std::mem::take(&mut report.submitted), &row.labels);
-        self.keep_own(row, &mut report.signals);
+        if let Some(effects) = &mut report.effects {
+            self.effects_recorded(row, effects);
+        }
+    }
+
+    /// Records what the stage did through its context, except the signals to others and the children: these follow with the
+    /// stage's next move.
+    #[inline(never)]
+    fn effects_recorded(&mut self, row: &mut Row, effects: &mut StageEffects) {
+        self.write_user(std::mem::take(&mut effects.writes));
+        self.submit_of_stage(std::mem::take(&mut effects.submitted), &row.labels);
+        self.keep_own(row, &mut effects.signals);
     }
 
     /// Returns what the history entry of a call says of the value, which it changed to this one or left as it was, if
@@ -436,11 +468,12 @@ impl Draft<'_> {
         let id = row.id;
         let StageEnded {
             outcome,
-            children,
+            effects,
             keep_places,
             admission,
             ..
         } = *report;
+        let children = effects.map(|effects| effects.children).unwrap_or_default();
         let list = |join, width| ListRules {
             join,
             width,
@@ -544,6 +577,7 @@ impl Draft<'_> {
     }
 
     /// Drops the entries that the newest one has pushed out of the window.
+    #[inline(never)]
     fn window_moved(&mut self, row: &mut Row, entries: u32) {
         let first = row.history_from.max(1);
         let wanted = (row.history + 1).saturating_sub(entries);
@@ -576,6 +610,7 @@ impl Draft<'_> {
 
     /// Settles a stage that reports while its family is failing: its effects count, its request for a next step does
     /// not.
+    #[inline(never)]
     fn stage_settled(&mut self, mut row: Box<Row>, report: Box<StageEnded>) {
         let id = row.id;
         row.since = self.now;
@@ -590,7 +625,7 @@ impl Draft<'_> {
             self.withdraw_next_stage(&mut row);
         }
         match report.outcome {
-            StageOutcome::Done(output) if !row.is_failing() && report.children.is_empty() => self.done(row, output),
+            StageOutcome::Done(output) if !row.is_failing() && report.children().is_empty() => self.done(row, output),
             StageOutcome::Fail(text)
             | StageOutcome::GiveUp(text)
             | StageOutcome::Retry(text)
@@ -617,6 +652,7 @@ impl Draft<'_> {
         self.begin_rollback_if_quiet(id);
     }
 
+    #[inline(never)]
     fn wait(&mut self, mut row: Box<Row>, event: EventName, timeout: Option<Duration>) {
         match self.pending_signal(row.id, event.as_str()) {
             Some(number) => {
@@ -639,6 +675,7 @@ impl Draft<'_> {
     }
 
     /// Runs the stage again, after the delay that its code chose, or else after its kind's backoff.
+    #[inline(never)]
     fn try_again(&mut self, mut row: Box<Row>, exhausted: CauseKind, text: String, chosen: Option<Duration>) {
         let rules = self.rules_of(&row.kind);
         let retry = rules.map(|rules| rules.retry).unwrap_or_default();

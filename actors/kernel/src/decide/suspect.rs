@@ -22,6 +22,7 @@ impl Draft<'_> {
 
     /// Starts the first suspect that is not paused, even if its family fails: its stage is in doubt, and whatever it
     /// began must be undone.
+    #[cold]
     pub(super) fn let_suspect_go(&mut self) {
         if self.next_suspect_taken || self.kernel.draining {
             return;

@@ -119,6 +119,7 @@ impl Draft<'_> {
     }
 
     /// Marks the next stage to be told that the deadline has passed. A sleeping procedure is woken for it.
+    #[cold]
     fn tell_out_of_time(&mut self, mut row: Box<Row>) {
         row.wake = match &row.wait {
             Some(WaitReason::Event(name, _)) => Some(Wake::Timeout(name.clone())),

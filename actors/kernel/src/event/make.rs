@@ -74,6 +74,12 @@ impl From<Birth> for Submission {
 }
 
 impl StageEnded {
+    /// Returns the children that the stage collected one by one.
+    #[must_use]
+    pub fn children(&self) -> &[Birth] {
+        self.effects.as_ref().map_or(&[], |effects| &effects.children)
+    }
+
     /// Creates a report of a stage that began and ended at one instant, with nothing but its outcome.
     #[must_use]
     pub fn new(id: ProcedureId, run: Seq, epoch: Epoch, at: Timestamp, outcome: StageOutcome) -> Self {
@@ -88,10 +94,7 @@ impl StageEnded {
             payload: None,
             replaced: None,
             upgraded: None,
-            writes: Vec::new(),
-            submitted: Vec::new(),
-            signals: Vec::new(),
-            children: Vec::new(),
+            effects: None,
             keep_places: false,
             note: None,
             nothing_to_undo: false,

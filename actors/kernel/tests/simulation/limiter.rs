@@ -163,7 +163,7 @@ impl Shell {
         report: &mut StageEnded,
         served: &mut Vec<Claim>,
     ) -> Result<Option<(Claim, ProcedureId)>, String> {
-        let next = matches!(report.outcome, StageOutcome::Next(_)) && report.children.is_empty();
+        let next = matches!(report.outcome, StageOutcome::Next(_)) && report.children().is_empty();
         let id = report.id;
         if !next || report.next_needs.is_empty() || !self.kernel.goes_on(id, report.run) {
             return Ok(None);
@@ -258,11 +258,12 @@ fn births_of(report: &mut StageEnded) -> impl Iterator<Item = &mut Birth> {
     if let StageOutcome::Spawn { births, .. } = &mut report.outcome {
         spawned = births;
     }
-    let submitted = report
-        .submitted
-        .iter_mut()
-        .map(|submission| detached(&mut submission.birth));
-    submitted.chain(spawned.iter_mut()).chain(report.children.iter_mut())
+    let (submitted, added): (&mut [Submission], &mut [Birth]) = match &mut report.effects {
+        Some(effects) => (&mut effects.submitted, &mut effects.children),
+        None => (&mut [], &mut []),
+    };
+    let submitted = submitted.iter_mut().map(|submission| detached(&mut submission.birth));
+    submitted.chain(spawned.iter_mut()).chain(added.iter_mut())
 }
 
 fn detached(birth: &mut Birth) -> &mut Birth {

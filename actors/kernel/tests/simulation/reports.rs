@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use procession_kernel::{
     Birth, Blob, EarlierStage, EndSignal, Event, EventName, JoinRuling, Key, NextStageNeeds, ProcedureId, SentSignal,
-    Seq, StageCall, StageEnded, StageOutcome, Submission, Timestamp, UndoEnded, UserWrite,
+    Seq, StageCall, StageEffects, StageEnded, StageOutcome, Submission, Timestamp, UndoEnded, UserWrite,
 };
 
 use super::RUN;
@@ -58,10 +58,13 @@ impl Play {
         let report = StageEnded {
             payload: self.draw.percent(30).then(|| self.draw.value()),
             replaced: self.value_of(id),
-            writes: vec![write],
-            submitted: self.submissions(id),
-            signals: self.signals(),
-            children: self.collected(&outcome),
+            effects: StageEffects {
+                writes: vec![write],
+                submitted: self.submissions(id),
+                signals: self.signals(),
+                children: self.collected(&outcome),
+            }
+            .boxed(),
             next_needs: self.next_needs(&outcome),
             earlier,
             // By the time and the id alone, so that nothing else is drawn otherwise than without them.
