@@ -82,7 +82,7 @@ use crate::view::{
     Status, Verdict,
 };
 use admission::claims::Claims;
-use admission::{Admission, Demand, PendingDemand, admit_births, admit_report};
+use admission::{Admission, Demand, PendingDemand, admit_births, admit_report, needs_nothing};
 use dispatch::failed_reads::{FailedRead, ReadSubject};
 use dispatch::revival::{GroupRead, ReadsDue};
 use dispatch::rollback_stacks::{StackRead, holes};
@@ -1640,6 +1640,9 @@ impl Supervisor {
     /// Asks the limiter for what a stage's report needs: limits and locks of new procedures and of the next stage.
     /// Returns the report if it needs nothing.
     fn admit_report(&mut self, mut report: Box<StageEnded>, ctx: &mut Context<Self>) -> Option<Box<StageEnded>> {
+        if needs_nothing(&report) {
+            return Some(report);
+        }
         let demand = self.admission.demand_of_report(&self.kernel, &mut report);
         if demand.is_empty() {
             return Some(report);

@@ -52,6 +52,9 @@ pub(crate) fn call_of(row: &Row, task: StageTask) -> StageCall {
 }
 
 fn before(row: &Row) -> Vec<ProcedureId> {
+    if row.graph.is_none() {
+        return Vec::new();
+    }
     let siblings = row.gate().into_iter().flat_map(|gate| &gate.after);
     siblings
         .map(|sibling| ProcedureId::new(row.id.family, *sibling))
@@ -66,10 +69,9 @@ pub(crate) fn stage_of(row: &Row, deaths: u32, payload: Option<Blob>) -> Option<
         out_of_time: row.out_of_time && row.deadline.is_none(),
         repeated: row.repeated_at(deaths),
     };
-    Some(StageCall {
-        payload,
-        ..call_of(row, task)
-    })
+    let mut call = call_of(row, task);
+    call.payload = payload;
+    Some(call)
 }
 
 /// Returns the call that undoes a history entry of this member.

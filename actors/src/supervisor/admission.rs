@@ -571,6 +571,13 @@ pub(super) fn admit_report(
     admit_births(births_of(report), answers);
 }
 
+/// Returns `true` if the limiter has nothing to do with the report of a stage: nothing is born, and the next stage needs
+/// neither locks nor permits. That is so for nearly all.
+pub(super) fn needs_nothing(report: &StageEnded) -> bool {
+    let is_birth = matches!(report.outcome, StageOutcome::Spawn { .. });
+    !is_birth && report.effects.is_none() && report.next_needs.is_empty()
+}
+
 /// Returns the births of a report that may have asked, in the order in which they did.
 fn births_of(report: &mut StageEnded) -> impl Iterator<Item = &mut Birth> {
     let mut spawned: &mut [Birth] = &mut [];

@@ -29,6 +29,9 @@ impl Draft<'_> {
 
     /// Records the windows of this decision.
     pub(super) fn record_windows(&mut self) {
+        if self.windows.is_empty() {
+            return;
+        }
         for (key, window) in std::mem::take(&mut self.windows) {
             self.record(Record::RateWindow(key, Box::new(window)));
         }

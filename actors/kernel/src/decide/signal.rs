@@ -332,6 +332,7 @@ impl Draft<'_> {
     }
 
     /// Delivers the signals of a stage to other procedures.
+    #[inline(never)]
     pub(super) fn deliver_all(&mut self, signals: Vec<SentSignal>) {
         for signal in signals {
             self.wake_by_wave(signal.to);

@@ -66,6 +66,7 @@ impl Draft<'_> {
     }
 
     /// Records the stages of a run before its last one. The row is then as if the last one alone was out.
+    #[inline(never)]
     pub(super) fn earlier_recorded(&mut self, row: &mut Row, earlier: Vec<EarlierStage>) {
         for stage in earlier {
             let number = self.next_history(row.id.family);

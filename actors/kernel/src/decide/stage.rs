@@ -51,7 +51,9 @@ impl Draft<'_> {
             self.value_is_with_actor(id);
         }
         let Some(mut row) = self.take(id) else { return };
-        self.earlier_recorded(&mut row, std::mem::take(&mut report.earlier));
+        if !report.earlier.is_empty() {
+            self.earlier_recorded(&mut row, std::mem::take(&mut report.earlier));
+        }
         self.stage_recorded(&mut row, &mut report);
         let signals = report
             .effects
@@ -63,7 +65,9 @@ impl Draft<'_> {
             self.stage_obeyed(row, report);
         }
         // Receivers of the same family are woken once it is known whether this stage lets the family fail.
-        self.deliver_all(signals.unwrap_or_default());
+        if let Some(signals) = signals {
+            self.deliver_all(signals);
+        }
         // This comes last, when the moves of this stage are known.
         self.next_suspect(id);
     }
@@ -320,7 +324,7 @@ impl Draft<'_> {
             visit: row.visit,
             attempt: row.attempt + 1,
             ending,
-            error: error.map(|text| Cause::new(CauseKind::Failed, text, row.id).text),
+            error: error.map(|text| error_text(text, row.id)),
             stands,
             queued: row.ready.unwrap_or(row.since),
             admitted: row.ready.map(|_| row.since),
@@ -799,6 +803,12 @@ const fn is_retry(outcome: &StageOutcome) -> bool {
 /// kept only the newest entries then: nothing of such a procedure stood.
 pub(super) fn attempt_stands(row: &mut Row) {
     row.standing = row.standing.max(1);
+}
+
+/// Returns the text of a failure as it is kept in an entry.
+#[cold]
+fn error_text(text: &str, id: ProcedureId) -> String {
+    Cause::new(CauseKind::Failed, text, id).text
 }
 
 fn ending_of(outcome: &StageOutcome) -> (Ending, Option<&str>) {

@@ -96,7 +96,9 @@ impl<'a> Observer<'a> {
                 let id = ProcedureId::new(entry.family, entry.member);
                 self.passing = Some((self.seen.len() - 1, id, entry.visit));
             }
-            self.attempt_seen(entry);
+            if is_failed(entry.ending) {
+                self.attempt_seen(entry);
+            }
         } else if let Record::Late(id) = record {
             let row = self.rows.row(*id);
             let place = row.and_then(|row| self.telemetry.place(&row.kind));
@@ -107,8 +109,9 @@ impl<'a> Observer<'a> {
 
 impl Observer<'_> {
     /// Observes a failed attempt, if anybody reads of it.
+    #[inline(never)]
     fn attempt_seen(&mut self, entry: &HistoryEntry) {
-        if !is_failed(entry.ending) || !tracing::level_enabled!(tracing::Level::WARN) {
+        if !tracing::level_enabled!(tracing::Level::WARN) {
             return;
         }
         let Some(family) = self.rows.family(entry.family) else {
@@ -177,6 +180,7 @@ impl Observer<'_> {
     }
 
     /// Observes an end.
+    #[inline(never)]
     fn end_seen(&mut self, kind: usize, row: &Row) {
         let key = match (row.id.is_root(), row.state.is_failure()) {
             (true, _) => row.key.clone(),
@@ -226,6 +230,7 @@ fn changes(old: Option<&Row>, new: &Row) -> bool {
     old.is_none_or(|old| old.state != new.state || old.wait != new.wait || old.ended != new.ended)
 }
 
+#[inline(never)]
 fn row_seen(kind: usize, old: Option<&Row>, new: &Row, clock: &dyn Clock, seen: &mut Vec<Observation>) {
     if old.is_none() {
         seen.push(Observation::Born(kind, new.id, new.submitted, new.stage.clone()));
