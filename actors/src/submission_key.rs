@@ -17,7 +17,7 @@ pub(crate) fn submission_of(submit: Submit) -> Submission {
         keep: submit.key_for,
     });
     Submission {
-        birth: submit.birth,
+        birth: *submit.birth,
         key,
         known: None,
     }

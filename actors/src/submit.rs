@@ -15,7 +15,8 @@ use crate::step::{Children, birth_of};
 #[derive(Message, Clone)]
 #[rtype(result = "Result<ProcedureId, SubmitError>")]
 pub struct Submit {
-    pub(crate) birth: Birth,
+    /// In a box, because a submission is moved through several futures and a mailbox.
+    pub(crate) birth: Box<Birth>,
     pub(crate) key: Option<Key>,
     pub(crate) key_for: Option<Duration>,
 }
@@ -34,9 +35,9 @@ impl Submit {
         Ok(Self::of(birth_of(procedure)?))
     }
 
-    pub(crate) const fn of(birth: Birth) -> Self {
+    pub(crate) fn of(birth: Birth) -> Self {
         Self {
-            birth,
+            birth: Box::new(birth),
             key: None,
             key_for: None,
         }

@@ -41,7 +41,7 @@ pub(in crate::supervisor) async fn read_again(
     birth.graph.clone_from(&row.graph);
     birth.end_signal.clone_from(&row.end_signal);
     let mut submission = submission_of(Submit {
-        birth,
+        birth: Box::new(birth),
         key: Some(key_of(row.id)),
         key_for: row.due.map(|due| due.since(now)),
     });
