@@ -433,7 +433,7 @@ impl ChildOutcome {
             kind: row.kind.clone(),
             name: row.name().map(str::to_owned),
             state: row.state,
-            cause: row.cause.as_deref().cloned(),
+            cause: row.rare().cause.as_deref().cloned(),
             ended: row.is_ended(),
             output,
         }

@@ -122,17 +122,17 @@ impl Status {
             stage: codec::describe(row.stage.as_slice()),
             attempt: row.attempt,
             going: row.in_flight.is_some(),
-            cause: row.cause.as_deref().cloned(),
-            not_undone: row.not_undone.to_vec(),
+            cause: row.rare().cause.as_deref().cloned(),
+            not_undone: row.rare().not_undone.to_vec(),
             holds: row.holds || row.stage_permits,
             locks: row.locked.to_vec(),
-            past_no_return: row.past_no_return.as_deref().map(str::to_owned),
-            paused: row.paused,
+            past_no_return: row.rare().past_no_return.as_deref().map(str::to_owned),
+            paused: row.rare().paused,
             set_aside: false,
-            mark: row.mark,
+            mark: row.rare().mark,
             next: next::next(row),
             priority: row.priority,
-            trace: row.trace.as_deref().copied(),
+            trace: row.rare().trace.as_deref().copied(),
             key: row.key.clone(),
             labels: row.labels.clone(),
             submitted: row.submitted,
@@ -210,13 +210,14 @@ impl Outcome {
     }
 
     pub(crate) fn stored(row: Row, output: Option<Blob>) -> Self {
+        let rare = row.rare.map(|rare| *rare).unwrap_or_default();
         Self {
             id: row.id,
             kind: row.kind,
             state: row.state,
-            cause: row.cause.map(|cause| *cause),
-            not_undone: row.not_undone.into(),
-            mark: row.mark,
+            cause: rare.cause.map(|cause| *cause),
+            not_undone: rare.not_undone.into(),
+            mark: rare.mark,
             output,
         }
     }

@@ -2,8 +2,8 @@
 
 use procession_kernel::{
     Blob, Cause, CauseKind, Ending, Epoch, EventName, EvictedFamily, HistoryEntry, InFlight, JoinPolicy, Key, KeyEntry,
-    Kind, LimitKey, NotUndone, OnFailure, ProcedureId, ProcedureState, Record, Round, Row, Seq, SignalEntry, Timestamp,
-    UserWrite, WaitReason, Wake,
+    Kind, LimitKey, NotUndone, OnFailure, ProcedureId, ProcedureState, Rare, Record, Round, Row, Seq, SignalEntry,
+    Timestamp, UserWrite, WaitReason, Wake,
 };
 
 /// A name in the golden file, and the record.
@@ -49,7 +49,6 @@ fn full() -> Row {
         }),
         history: 9,
         standing: 4,
-        attempts_kept: vec![7, 8].into(),
         wake: Some(Wake::Children(6, 3)),
         rounds: (1..)
             .zip(joins)
@@ -64,14 +63,19 @@ fn full() -> Row {
         limits: vec![LimitKey::from("create_table"), LimitKey::from("server-1")].into(),
         holds: true,
         priority: -3,
-        cause: Some(Cause::new(CauseKind::Failed, "no space", ID).into()),
-        undo_attempts: 1,
-        not_undone: vec![NotUndone::new(2, blob("s"))].into(),
         signals: 12,
         key: Some(Key::from("req-42")),
         deadline: Some(Timestamp(60_000_000)),
         ended: Some(Timestamp(7_000_000)),
         due: Some(Timestamp(907_000_000)),
+        rare: Rare {
+            attempts_kept: vec![7, 8].into(),
+            cause: Some(Cause::new(CauseKind::Failed, "no space", ID).into()),
+            undo_attempts: 1,
+            not_undone: vec![NotUndone::new(2, blob("s"))].into(),
+            ..Rare::new()
+        }
+        .boxed(),
         ..plain()
     }
 }
@@ -133,7 +137,11 @@ pub(crate) fn rows() -> Vec<Sample> {
         all.push(row(
             format!("cause-{kind:?}"),
             Row {
-                cause: Some(Cause::new(kind, "why", ID).into()),
+                rare: Rare {
+                    cause: Some(Cause::new(kind, "why", ID).into()),
+                    ..Rare::new()
+                }
+                .boxed(),
                 ..plain()
             },
         ));

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use procession_kernel::{
     AuditEntry, Blob, Changed, Ending, EventName, EvictedFamily, FailureStreak, HistoryEntry, Hold, Key, KeyEntry,
-    Kind, LimitKey, LockNeed, Mark, OnTimeout, PauseScope, PayloadSizeNote, ProcedureId, ProcedureState, Record, Row,
-    SignalEntry, StateSnapshot, Timestamp, WaitReason, fingerprint,
+    Kind, LimitKey, LockNeed, Mark, OnTimeout, PauseScope, PayloadSizeNote, ProcedureId, ProcedureState, Rare, Record,
+    Row, SignalEntry, StateSnapshot, Timestamp, WaitReason, fingerprint,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};
@@ -23,15 +23,19 @@ fn full() -> Row {
         locks_for_life: true,
         ready: Some(Timestamp(950_000)),
         next_is_no_return: Some("Enable".into()),
-        past_no_return: Some("WriteMeta".into()),
         same_stage: 3,
         expected: Some(Duration::from_millis(1_500)),
-        on_timeout: OnTimeout::Execute,
         out_of_time: true,
-        paused: true,
-        mark: Some(Mark::Bypassed),
-        output: Some(blob("output")),
-        cleaning: true,
+        rare: Rare {
+            past_no_return: Some("WriteMeta".into()),
+            on_timeout: OnTimeout::Execute,
+            paused: true,
+            mark: Some(Mark::Bypassed),
+            output: Some(blob("output")),
+            cleaning: true,
+            ..Rare::new()
+        }
+        .boxed(),
         ..plain()
     }
 }
@@ -51,7 +55,13 @@ pub(crate) fn rows() -> Vec<Sample> {
     for mark in [Mark::Bypassed, Mark::Overridden] {
         let name = format!("mark-{mark:?}");
         let mark = Some(mark);
-        all.push(row(name, Row { mark, ..plain() }));
+        all.push(row(
+            name,
+            Row {
+                rare: Rare { mark, ..Rare::new() }.boxed(),
+                ..plain()
+            },
+        ));
     }
     all
 }
@@ -61,7 +71,13 @@ pub(crate) fn traces() -> Vec<Sample> {
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse();
     let trace = parent.ok().map(Box::new);
     assert!(trace.is_some(), "the text is a traceparent");
-    vec![row("trace".to_owned(), Row { trace, ..plain() })]
+    vec![row(
+        "trace".to_owned(),
+        Row {
+            rare: Rare { trace, ..Rare::new() }.boxed(),
+            ..plain()
+        },
+    )]
 }
 
 /// Rows that say since when they hold their locks; the field came after the others.
@@ -93,7 +109,11 @@ pub(crate) fn large() -> Vec<Sample> {
         row(
             name.to_owned(),
             Row {
-                payload_size,
+                rare: Rare {
+                    payload_size,
+                    ..Rare::new()
+                }
+                .boxed(),
                 ..plain()
             },
         )
@@ -115,7 +135,11 @@ pub(crate) fn said() -> Vec<Sample> {
         row(
             name.to_owned(),
             Row {
-                failure_streak,
+                rare: Rare {
+                    failure_streak,
+                    ..Rare::new()
+                }
+                .boxed(),
                 ..plain()
             },
         )

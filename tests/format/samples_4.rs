@@ -5,8 +5,8 @@ use std::time::Duration;
 use procession_kernel::{
     AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, Cause, CauseKind, EndSignal, Ending,
     EventName, EvictedFamily, FailureEntry, FailureStreak, Gate, GraphNode, HistoryEntry, InFlight, JoinPolicy, Key,
-    Kind, Label, Labels, LeftValue, Limit, LimitKey, PauseScope, ProcedureId, ProcedureState, Question, RateWindow,
-    Record, RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake, fingerprint,
+    Kind, Label, Labels, LeftValue, Limit, LimitKey, PauseScope, ProcedureId, ProcedureState, Question, Rare,
+    RateWindow, Record, RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake, fingerprint,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};
@@ -38,11 +38,19 @@ pub(crate) fn end_signals() -> Vec<Sample> {
         Some(Box::new(EndSignal { to: ID, name, payload }))
     };
     let said = Row {
-        end_signal: signal(b"\xa5ended"),
+        rare: Rare {
+            end_signal: signal(b"\xa5ended"),
+            ..Rare::new()
+        }
+        .boxed(),
         ..plain()
     };
     let silent = Row {
-        end_signal: signal(b""),
+        rare: Rare {
+            end_signal: signal(b""),
+            ..Rare::new()
+        }
+        .boxed(),
         ..plain()
     };
     let samples = [("with-payload", said), ("without-payload", silent)];
@@ -55,7 +63,11 @@ pub(crate) fn attempts() -> Vec<Sample> {
         state: ProcedureState::WaitingTimeout,
         wait: Some(WaitReason::Backoff(2, Timestamp(9_000_000))),
         attempt: 2,
-        retry_after: Some(Duration::from_millis(7_500)),
+        rare: Rare {
+            retry_after: Some(Duration::from_millis(7_500)),
+            ..Rare::new()
+        }
+        .boxed(),
         ..plain()
     };
     let suspect = Row {
@@ -98,13 +110,21 @@ pub(crate) fn graph() -> Vec<Sample> {
         })
     };
     let named = Row {
-        graph: node(Some("build"), None, true),
+        rare: Rare {
+            graph: node(Some("build"), None, true),
+            ..Rare::new()
+        }
+        .boxed(),
         ..plain()
     };
     let closed = Row {
         state: ProcedureState::Initializing,
         wait: Some(WaitReason::Gate),
-        graph: node(Some("test"), gate(JoinPolicy::AllSucceeded), false),
+        rare: Rare {
+            graph: node(Some("test"), gate(JoinPolicy::AllSucceeded), false),
+            ..Rare::new()
+        }
+        .boxed(),
         ..plain()
     };
     let waits = Gate {
@@ -113,14 +133,22 @@ pub(crate) fn graph() -> Vec<Sample> {
         or_wait: true,
     };
     let opened = Row {
-        graph: node(None, Some(waits), false),
+        rare: Rare {
+            graph: node(None, Some(waits), false),
+            ..Rare::new()
+        }
+        .boxed(),
         ..plain()
     };
     let ended = Row {
         state: ProcedureState::RolledBack,
-        graph: node(None, gate(JoinPolicy::Named(vec![1])), false),
-        cause: Some(Cause::new(CauseKind::GateShut, "its gate can no longer open: boom", ID).into()),
         ended: Some(Timestamp(9_000_000)),
+        rare: Rare {
+            graph: node(None, gate(JoinPolicy::Named(vec![1])), false),
+            cause: Some(Cause::new(CauseKind::GateShut, "its gate can no longer open: boom", ID).into()),
+            ..Rare::new()
+        }
+        .boxed(),
         ..plain()
     };
     let samples = [
@@ -224,7 +252,11 @@ pub(crate) fn windows() -> Vec<Sample> {
     let windowed = Row {
         visit: 300,
         history: 304,
-        history_from: 295,
+        rare: Rare {
+            history_from: 295,
+            ..Rare::new()
+        }
+        .boxed(),
         ..plain()
     };
     vec![row("windowed".to_owned(), windowed)]
@@ -234,7 +266,11 @@ pub(crate) fn windows() -> Vec<Sample> {
 pub(crate) fn timed_out() -> Vec<Sample> {
     let failed = Row {
         state: ProcedureState::RolledBack,
-        cause: Some(Cause::new(CauseKind::StageTimedOut, "timed out after 3 s", ID).into()),
+        rare: Rare {
+            cause: Some(Cause::new(CauseKind::StageTimedOut, "timed out after 3 s", ID).into()),
+            ..Rare::new()
+        }
+        .boxed(),
         ..plain()
     };
     vec![row("timed-out".to_owned(), failed)]
@@ -304,7 +340,11 @@ pub(crate) fn asked() -> Vec<Sample> {
 pub(crate) fn closed() -> Vec<Sample> {
     let closed = Row {
         signals: 4,
-        closed: vec![EventName::from("go")].into(),
+        rare: Rare {
+            closed: vec![EventName::from("go")].into(),
+            ..Rare::new()
+        }
+        .boxed(),
         ..plain()
     };
     vec![row("closed".to_owned(), closed)]
@@ -348,7 +388,11 @@ pub(crate) fn streaks() -> Vec<Sample> {
         first: Some(Timestamp(1_000_000)),
     };
     let failing = Row {
-        failure_streak: Some(Box::new(streak)),
+        rare: Rare {
+            failure_streak: Some(Box::new(streak)),
+            ..Rare::new()
+        }
+        .boxed(),
         ..plain()
     };
     vec![row("failing-since".to_owned(), failing)]
@@ -377,8 +421,12 @@ pub(crate) fn failures() -> Vec<Sample> {
     let root = Row {
         state: ProcedureState::RolledBack,
         ended: Some(Timestamp(9)),
-        cause: Some(Cause::new(CauseKind::Failed, "timeout after 31 ms", ProcedureId::new(42, 3)).into()),
         key: Some(Key::from("req-42")),
+        rare: Rare {
+            cause: Some(Cause::new(CauseKind::Failed, "timeout after 31 ms", ProcedureId::new(42, 3)).into()),
+            ..Rare::new()
+        }
+        .boxed(),
         ..plain()
     };
     let listed = FailureEntry::of(&root, Some(&Kind::from("load"))).map(Box::new);

@@ -397,8 +397,8 @@ impl Story {
                 row.kind.clone(),
                 row.version,
                 row.labels.clone(),
-                row.graph.clone(),
-                row.end_signal.clone(),
+                row.rare().graph.clone(),
+                row.rare().end_signal.clone(),
             )
         };
         let is_reranked = self.reruns.reranked.contains(&new.id);

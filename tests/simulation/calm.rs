@@ -76,7 +76,7 @@ impl Story {
 
     fn help(&mut self, run: &Run, requests: &mut Requests, kernel: &Kernel, row: &Row) -> bool {
         let id = row.id;
-        if row.paused {
+        if row.rare().paused {
             self.send(run, requests, Ask::Resume(PauseScope::One(id)), operator());
             return true;
         }
@@ -86,7 +86,7 @@ impl Story {
         let stopped = kernel.is_stopped(id);
         let ask = match &row.wait {
             Some(WaitReason::Event(name, _)) if !stopped => {
-                let is_closed = row.closed.contains(name);
+                let is_closed = row.rare().closed.contains(name);
                 let (executor, name) = (run.executor.clone(), name.to_string());
                 requests.add(format!("release {id}"), async move {
                     if is_closed {

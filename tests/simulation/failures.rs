@@ -92,7 +92,12 @@ impl Story {
 impl Failures {
     fn agree(&self, root: &Row, entry: Option<&FailureEntry>) -> Result<(), Trouble> {
         let family = root.id.family;
-        let is_meant = root.mark.is_some() || root.cause.as_ref().is_none_or(|cause| cause.kind == CauseKind::Aborted);
+        let is_meant = root.rare().mark.is_some()
+            || root
+                .rare()
+                .cause
+                .as_ref()
+                .is_none_or(|cause| cause.kind == CauseKind::Aborted);
         let is_failure = root.state.is_failure() && !is_meant;
         match entry {
             Some(entry) if !is_failure => Err(format!("{entry:?} is listed, and {} is no failure", root.id).into()),

@@ -191,5 +191,5 @@ fn is_undone_below(rows: &[Row], family: u64, above: u32, member: u32) -> bool {
     let row = |member| rows.iter().find(|row| row.id == ProcedureId::new(family, member));
     let mut parents = std::iter::successors(row(member), |below| row(below.parent?)).skip(1);
     let below = parents.any(|parent| parent.id.member == above);
-    below && row(member).is_some_and(|row| row.state == ProcedureState::RolledBack && row.mark.is_none())
+    below && row(member).is_some_and(|row| row.state == ProcedureState::RolledBack && row.rare().mark.is_none())
 }

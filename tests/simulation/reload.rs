@@ -97,10 +97,10 @@ impl Story {
             return Err(format!("{lost} was submitted and answered, and is not there").into());
         }
         for row in rows.iter().filter(|row| row.is_ended()) {
-            let fate = (row.state, row.cause.as_deref().cloned());
+            let fate = (row.state, row.rare().cause.as_deref().cloned());
             let before = self.fates.insert(row.id, fate.clone());
             // A child that succeeded may be compensated.
-            let compensated = row.parent.is_some() && row.mark != Some(Mark::Bypassed);
+            let compensated = row.parent.is_some() && row.rare().mark != Some(Mark::Bypassed);
             if let Some(before) = before
                 && before != fate
                 && !compensated

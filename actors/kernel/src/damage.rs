@@ -94,7 +94,7 @@ fn check_numbers(row: &Row) -> Result<(), String> {
     if row.waits_after > row.revision {
         return Err("it waits behind a broadcast newer than its own commit".to_owned());
     }
-    if row.history_from > row.history.saturating_add(1) {
+    if row.rare().history_from > row.history.saturating_add(1) {
         return Err("it keeps only history entries that it has not written yet".to_owned());
     }
     let backoff = match row.wait {
@@ -105,11 +105,17 @@ fn check_numbers(row: &Row) -> Result<(), String> {
         Some(Wake::Signal(_, number)) => number,
         Some(Wake::Children(..) | Wake::Timeout(_) | Wake::Decision(_)) | None => 0,
     };
-    let alike = row.failure_streak.as_ref().map_or(0, |streak| streak.times);
+    let alike = row.rare().failure_streak.as_ref().map_or(0, |streak| streak.times);
     let counts = [
         ("visits", row.visit),
-        ("attempts", row.attempt.max(row.undo_attempts).max(backoff).max(alike)),
-        ("history entries", row.history.max(row.standing).max(row.history_from)),
+        (
+            "attempts",
+            row.attempt.max(row.rare().undo_attempts).max(backoff).max(alike),
+        ),
+        (
+            "history entries",
+            row.history.max(row.standing).max(row.rare().history_from),
+        ),
         ("runs of the same stage", row.same_stage),
         ("runs that were cut off", row.repeated),
         ("signals", row.signals.max(signal)),

@@ -238,7 +238,7 @@ impl Kernel {
         let mut pauses: Vec<PauseScope> = wide.into_iter().filter(|what| self.pauses.contains(what)).collect();
         let mut at = Some(row);
         while let Some(row) = at {
-            pauses.extend(row.paused.then_some(PauseScope::One(row.id)));
+            pauses.extend(row.rare().paused.then_some(PauseScope::One(row.id)));
             // A child has a higher number than its parent: a damaged tree ends here, too.
             let above = row.parent.filter(|parent| *parent < row.id.member);
             at = above.and_then(|parent| family.row(parent));
@@ -358,7 +358,7 @@ impl Kernel {
 /// Returns the topmost live procedure that is reached from this member through live parents. Also returns whether an
 /// abort of that procedure stops this member.
 fn head_of(family: &Family, row: &Row) -> (ProcedureId, bool) {
-    let is_open = |row: &Row| row.past_no_return.is_none() && !row.is_failing();
+    let is_open = |row: &Row| row.rare().past_no_return.is_none() && !row.is_failing();
     let mut head = row;
     let mut can_abort = is_open(row);
     while let Some(above) = head

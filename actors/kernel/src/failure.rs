@@ -54,8 +54,12 @@ impl FailureEntry {
     #[must_use]
     pub fn of(root: &Row, origin_kind: Option<&Kind>) -> Option<Self> {
         let ended = root.ended?;
-        let cause = root.cause.as_ref().filter(|cause| cause.kind != CauseKind::Aborted)?;
-        (is_failure(root) && root.mark.is_none()).then(|| Self {
+        let cause = root
+            .rare()
+            .cause
+            .as_ref()
+            .filter(|cause| cause.kind != CauseKind::Aborted)?;
+        (is_failure(root) && root.rare().mark.is_none()).then(|| Self {
             family: root.id.family,
             ended,
             kind: root.kind.clone(),

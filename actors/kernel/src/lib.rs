@@ -96,7 +96,7 @@ pub use record::{EvictedFamily, KeyEntry, Record, UserWrite};
 pub use retry::{RETRY_AFTER_MAX, RetryPolicy};
 pub use row::{
     CHILD_NAME_MAX, ChildPermits, FailureStreak, Gate, GraphNode, Hold, InFlight, JoinPolicy, Mark, NextStageNeeds,
-    OnFailure, OnTimeout, PayloadSizeNote, Round, Row,
+    OnFailure, OnTimeout, PayloadSizeNote, Rare, Round, Row,
 };
 pub use verb::{AbortAnswer, Act, BypassAs, BypassScope, RevealScope, UnknownVerb, Verb, VerbName};
 pub use wait::{END_SIGNAL_MAX, EndSignal, PauseScope, Question, SentSignal, SignalEntry, WaitReason, Wake};

@@ -27,7 +27,7 @@ impl Kernel {
         if row.in_flight.is_some() {
             return stage_of(row, self.deaths, None).into_iter().collect();
         }
-        let clean_up = row.cleaning.then(|| call_of(row, StageTask::CleanUp));
+        let clean_up = row.rare().cleaning.then(|| call_of(row, StageTask::CleanUp));
         let other = undo_of(family, row).or_else(|| rule_of(family, row));
         clean_up.into_iter().chain(other).collect()
     }
@@ -52,11 +52,11 @@ pub(crate) fn call_of(row: &Row, task: StageTask) -> StageCall {
 }
 
 fn before(row: &Row) -> Vec<ProcedureId> {
-    if row.graph.is_none() {
+    let Some(gate) = row.gate() else {
         return Vec::new();
-    }
-    let siblings = row.gate().into_iter().flat_map(|gate| &gate.after);
-    siblings
+    };
+    gate.after
+        .iter()
         .map(|sibling| ProcedureId::new(row.id.family, *sibling))
         .collect()
 }
@@ -104,7 +104,7 @@ fn undo_of(family: &Family, row: &Row) -> Option<StageCall> {
         }
         Scope::Held { .. } | Scope::Loading => None,
     })?;
-    let attempt = family.row(scope.member)?.undo_attempts + 1;
+    let attempt = family.row(scope.member)?.rare().undo_attempts + 1;
     Some(undo_call(row, scope, top, attempt))
 }
 

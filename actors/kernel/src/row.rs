@@ -6,24 +6,26 @@ mod locks;
 mod make;
 mod payload_size;
 mod permits;
+mod rare;
+mod write;
 
 pub use failure_streak::FailureStreak;
 pub use graph::{CHILD_NAME_MAX, Gate, GraphNode};
 pub use payload_size::PayloadSizeNote;
+pub use rare::Rare;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cause::{Cause, NotUndone};
-use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp, TraceParent};
+use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
 use crate::label::Labels;
 use crate::lifecycle::ProcedureState;
 use crate::list::List;
 use crate::lock::LockNeed;
 use crate::needs::Needs;
-use crate::wait::{EndSignal, WaitReason, Wake};
+use crate::wait::{WaitReason, Wake};
 
 /// What becomes of a succeeded child when its family rolls back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -239,7 +241,7 @@ impl NextStageNeeds {
 /// Current row of a procedure, overwritten by each commit that touches the procedure.
 ///
 /// The payload and the output have keys of their own, so that a parked procedure can move without loading them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Row {
     /// Id of the procedure; it is the key on disk, not part of the value.
     #[serde(skip, default = "unnamed")]
@@ -254,16 +256,16 @@ pub struct Row {
     #[serde(rename = "v")]
     pub version: u16,
     /// Member number of its parent; `None` for a root.
-    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "p", default)]
     pub parent: Option<u32>,
     /// What becomes of it, once succeeded, when the family rolls back.
-    #[serde(rename = "f", default, skip_serializing_if = "OnFailure::is_keep")]
+    #[serde(rename = "f", default)]
     pub on_failure: OnFailure,
     /// Its state.
     #[serde(rename = "s")]
     pub state: ProcedureState,
     /// Why it does not run.
-    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "w", default)]
     pub wait: Option<WaitReason>,
     /// Since when state and reason have been as they are.
     #[serde(rename = "n")]
@@ -275,10 +277,10 @@ pub struct Row {
     #[serde(rename = "i", default)]
     pub visit: u32,
     /// Failed attempts of this visit.
-    #[serde(rename = "a", default, skip_serializing_if = "is_zero")]
+    #[serde(rename = "a", default)]
     pub attempt: u32,
     /// Set while a stage is out.
-    #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "o", default)]
     pub in_flight: Option<InFlight>,
     /// Number of its newest history entry in the family; 0 means none.
     #[serde(rename = "h", default)]
@@ -286,150 +288,98 @@ pub struct Row {
     /// How many of its executed stages are on the rollback stack.
     #[serde(rename = "x", default)]
     pub standing: u32,
-    /// History numbers of the kept failed attempts of this visit.
-    #[serde(rename = "y", default, skip_serializing_if = "List::is_empty")]
-    pub attempts_kept: List<u32>,
     /// For a root: its value is still the one that it was submitted with. It may have been upgraded.
-    #[serde(rename = "P", default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "P", default)]
     pub as_submitted: bool,
     /// What the next stage is told about its wake.
-    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "e", default)]
     pub wake: Option<Wake>,
     /// The lists of children that may still be live; the newest is last.
-    #[serde(rename = "r", default, skip_serializing_if = "List::is_empty")]
+    #[serde(rename = "r", default)]
     pub rounds: List<Round>,
     /// It holds, or waits for, a permit of each of these limits.
-    #[serde(rename = "l", default, skip_serializing_if = "List::is_empty")]
+    #[serde(rename = "l", default)]
     pub limits: List<LimitKey>,
     /// It holds a permit of each of its limits.
-    #[serde(rename = "m", default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "m", default)]
     pub holds: bool,
     /// How long it holds its permits.
-    #[serde(rename = "1", default, skip_serializing_if = "Hold::is_for_life")]
+    #[serde(rename = "1", default)]
     pub hold: Hold,
     /// The next stage, or the next undo, needs a permit of each of these limits while it runs.
-    #[serde(rename = "X", default, skip_serializing_if = "List::is_empty")]
+    #[serde(rename = "X", default)]
     pub stage_limits: List<LimitKey>,
     /// It holds a permit of each of these.
-    #[serde(rename = "Y", default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "Y", default)]
     pub stage_permits: bool,
     /// Locks needed by the next stage, or by the next undo.
-    #[serde(rename = "2", default, skip_serializing_if = "List::is_empty")]
+    #[serde(rename = "2", default)]
     pub locks: List<LockNeed>,
     /// Locks that it holds.
-    #[serde(rename = "3", default, skip_serializing_if = "List::is_empty")]
+    #[serde(rename = "3", default)]
     pub locked: List<LockNeed>,
     /// Since when it holds each of them, in the same order. Shorter, or `None`, for locks that were taken before times
     /// were recorded.
-    #[serde(rename = "J", default, skip_serializing_if = "List::is_empty")]
+    #[serde(rename = "J", default)]
     pub locked_at: List<Option<Timestamp>>,
     /// It holds its locks from the first grant to its end, not just for one stage.
-    #[serde(rename = "4", default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "4", default)]
     pub locks_for_life: bool,
     /// Since when it was ready to run, if it had to wait for admission, or because its process ended.
-    #[serde(rename = "5", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "5", default)]
     pub ready: Option<Timestamp>,
     /// Name of the next stage, if that stage does not support rollback.
-    #[serde(rename = "6", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "6", default)]
     pub next_is_no_return: Option<Box<str>>,
-    /// Name of the stage with which it passed its point of no return.
-    #[serde(rename = "7", default, skip_serializing_if = "Option::is_none")]
-    pub past_no_return: Option<Box<str>>,
     /// How often the next stage was run immediately before, without another stage in between.
-    #[serde(rename = "A", default, skip_serializing_if = "is_zero")]
+    #[serde(rename = "A", default)]
     pub same_stage: u32,
     /// How long the next stage is expected to take.
-    #[serde(rename = "B", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "B", default)]
     pub expected: Option<Duration>,
     /// The next stage reaches nothing but its report, as its code says.
-    #[serde(rename = "U", default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "U", default)]
     pub is_pure: bool,
-    /// What happens when its deadline passes.
-    #[serde(rename = "C", default, skip_serializing_if = "OnTimeout::is_fail")]
-    pub on_timeout: OnTimeout,
     /// Its deadline has passed, and its code is told so.
-    #[serde(rename = "D", default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "D", default)]
     pub out_of_time: bool,
-    /// An operator has paused it and all its descendants.
-    #[serde(rename = "E", default, skip_serializing_if = "std::ops::Not::not")]
-    pub paused: bool,
-    /// Set if an operator ended it, or replaced its result.
-    #[serde(rename = "F", default, skip_serializing_if = "Option::is_none")]
-    pub mark: Option<Mark>,
-    /// Its output, while it still waits for its last children.
-    #[serde(rename = "G", default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Blob>,
-    /// It has ended, and its code has yet to clean up.
-    #[serde(rename = "H", default, skip_serializing_if = "std::ops::Not::not")]
-    pub cleaning: bool,
     /// Priority: higher values are served first where it waits for a permit.
-    #[serde(rename = "d", default, skip_serializing_if = "is_normal")]
+    #[serde(rename = "d", default)]
     pub priority: i16,
-    /// Why it failed.
-    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
-    pub cause: Option<Box<Cause>>,
-    /// Failed attempts of the undo on top of its rollback stack.
-    #[serde(rename = "u", default, skip_serializing_if = "is_zero")]
-    pub undo_attempts: u32,
-    /// Executed stages of its subtree that were not undone.
-    #[serde(rename = "z", default, skip_serializing_if = "List::is_empty")]
-    pub not_undone: List<NotUndone>,
     /// Number of the newest signal delivered to it.
-    #[serde(rename = "j", default, skip_serializing_if = "is_zero")]
+    #[serde(rename = "j", default)]
     pub signals: u32,
-    /// Event names that are closed: further signals of them are refused.
-    #[serde(rename = "Q", default, skip_serializing_if = "List::is_empty")]
-    pub closed: List<EventName>,
-    /// The trace in which it was submitted.
-    #[serde(rename = "I", default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<Box<TraceParent>>,
-    /// Its place in the graph of its parent's list; a root has at most a name. It stays when its gate has opened, so that
-    /// the graph can be shown.
-    #[serde(rename = "M", default, skip_serializing_if = "Option::is_none")]
-    pub graph: Option<Box<GraphNode>>,
-    /// Size of its value, while that is at least a quarter of the allowed size.
-    #[serde(rename = "K", default, skip_serializing_if = "Option::is_none")]
-    pub payload_size: Option<Box<PayloadSizeNote>>,
-    /// The newest failure of the current stage or undo, and how many in a row had the same text. `None` if nothing has
-    /// failed since the last success, or if the failures predate this field.
-    #[serde(rename = "L", default, skip_serializing_if = "Option::is_none")]
-    pub failure_streak: Option<Box<FailureStreak>>,
     /// While it waits for an event: the newest broadcast of that event that was still waking others when the wait
     /// began. That broadcast and all earlier ones do not wake it. While it waits for a permit or a lock: the commit in
     /// which the wait began, or 0 if that was before this was recorded.
-    #[serde(rename = "W", default, skip_serializing_if = "is_none")]
+    #[serde(rename = "W", default)]
     pub waits_after: Seq,
-    /// While it backs off: the delay, if its code chose it.
-    #[serde(rename = "R", default, skip_serializing_if = "Option::is_none")]
-    pub retry_after: Option<Duration>,
     /// How many processes ended, or drains gave up, while the next attempt was out before, without those that its mark
     /// counts. See [`Self::repeated_at`].
-    #[serde(rename = "S", default, skip_serializing_if = "is_zero")]
+    #[serde(rename = "S", default)]
     pub repeated: u32,
-    /// The oldest entry that its family may still have, if its kind keeps only the newest; else 0.
-    #[serde(rename = "N", default, skip_serializing_if = "is_zero")]
-    pub history_from: u32,
     /// The labels under which people find it; inherited ones are among them.
-    #[serde(rename = "T", default, skip_serializing_if = "Labels::is_empty")]
+    #[serde(rename = "T", default)]
     pub labels: Labels,
-    /// For a root: the signal that is sent once its family has ended.
-    #[serde(rename = "O", default, skip_serializing_if = "Option::is_none")]
-    pub end_signal: Option<Box<EndSignal>>,
     /// Idempotency key of its submission.
-    #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "b", default)]
     pub key: Option<Key>,
     /// Its deadline; `None` if it has none, or once a stage has been told that it passed.
-    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "t", default)]
     pub deadline: Option<Timestamp>,
     /// When it was submitted or spawned.
     #[serde(rename = "0")]
     pub submitted: Timestamp,
     /// When it ended.
-    #[serde(rename = "9", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "9", default)]
     pub ended: Option<Timestamp>,
     /// When its result is evicted; set on the root of an ended family.
-    #[serde(rename = "8", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "8", default)]
     pub due: Option<Timestamp>,
+    /// What few procedures have; `None` if it has none of it. It is read with [`Self::rare`], and changed with
+    /// [`Self::rare_mut`].
+    #[serde(flatten, deserialize_with = "rare::read")]
+    pub rare: Option<Box<Rare>>,
 }
 
 impl InFlight {
@@ -458,10 +408,11 @@ impl Row {
     /// Returns how many of its committed stages its history may still hold.
     #[must_use]
     pub fn stages_kept(&self) -> u32 {
-        if self.history_from == 0 {
+        let from = self.rare().history_from;
+        if from == 0 {
             return self.visit;
         }
-        let entries = self.history.saturating_add(1).saturating_sub(self.history_from);
+        let entries = self.history.saturating_add(1).saturating_sub(from);
         self.visit.min(entries)
     }
 
@@ -474,7 +425,7 @@ impl Row {
     /// Returns `true` if nothing remains to be done for it.
     #[must_use]
     pub const fn is_over(&self) -> bool {
-        self.ended.is_some() && !self.cleaning
+        self.ended.is_some() && !self.rare().cleaning
     }
 
     /// Returns `true` if it holds everything that its next stage needs.
@@ -501,7 +452,7 @@ impl Row {
     /// Returns `true` if it is past its point of no return and has not ended.
     #[must_use]
     pub const fn is_past_return(&self) -> bool {
-        self.past_no_return.is_some() && self.ended.is_none()
+        self.rare().past_no_return.is_some() && self.ended.is_none()
     }
 
     /// Returns `true` if it waits for this event.

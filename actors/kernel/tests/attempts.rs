@@ -83,14 +83,14 @@ fn a_delay_that_the_code_chose_replaces_the_policys() {
     let mut shell = begun();
     ended(&mut shell, ROOT, 0, after(Duration::from_secs(7)));
     assert_eq!(waits(&shell), backoff(1, 7 * SECOND));
-    assert_eq!(row(&shell, ROOT).retry_after, Some(Duration::from_secs(7)));
+    assert_eq!(row(&shell, ROOT).rare().retry_after, Some(Duration::from_secs(7)));
     let effects = shell.feed(7 * SECOND, Event::TimerDue(ROOT));
     assert_eq!(told(&effects), [(ROOT, 2, 0)]);
-    assert_eq!(row(&shell, ROOT).retry_after, None);
+    assert_eq!(row(&shell, ROOT).rare().retry_after, None);
     // The next one is the policy's own again, and counts the one before.
     ended(&mut shell, ROOT, 7 * SECOND, StageOutcome::Retry("not yet".to_owned()));
     assert_eq!(waits(&shell), backoff(2, 9 * SECOND));
-    assert_eq!(row(&shell, ROOT).retry_after, None);
+    assert_eq!(row(&shell, ROOT).rare().retry_after, None);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn attempts_are_used_up_by_it_as_by_any_failure() {
     assert_eq!(told(&effects), []);
     let row = row(&shell, ROOT);
     assert_eq!(row.state, ProcedureState::Failed);
-    let cause = row.cause.as_ref().expect("it has failed");
+    let cause = row.rare().cause.as_ref().expect("it has failed");
     assert_eq!(
         (cause.kind, cause.text.as_str()),
         (CauseKind::AttemptsExhausted, "busy")
@@ -182,7 +182,7 @@ fn a_delay_is_at_most_a_day() {
     let mut shell = begun();
     ended(&mut shell, ROOT, 5, after(Duration::MAX));
     assert_eq!(waits(&shell), backoff(1, 5 + 24 * HOUR));
-    assert_eq!(row(&shell, ROOT).retry_after, Some(RETRY_AFTER_MAX));
+    assert_eq!(row(&shell, ROOT).rare().retry_after, Some(RETRY_AFTER_MAX));
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn an_undo_may_choose_its_delay_too() {
         [3],
         "in the same commit"
     );
-    assert_eq!((waits(&shell), row(&shell, ROOT).retry_after), (None, None));
+    assert_eq!((waits(&shell), row(&shell, ROOT).rare().retry_after), (None, None));
     assert_eq!(undo_fails(&mut shell, 7 * SECOND, Some(Duration::ZERO)), []);
     assert_eq!(
         waits(&shell),
@@ -422,5 +422,23 @@ fn a_row_that_needs_none_of_it_has_none_of_it() {
     shell.feed(SECOND, Event::TimerDue(ROOT));
     let row = row(&shell, ROOT);
     let counted_from = row.in_flight.and_then(|in_flight| in_flight.counted_from);
-    assert_eq!((row.retry_after, row.repeated, counted_from), (None, 0, None));
+    assert_eq!((row.rare().retry_after, row.repeated, counted_from), (None, 0, None));
+}
+
+#[test]
+fn a_row_that_is_plain_again_has_no_box() {
+    let mut shell = begun();
+    let next = || StageOutcome::Next(Blob::from(&b"second"[..]));
+    assert_eq!(row(&shell, ROOT).rare, None);
+    ended(&mut shell, ROOT, 0, next());
+    assert_eq!(row(&shell, ROOT).rare, None);
+    ended(&mut shell, ROOT, 0, after(Duration::from_secs(7)));
+    assert_ne!(
+        row(&shell, ROOT).rare,
+        None,
+        "it says what failed, and for how long it backs off"
+    );
+    shell.feed(7 * SECOND, Event::TimerDue(ROOT));
+    ended(&mut shell, ROOT, 7 * SECOND, next());
+    assert_eq!(row(&shell, ROOT).rare, None);
 }

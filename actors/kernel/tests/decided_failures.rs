@@ -60,7 +60,7 @@ fn g_068_what_the_stage_did_is_part_of_the_commit_that_fails() {
     shell.feed(5, Event::StageEnded(Box::new(report)));
     let row = row(&shell);
     assert_eq!((row.state, row.visit, row.standing), (ProcedureState::Failed, 1, 1));
-    let cause = row.cause.as_ref().expect("it has failed");
+    let cause = row.rare().cause.as_ref().expect("it has failed");
     assert_eq!(
         (cause.kind, cause.text.as_str(), cause.origin),
         (CauseKind::Failed, "boom", ROOT)
@@ -105,7 +105,7 @@ fn g_068_added_children_are_refused_whatever_the_bounds() {
     };
     assert_eq!(kept(&shell, report.clone()), (false, false, false));
     shell.feed(5, Event::StageEnded(Box::new(report)));
-    let cause = row(&shell).cause.clone().expect("it has failed");
+    let cause = row(&shell).rare().cause.clone().expect("it has failed");
     assert_eq!(cause.kind, CauseKind::OverBound);
     assert!(cause.text.contains("return Next, Spawn or Done"), "{}", cause.text);
     assert_eq!(shell.kernel.row(ProcedureId::new(1, 1)), None);

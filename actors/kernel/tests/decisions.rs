@@ -181,7 +181,9 @@ fn a_failure_asks_for_the_stack_and_undoes_nothing_yet() {
     let (records, effects) = names(&mut kernel, decision);
     assert_eq!(records, ["history 2 Fail", "row 1.0 Failed", "asked 1.0"]);
     assert_eq!(effects, ["load stack"]);
-    let cause = kernel.row(ProcedureId::root(1)).and_then(|row| row.cause.clone());
+    let cause = kernel
+        .row(ProcedureId::root(1))
+        .and_then(|row| row.rare().cause.clone());
     assert_eq!(cause.map(|cause| cause.text).as_deref(), Some("boom"));
 }
 

@@ -45,7 +45,7 @@ impl Shell {
 
     /// Returns how many failures in a row had the text of the newest, and that text.
     fn streak(&self) -> Option<(u32, &str)> {
-        let streak = self.kernel.row(ROOT)?.failure_streak.as_ref()?;
+        let streak = self.kernel.row(ROOT)?.rare().failure_streak.as_ref()?;
         Some((streak.times, &streak.text))
     }
 }
@@ -109,7 +109,7 @@ fn a_row_of_before_this_was_recorded_is_counted_from_the_next_failure_on() -> Re
     let mut shell = born();
     shell.ends_at(1, retry("timeout"));
     let mut older = shell.kernel.row(ROOT).cloned().ok_or("it is there")?;
-    older.failure_streak = None;
+    older.rare_mut().failure_streak = None;
     shell.kernel.evolve(&Record::Row(Box::new(older)));
     shell.ends_at(2, retry("timeout"));
     let attempts = shell.kernel.row(ROOT).map(|row| row.attempt);

@@ -176,7 +176,7 @@ fn dependants_of_a_shut_gate_end_in_the_same_commit_with_the_first_cause() {
             (row.state, row.visit, row.revision),
             (ProcedureState::RolledBack, 0, revision)
         );
-        let cause = row.cause.as_ref().expect("it has one");
+        let cause = row.rare().cause.as_ref().expect("it has one");
         assert_eq!((cause.kind, cause.origin), (CauseKind::GateShut, member(1)));
         assert_eq!(cause.text, "its gate can no longer open: boom");
     }
@@ -321,7 +321,11 @@ fn a_vital_child_that_ends_at_its_gate_fails_its_parent_at_once() {
         let mut shell = spawned(births, AllFinished, 2);
         fails(&mut shell, 1);
         let root = row(&shell, ROOT);
-        let cause = root.cause.as_ref().map(|cause| (cause.origin, cause.text.as_str()));
+        let cause = root
+            .rare()
+            .cause
+            .as_ref()
+            .map(|cause| (cause.origin, cause.text.as_str()));
         assert_eq!((root.state, cause), (ProcedureState::Failed, Some((member(1), "boom"))));
         assert_eq!((state(&shell, 2), state(&shell, 4)), (SHUT, SHUT));
         assert_eq!(runs(&shell), [3]);
@@ -493,7 +497,7 @@ fn a_list_with_an_impossible_gate_is_refused_with_its_place() {
     for (births, expected) in cases {
         let shell = spawned(births, AllSucceeded, 0);
         let root = row(&shell, ROOT);
-        let cause = root.cause.as_ref().expect("it failed");
+        let cause = root.rare().cause.as_ref().expect("it failed");
         assert_eq!((cause.kind, cause.text.as_str()), (CauseKind::OverBound, expected));
         let members = shell.kernel.families().get(&1).map(|family| family.members.len());
         assert_eq!(members, Some(1), "{expected}");
@@ -533,7 +537,7 @@ fn gates_are_bounded() {
         let run = row(&shell, root).in_flight.expect("it is out").run;
         let report = StageEnded::new(root, run, Epoch(1), Timestamp(1), outcome);
         shell.feed(1, Event::StageEnded(Box::new(report)));
-        let cause = row(&shell, root).cause.as_ref().expect("it failed");
+        let cause = row(&shell, root).rare().cause.as_ref().expect("it failed");
         assert_eq!(cause.text, expected);
     }
 }
@@ -556,13 +560,15 @@ fn rows_with_gates_that_no_engine_writes_are_refused() {
     ];
     for edit in edits {
         let mut rows = sound();
-        let gate = rows.get_mut(2).and_then(|row| row.graph.as_mut()?.gate.as_mut());
+        let gate = rows
+            .get_mut(2)
+            .and_then(|row| row.rare_mut().graph.as_mut()?.gate.as_mut());
         edit(gate.expect("it has one"));
         let why = check_rows(&rows).expect_err("no engine wrote them");
         assert!(why.contains("gate"), "{why}");
     }
     let mut rows = sound();
-    rows.get_mut(2).expect("it is there").graph = None;
+    rows.get_mut(2).expect("it is there").rare_mut().graph = None;
     check_rows(&rows).expect_err("it waits at no gate");
 }
 
@@ -667,15 +673,15 @@ fn a_rule_that_cannot_be_met_ends_the_child_and_those_behind_it() {
         rules(&mut shell, 3, seen, ruling);
         assert_eq!(shell.kernel.seq(), seq.next());
         assert_eq!((state(&shell, 3), state(&shell, 4)), (SHUT, SHUT));
-        let cause = row(&shell, member(3)).cause.as_ref().expect("it has one");
+        let cause = row(&shell, member(3)).rare().cause.as_ref().expect("it has one");
         assert_eq!((cause.kind, cause.origin), (CauseKind::GateShut, member(1)));
         assert_eq!(cause.text, format!("its gate can no longer open: {why}"));
-        assert_eq!(row(&shell, member(4)).cause.as_ref(), Some(cause));
+        assert_eq!(row(&shell, member(4)).rare().cause.as_ref(), Some(cause));
     }
     let mut shell = spawned(vec![birth(), custom(&[0])], AllFinished, 0);
     succeeds(&mut shell, 1);
     rules(&mut shell, 2, 1, unmeetable());
-    let cause = row(&shell, member(2)).cause.as_ref().expect("it has one");
+    let cause = row(&shell, member(2)).rare().cause.as_ref().expect("it has one");
     assert_eq!(cause.origin, member(2), "no sibling is to blame");
     assert_eq!(runs(&shell), [0], "and its end lets the parent go on");
 }

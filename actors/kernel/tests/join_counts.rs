@@ -55,7 +55,7 @@ fn root(shell: &Shell) -> &Row {
 fn more_successes_than_children_fail_the_stage() {
     for births in [vec![birth(), birth()], vec![detached(), birth(), birth()]] {
         let shell = spawned(births, Vec::new(), 3);
-        let cause = root(&shell).cause.clone().expect("it failed");
+        let cause = root(&shell).rare().cause.clone().expect("it failed");
         assert_eq!(cause.kind, CauseKind::OverBound);
         assert!(
             cause.text.contains("AtLeast(3)") && cause.text.contains("2 children"),
@@ -117,6 +117,6 @@ fn a_stored_list_of_that_kind_fails_its_parent_with_a_cause() {
     shell.feed(3, Event::StageEnded(Box::new(done)));
     let row = root(&shell);
     assert_eq!(row.state, ProcedureState::Failed);
-    let cause = row.cause.clone().expect("it says why");
+    let cause = row.rare().cause.clone().expect("it says why");
     assert_eq!((cause.kind, cause.origin), (CauseKind::JoinUnmet, ROOT));
 }

@@ -184,6 +184,6 @@ fn a_stage_whose_child_has_bad_labels_fails_for_good_and_says_which() {
     shell.feed(1, event);
     let row = shell.kernel.row(ROOT).expect("it rolls back, or has");
     assert_eq!(row.state, ProcedureState::Failed);
-    let cause = row.cause.as_ref().expect("it failed").text.clone();
+    let cause = row.rare().cause.as_ref().expect("it failed").text.clone();
     assert!(cause.contains("is no name of a label"), "{cause}");
 }

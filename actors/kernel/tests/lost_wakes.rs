@@ -136,7 +136,10 @@ fn e_108_the_failure_of_a_child_is_found() -> Tested {
     assert_eq!(shell.kernel.found(), 1);
     let root = shell.kernel.row(ROOT).ok_or("there is no root")?;
     assert_eq!(root.state, ProcedureState::Failed);
-    assert_eq!(root.cause.as_ref().map(|cause| cause.text.as_str()), Some("boom"));
+    assert_eq!(
+        root.rare().cause.as_ref().map(|cause| cause.text.as_str()),
+        Some("boom")
+    );
     Ok(())
 }
 

@@ -110,7 +110,7 @@ fn a_place_that_names_no_child_to_wait_for_fails_the_stage() {
         let members = shell.kernel.families().get(&1).map_or(0, |family| family.members.len());
         assert_eq!((row.state, members), (ProcedureState::Failed, 1));
         assert!(!shell.kernel.families().contains_key(&2), "no detached child was born");
-        let cause = row.cause.clone().expect("it failed");
+        let cause = row.rare().cause.clone().expect("it failed");
         assert_eq!(cause.kind, CauseKind::OverBound);
         cause.text
     };

@@ -178,7 +178,7 @@ fn added_children_are_refused() {
         ..report(&shell, ROOT, asks(None))
     };
     shell.feed(0, Event::StageEnded(Box::new(with_child)));
-    let cause = row(&shell, ROOT).cause.clone().expect("it has failed");
+    let cause = row(&shell, ROOT).rare().cause.clone().expect("it has failed");
     assert!(cause.text.contains("return Next, Spawn or Done"), "{}", cause.text);
 }
 

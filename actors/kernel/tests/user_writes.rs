@@ -30,14 +30,14 @@ fn writes(number: u64, size: usize) -> Shell {
 
 fn refused(shell: &Shell) -> String {
     let row = shell.kernel.row(ROOT).expect("it is rolled back");
-    let cause = row.cause.clone().expect("it failed");
+    let cause = row.rare().cause.clone().expect("it failed");
     assert_eq!((row.state, cause.kind), (ProcedureState::Failed, CauseKind::OverBound));
     cause.text
 }
 
 fn goes_on(shell: &Shell) -> bool {
     let row = shell.kernel.row(ROOT);
-    row.is_some_and(|row| row.state == ProcedureState::Runnable && row.cause.is_none())
+    row.is_some_and(|row| row.state == ProcedureState::Runnable && row.rare().cause.is_none())
 }
 
 #[test]

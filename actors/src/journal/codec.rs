@@ -167,3 +167,6 @@ pub fn describe(bytes: &[u8]) -> String {
         Err(_) => format!("{} bytes", bytes.len()),
     }
 }
+
+#[cfg(test)]
+mod tests;

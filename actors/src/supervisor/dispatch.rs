@@ -304,7 +304,7 @@ impl Dispatch {
             self.calls += 1;
             // A child was submitted by its parent's stage, so it belongs to the trace of its family.
             let root = kernel.row(ProcedureId::root(stage.id.family));
-            trace = root.and_then(|root| root.trace.clone());
+            trace = root.and_then(|root| root.rare().trace.clone());
             if tracing::level_enabled!(tracing::Level::INFO) {
                 row = of_row(kernel, stage.id).map(Box::new);
             }

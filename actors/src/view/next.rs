@@ -21,7 +21,7 @@ pub(crate) fn next(row: &Row) -> String {
         | ProcedureState::RolledBack
         | ProcedureState::Success => goes_on(row),
     };
-    if row.paused && row.wait != Some(WaitReason::Paused) && row.in_flight.is_none() {
+    if row.rare().paused && row.wait != Some(WaitReason::Paused) && row.in_flight.is_none() {
         return held_back(&next);
     }
     next
@@ -33,7 +33,7 @@ pub(crate) fn held_back(next: &str) -> String {
 }
 
 fn after_end(row: &Row) -> &'static str {
-    if row.cleaning {
+    if row.rare().cleaning {
         "it has ended; its cleanup runs"
     } else if row.state == ProcedureState::Success && row.parent.is_some() && row.on_failure == OnFailure::Compensate {
         "nothing, unless its family rolls back: then it is undone"
@@ -84,7 +84,7 @@ fn goes_on(row: &Row) -> String {
             None => format!("{stage} runs once somebody decides"),
         },
         // The procedure has returned `Done`, and added children with it.
-        WaitReason::Children if row.output.is_some() => "it succeeds once its children have ended".to_owned(),
+        WaitReason::Children if row.rare().output.is_some() => "it succeeds once its children have ended".to_owned(),
         WaitReason::Children => format!("{stage} runs once its children finish"),
         WaitReason::Width => format!("{stage} runs once one of its siblings has ended"),
         WaitReason::Permit(limit) => format!("{stage} runs once a permit of {limit} is free and its turn has come"),

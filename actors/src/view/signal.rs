@@ -70,7 +70,7 @@ impl Mailbox {
     /// Computes the mailbox of a procedure from its row and its stored signals.
     pub(crate) fn stored(row: &Row, signals: &[SignalSummary]) -> Self {
         let mut mailbox = Self {
-            closed: row.closed.iter().map(ToString::to_string).collect(),
+            closed: row.rare().closed.iter().map(ToString::to_string).collect(),
             ..Self::default()
         };
         for signal in signals.iter().filter(|signal| signal.id == row.id) {
@@ -92,7 +92,7 @@ impl Mailbox {
         Some(Self {
             kept: kept.map(|(name, count)| (name.to_string(), count)).collect(),
             oldest: signals.oldest_sent(id.member),
-            closed: row.closed.iter().map(ToString::to_string).collect(),
+            closed: row.rare().closed.iter().map(ToString::to_string).collect(),
         })
     }
 }

@@ -113,7 +113,7 @@ fn settled(export: &FamilyExport) -> Result<Vec<(String, Vec<u8>, String)>, Trou
             let mut row = format::row(id, entry.value.as_slice())?;
             row.revision = Seq::default();
             row.waits_after = Seq::default();
-            row.paused = false;
+            row.rare_mut().paused = false;
             format!("{row:?}")
         } else {
             format!("{:?}", entry.value.as_slice())

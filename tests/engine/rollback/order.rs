@@ -93,7 +93,7 @@ fn e_026_the_cause_is_on_the_disk_from_the_failure_on_however_it_crashes() -> Te
             .iter()
             .any(|row| row.kind.as_str() == "planned" && failed(row.state))
         {
-            let cause = rows.first().and_then(|root| root.cause.as_ref());
+            let cause = rows.first().and_then(|root| root.rare().cause.as_ref());
             lab.note(cause.map_or("no cause", |cause| &cause.text));
         }
         kinds(lab, builder)

@@ -221,7 +221,7 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
         5 | 6 => row.state = feed.one_of(&ProcedureState::ALL, ProcedureState::Failed),
         7 | 8 => {
             row.wait = feed.maybe(wait);
-            row.retry_after = feed.maybe(|feed| Duration::from_micros(feed.number()));
+            row.rare_mut().retry_after = feed.maybe(|feed| Duration::from_micros(feed.number()));
         }
         9 => row.since = feed.time(),
         10 => row.stage = Blob::from(vec![feed.byte(), feed.byte()]),
@@ -235,11 +235,11 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
                 counted_from: feed.maybe(Feed::count),
             });
             row.repeated = feed.count();
-            row.history_from = feed.count();
+            row.rare_mut().history_from = feed.count();
         }
         15 => row.history = feed.count(),
         16 => row.standing = feed.count(),
-        17 => row.attempts_kept = feed.few(Feed::count).into(),
+        17 => row.rare_mut().attempts_kept = feed.few(Feed::count).into(),
         18 => row.wake = feed.maybe(wake),
         19 | 20 => row.rounds = feed.few(round).into(),
         21 => row.limits = feed.few(|feed| feed.name().into()).into(),
@@ -253,23 +253,23 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
         25 => row.locked = feed.few(lock).into(),
         26 => row.locks_for_life = !row.locks_for_life,
         27 => row.next_is_no_return = Some("a".into()),
-        28 => row.past_no_return = feed.maybe(|_| "a".into()),
+        28 => row.rare_mut().past_no_return = feed.maybe(|_| "a".into()),
         29 => row.same_stage = feed.count(),
         30 => row.expected = Some(Duration::new(feed.number(), 0)),
         31 => {
-            row.on_timeout = OnTimeout::Execute;
+            row.rare_mut().on_timeout = OnTimeout::Execute;
             row.out_of_time = feed.byte().is_multiple_of(2);
             row.deadline = feed.maybe(Feed::time);
         }
-        32 => row.paused = !row.paused,
-        33 => row.mark = feed.maybe(|_| Mark::Bypassed),
-        34 => row.output = feed.maybe(|feed| Blob::from(vec![feed.byte()])),
-        35 => row.cleaning = !row.cleaning,
+        32 => row.rare_mut().paused = !row.rare().paused,
+        33 => row.rare_mut().mark = feed.maybe(|_| Mark::Bypassed),
+        34 => row.rare_mut().output = feed.maybe(|feed| Blob::from(vec![feed.byte()])),
+        35 => row.rare_mut().cleaning = !row.rare().cleaning,
         36 => {
-            row.undo_attempts = feed.count();
-            row.failure_streak = feed.maybe(said);
+            row.rare_mut().undo_attempts = feed.count();
+            row.rare_mut().failure_streak = feed.maybe(said);
         }
-        37 => row.graph = feed.maybe(node),
+        37 => row.rare_mut().graph = feed.maybe(node),
         38 => row.labels = feed.few(|feed| Label::new(feed.name(), "1")).into_iter().collect(),
         _ => {
             row.ended = feed.maybe(Feed::time);

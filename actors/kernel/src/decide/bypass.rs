@@ -93,7 +93,7 @@ impl Draft<'_> {
         row.wait = None;
         row.wake = None;
         row.since = self.now;
-        row.mark = Some(Mark::Bypassed);
+        row.rare_mut().mark = Some(Mark::Bypassed);
         let mut told = None;
         match outcome {
             BypassAs::Success => row.state = ProcedureState::Success,
@@ -105,12 +105,13 @@ impl Draft<'_> {
             BypassAs::Failed => {
                 row.state = ProcedureState::Failed;
                 let text = format!("bypassed by {}: {}", by.who, by.why);
-                row.cause
+                row.rare_mut()
+                    .cause
                     .get_or_insert_with(|| Cause::new(CauseKind::Aborted, text, id).into());
             }
         }
         if row.state == ProcedureState::Success {
-            row.cause = None;
+            row.clear_rare(|rare| rare.cause = None);
         }
         self.ended(&mut row, told);
         self.put(row);

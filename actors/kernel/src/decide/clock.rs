@@ -37,7 +37,7 @@ impl Draft<'_> {
     /// Returns the delay that the code chose, or else the longest backoff that the policies allow. During a rollback,
     /// the undo's member is unknown until the stack is read, so all members of the scope count.
     fn longest_backoff(&self, row: &Row, attempt: u32) -> Duration {
-        if let Some(chosen) = row.retry_after {
+        if let Some(chosen) = row.rare().retry_after {
             return chosen;
         }
         let rules = |row: &Row| self.rules_of(&row.kind);

@@ -126,10 +126,7 @@ impl<'a> Draft<'a> {
 
     fn finish_row(&mut self, mut row: Box<Row>) {
         row.revision = self.seq;
-        row.clear_failure_streak();
-        if !matches!(row.wait, Some(WaitReason::Backoff(..))) {
-            row.retry_after = None;
-        }
+        row.settle_rare();
         let before = self.row_before(row.id);
         row.waits_after = self.waits_after(&row, before);
         // An invariant of the engine: nothing may be committed from a broken state.
@@ -266,7 +263,7 @@ impl<'a> Draft<'a> {
         }
         let mut at = Some(row);
         while let Some(row) = at {
-            if row.paused {
+            if row.rare().paused {
                 return true;
             }
             at = self.parent(row).and_then(|parent| self.row(parent));
@@ -610,8 +607,8 @@ impl<'a> Draft<'a> {
             alone: false,
             counted_from: None,
         });
-        if row.past_no_return.is_none() && row.next_is_no_return.is_some() {
-            row.past_no_return.clone_from(&row.next_is_no_return);
+        if row.next_is_no_return.is_some() && row.rare().past_no_return.is_none() {
+            row.rare_mut().past_no_return = row.next_is_no_return.clone();
         }
         self.advance_soon(row, payload);
     }
@@ -693,13 +690,11 @@ impl<'a> Draft<'a> {
             next_is_no_return: birth.next_needs.next_is_no_return.as_deref().map(Box::from),
             expected: birth.next_needs.expected,
             is_pure: birth.next_needs.is_pure,
-            on_timeout: birth.on_timeout,
             priority: birth.priority,
-            trace: birth.trace.clone(),
-            end_signal: birth.end_signal.clone(),
             deadline: birth.timeout.map(|timeout| self.now.after(timeout)),
             ..Row::new(id, kind.clone(), birth.version, birth.stage.clone(), self.now)
         });
+        row.rare_of_birth(birth);
         row.name_stage_limits(&birth.next_needs.limits);
         if granted {
             row.stage_permits = !row.stage_limits.is_empty();

@@ -38,7 +38,7 @@ impl Draft<'_> {
     /// A member past its point of no return shields its descendants from a failure above. When it ends, they fail with
     /// that scope and must leave the limiter's queues.
     pub(super) fn stop_formerly_shielded(&mut self, id: ProcedureId) {
-        let was_shield = self.row(id).is_some_and(|row| row.past_no_return.is_some());
+        let was_shield = self.row(id).is_some_and(|row| row.rare().past_no_return.is_some());
         if let Some(scope) = self.scope_of(id).filter(|_| was_shield) {
             self.leave_queues(scope);
         }
@@ -49,22 +49,22 @@ impl Draft<'_> {
     pub(super) fn ended(&mut self, row: &mut Row, output: Option<Blob>) {
         row.ended = Some(self.now);
         row.in_flight = None;
-        row.output = None;
+        row.clear_rare(|rare| rare.output = None);
         row.ready = None;
         self.effect(DispatchEffect::Stop(row.id));
         self.release(row);
         if self.rules_of(&row.kind).is_some_and(|rules| rules.cleanup) {
-            row.cleaning = true;
+            row.rare_mut().cleaning = true;
             self.effect(DispatchEffect::call(call_of(row, StageTask::CleanUp)));
         }
         self.effect(RequestEffect::Ended(Box::new(Ended {
             id: row.id,
             kind: row.kind.clone(),
             state: row.state,
-            cause: row.cause.as_deref().cloned(),
-            not_undone: row.not_undone.to_vec(),
+            cause: row.rare().cause.as_deref().cloned(),
+            not_undone: row.rare().not_undone.to_vec(),
             output,
-            mark: row.mark,
+            mark: row.rare().mark,
             submitted: row.submitted,
         })));
     }
@@ -81,11 +81,11 @@ impl Draft<'_> {
 
     /// Completes an end after its code has cleaned up.
     pub(super) fn cleaned_up(&mut self, id: ProcedureId) {
-        if self.row(id).is_none_or(|row| !row.cleaning) {
+        if self.row(id).is_none_or(|row| !row.rare().cleaning) {
             self.late(id);
             return;
         }
-        self.change(id, |row| row.cleaning = false);
+        self.change(id, |row| row.clear_rare(|rare| rare.cleaning = false));
         self.end_family_if_over(id.family);
     }
 
@@ -94,9 +94,9 @@ impl Draft<'_> {
     pub(super) fn fail(&mut self, mut row: Box<Row>, cause: Cause) {
         let id = row.id;
         row.state = ProcedureState::Failed;
-        row.cause = Some(cause.into());
+        row.rare_mut().cause = Some(cause.into());
         row.since = self.now;
-        row.output = None;
+        row.clear_rare(|rare| rare.output = None);
         row.ready = None;
         // A waiting suspect is in doubt: it runs before anything is undone. A poisoned stage is in doubt as well, but
         // is undone without being run again.
@@ -135,10 +135,10 @@ impl Draft<'_> {
         let now = self.now;
         self.change(parent, |row| {
             row.state = ProcedureState::Failed;
-            row.cause = Some(cause.into());
+            row.rare_mut().cause = Some(cause.into());
             row.since = now;
             row.wait = None;
-            row.output = None;
+            row.clear_rare(|rare| rare.output = None);
         });
     }
 
@@ -152,7 +152,7 @@ impl Draft<'_> {
         let mut end_signal = None;
         self.change(root, |row| {
             row.due = Some(due);
-            end_signal = row.end_signal.take();
+            end_signal = row.rare_if_any().and_then(|rare| rare.end_signal.take());
         });
         self.close_with(Record::FamilyEnded(number, due));
         if let Some(failure) = self.failure_of(root) {
@@ -181,7 +181,7 @@ impl Draft<'_> {
 
     fn failure_of(&self, root: ProcedureId) -> Option<FailureEntry> {
         let row = self.row(root)?;
-        let origin = row.cause.as_ref().and_then(|cause| self.row(cause.origin));
+        let origin = row.rare().cause.as_ref().and_then(|cause| self.row(cause.origin));
         FailureEntry::of(row, origin.map(|origin| &origin.kind))
     }
 }

@@ -182,7 +182,7 @@ impl Draft<'_> {
     fn end_uncalled(&mut self, id: ProcedureId, cause: Cause) {
         let Some(mut row) = self.take(id) else { return };
         row.state = ProcedureState::RolledBack;
-        row.cause = Some(cause.into());
+        row.rare_mut().cause = Some(cause.into());
         row.wait = None;
         row.since = self.now;
         self.ended(&mut row, None);
@@ -194,7 +194,7 @@ impl Draft<'_> {
         let Some(blamed) = self.blamed_at_gate(row) else {
             return Cause::new(CauseKind::GateShut, "its gate can no longer open", row.id);
         };
-        match &blamed.cause {
+        match &blamed.rare().cause {
             // The first failure is what people look for, however many gates lie between.
             Some(cause) if cause.kind == CauseKind::GateShut => (**cause).clone(),
             Some(cause) => {
@@ -261,7 +261,7 @@ impl Draft<'_> {
     /// began in the first sibling that has failed. If none has, it began in the child itself.
     fn cause_by_rule(&self, id: ProcedureId, why: &str) -> Cause {
         let blamed = self.row(id).and_then(|row| self.blamed_at_gate(row));
-        let origin = blamed.map_or(id, |row| row.cause.as_ref().map_or(row.id, |cause| cause.origin));
+        let origin = blamed.map_or(id, |row| row.rare().cause.as_ref().map_or(row.id, |cause| cause.origin));
         Cause::new(
             CauseKind::GateShut,
             format!("its gate can no longer open: {why}"),

@@ -237,14 +237,14 @@ impl Draft<'_> {
         let Some(row) = self.row(id).filter(|row| !row.is_ended()) else {
             return Err(Refusal::NotLive(id));
         };
-        if let Some(stage) = &row.past_no_return {
+        if let Some(stage) = &row.rare().past_no_return {
             let text = format!("it passed its point of no return with stage {stage}");
             return Ok(Some(AbortAnswer::TooLate(text)));
         }
         if let Some(scope) = self.scope_of(id) {
             let cause = self
                 .row(scope)
-                .and_then(|row| row.cause.as_ref())
+                .and_then(|row| row.rare().cause.as_ref())
                 .map(|cause| cause.kind);
             let answer = if cause == Some(CauseKind::Aborted) {
                 AbortAnswer::WillRollBack
@@ -353,7 +353,7 @@ impl Draft<'_> {
 
     fn retry_undo(&mut self, id: ProcedureId) -> Result<(), Refusal> {
         let scope = self.rollback_failed(id)?;
-        self.change(scope, |row| row.undo_attempts = 0);
+        self.change(scope, |row| row.clear_rare(|rare| rare.undo_attempts = 0));
         self.try_undo_again(scope);
         Ok(())
     }
@@ -456,7 +456,7 @@ impl Draft<'_> {
             );
             return Err(Refusal::NotNow(NotNow::NotSucceeded, text));
         }
-        row.mark.get_or_insert(Mark::Overridden);
+        row.rare_mut().mark.get_or_insert(Mark::Overridden);
         self.record(Record::Output(id, output));
         if in_memory {
             self.put(row);

@@ -14,8 +14,8 @@ impl Draft<'_> {
             PauseScope::One(id) => {
                 let row = self.row(id).filter(|row| !row.is_ended());
                 let row = row.ok_or(Refusal::NotLive(id))?;
-                if !row.paused {
-                    self.change(id, |row| row.paused = true);
+                if !row.rare().paused {
+                    self.change(id, |row| row.rare_mut().paused = true);
                 }
             }
             PauseScope::Kind(_) | PauseScope::All => {
@@ -44,10 +44,10 @@ impl Draft<'_> {
 
     fn resume_one(&mut self, id: ProcedureId) -> Result<(), Refusal> {
         // A paused procedure that has ended meanwhile still holds back its descendants.
-        let row = self.row(id).filter(|row| !row.is_ended() || row.paused);
+        let row = self.row(id).filter(|row| !row.is_ended() || row.rare().paused);
         let row = row.ok_or(Refusal::NotLive(id))?;
-        if row.paused {
-            self.change(id, |row| row.paused = false);
+        if row.rare().paused {
+            self.change(id, |row| row.clear_rare(|rare| rare.paused = false));
             self.let_go_on(Some(id));
             return Ok(());
         }

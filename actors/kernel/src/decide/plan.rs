@@ -160,10 +160,10 @@ impl Draft<'_> {
     }
 
     fn why_not_undone(&self, scope: ProcedureId, row: &Row) -> Option<String> {
-        if let Some(stage) = &row.past_no_return {
+        if let Some(stage) = &row.rare().past_no_return {
             return Some(format!("it passed its point of no return with stage {stage}"));
         }
-        if row.mark == Some(Mark::Bypassed) {
+        if row.rare().mark == Some(Mark::Bypassed) {
             return Some("an operator has bypassed it".to_owned());
         }
         if !self.kernel.can_undo(row) {

@@ -18,7 +18,7 @@ impl Draft<'_> {
         let round = self.round_of(&row);
         // Past its point of no return it may end although its family fails, and a rollback waits for that. If it had to
         // wait for a place, one that a failed sibling keeps until the rollback, neither would ever move.
-        let is_shielded = row.past_no_return.is_some();
+        let is_shielded = row.rare().past_no_return.is_some();
         let keeps_place = is_shielded || round.as_ref().is_some_and(|round| round.keep_places);
         let question = Question {
             // The same cut as in the history entry.

@@ -47,7 +47,7 @@ impl Draft<'_> {
         // Frozen families are skipped: a timer or a signal will move them.
         let kernel = self.kernel;
         for row in kernel.families.awake().flat_map(|family| &family.members) {
-            if row.cleaning {
+            if row.rare().cleaning {
                 self.effect(DispatchEffect::call(call_of(row, StageTask::CleanUp)));
             }
             if row.is_ended() {

@@ -15,7 +15,7 @@ impl Draft<'_> {
     /// Returns `true` if the next stage needs an operator's consent because it ran too often in a row. This happens
     /// only past the point of no return; before it, the procedure has failed instead.
     pub(super) fn waits_at_repeat_limit(&self, row: &Row) -> bool {
-        row.past_no_return.is_some() && self.reached_repeat_limit(row).is_some()
+        row.rare().past_no_return.is_some() && self.reached_repeat_limit(row).is_some()
     }
 
     /// Fails a procedure that ran one stage too often in a row.

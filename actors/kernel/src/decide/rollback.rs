@@ -176,7 +176,7 @@ impl Draft<'_> {
     /// Returns `true` if the stages of a member can be undone: its kind supports it, it is not past its point of no
     /// return, and no operator has bypassed it.
     pub(super) fn can_undo(&self, row: &Row) -> bool {
-        row.past_no_return.is_none() && row.mark != Some(Mark::Bypassed) && self.kernel.can_undo(row)
+        row.rare().past_no_return.is_none() && row.rare().mark != Some(Mark::Bypassed) && self.kernel.can_undo(row)
     }
 
     /// Returns `true` if the row, or an ended ancestor within the scope, is a success that is kept. A live descendant
@@ -185,7 +185,9 @@ impl Draft<'_> {
         let mut at = Some(row);
         while let Some(row) = at.filter(|row| row.id != scope && row.is_ended()) {
             // A success that cannot be undone is not covered here: it stays, and is reported as not undone.
-            if row.state == ProcedureState::Success && row.on_failure == OnFailure::Keep && row.past_no_return.is_none()
+            if row.state == ProcedureState::Success
+                && row.on_failure == OnFailure::Keep
+                && row.rare().past_no_return.is_none()
             {
                 return true;
             }
@@ -235,7 +237,7 @@ impl Draft<'_> {
             newest.get(&(entry.member, entry.visit)) != Some(&entry.number)
                 && family.is_within(scope.member, entry.member)
                 // The undo of the newest visit drops these.
-                && row.is_some_and(|row| !row.attempts_kept.contains(&entry.number))
+                && row.is_some_and(|row| !row.rare().attempts_kept.contains(&entry.number))
         };
         of_stages().filter(is_left_over).map(|entry| entry.number).collect()
     }
@@ -419,8 +421,8 @@ impl Draft<'_> {
         row.since = self.now;
         row.wait = None;
         row.wake = None;
-        if id == scope {
-            row.not_undone = not_undone.to_vec().into();
+        if id == scope && !(not_undone.is_empty() && row.rare().not_undone.is_empty()) {
+            row.rare_mut().not_undone = not_undone.to_vec().into();
         }
         if ended_before {
             row.ended = Some(self.now);

@@ -150,7 +150,7 @@ impl Draft<'_> {
         if let Some(number) = self.repeats(signal)? {
             return Ok(Some(number));
         }
-        if row.closed.contains(name) || self.sent.closes(*id, name) {
+        if row.rare().closed.contains(name) || self.sent.closes(*id, name) {
             return Err(Refusal::Closed(*id, name.clone()));
         }
         let waiting = family.signals.waiting(id.member) + self.sent.count(*id) as usize;
@@ -162,7 +162,7 @@ impl Draft<'_> {
                 format!("{waiting} signals wait for {id}, which is the limit; send again when it has consumed some");
             return Err(Refusal::NotNow(NotNow::Full, text));
         }
-        if *last && row.closed.len() + self.sent.closed(*id) >= bounds.closed {
+        if *last && row.rare().closed.len() + self.sent.closed(*id) >= bounds.closed {
             let text = format!(
                 "{} events of {id} have had their last signal, which is the limit; use a name for several events",
                 bounds.closed
@@ -239,7 +239,7 @@ impl Draft<'_> {
         } = signal;
         row.signals += 1;
         if last {
-            row.closed.push(name.clone());
+            row.rare_mut().closed.push(name.clone());
         }
         let entry = SignalEntry {
             name,

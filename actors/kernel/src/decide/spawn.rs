@@ -72,7 +72,7 @@ impl Draft<'_> {
         };
         let count = u32::try_from(children.len()).unwrap_or(u32::MAX);
         if count == 0 {
-            match parent.output.take() {
+            match parent.rare_if_any().and_then(|rare| rare.output.take()) {
                 Some(output) => self.done(parent, output),
                 None => {
                     self.give_back_locks(&mut parent);
@@ -139,7 +139,9 @@ impl Draft<'_> {
         self.record(Record::Payload(id, birth.payload.clone()));
         let mut row = self.born(id, birth);
         row.parent = Some(parent.member);
-        row.graph = birth.graph.as_ref().map(|node| Box::new(node.placed(first)));
+        if let Some(node) = &birth.graph {
+            row.rare_mut().graph = Some(Box::new(node.placed(first)));
+        }
         row.labels = match self.row(parent).filter(|_| birth.inherits_labels) {
             Some(parent) => birth.labels_below(&parent.labels),
             None => birth.labels.clone(),
@@ -249,7 +251,7 @@ impl Draft<'_> {
     /// met: it can no longer fail, and its next stage sees the children's states.
     pub(super) fn go_on(&mut self, parent: ProcedureId, round: &Round) {
         let Some(mut row) = self.take(parent) else { return };
-        if let Some(output) = row.output.take() {
+        if let Some(output) = row.rare_if_any().and_then(|rare| rare.output.take()) {
             self.done(row, output);
             return;
         }
@@ -320,7 +322,7 @@ impl Draft<'_> {
     /// Returns the cause with which a parent fails because this child has moved. A child that succeeds has none: a stored
     /// policy of an engine that did not check it may ask for more successes than its list has children.
     pub(super) fn cause_by_child(&self, parent: ProcedureId, child: ProcedureId) -> Cause {
-        let cause = self.row(child).and_then(|row| row.cause.as_deref().cloned());
+        let cause = self.row(child).and_then(|row| row.rare().cause.as_deref().cloned());
         cause.unwrap_or_else(|| unmet(parent))
     }
 
@@ -331,7 +333,7 @@ impl Draft<'_> {
             .iter()
             .skip(round.first as usize)
             .take(round.count as usize)
-            .find_map(|row| row.cause.as_deref().cloned())
+            .find_map(|row| row.rare().cause.as_deref().cloned())
     }
 }
 

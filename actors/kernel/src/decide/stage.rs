@@ -76,7 +76,9 @@ impl Draft<'_> {
     /// so what it did must not be kept.
     fn without_failure_past_return(&self, mut report: Box<StageEnded>) -> Box<StageEnded> {
         if let StageOutcome::GiveUp(text) = &mut report.outcome
-            && self.row(report.id).is_some_and(|row| row.past_no_return.is_some())
+            && self
+                .row(report.id)
+                .is_some_and(|row| row.rare().past_no_return.is_some())
         {
             report.outcome = StageOutcome::Fail(std::mem::take(text));
         }
@@ -465,7 +467,10 @@ impl Draft<'_> {
         }
         // Past the point of no return the outcome is obeyed; the procedure then waits before that stage runs once
         // more.
-        if let Some(bound) = self.reached_repeat_limit(&row).filter(|_| row.past_no_return.is_none()) {
+        if let Some(bound) = self
+            .reached_repeat_limit(&row)
+            .filter(|_| row.rare().past_no_return.is_none())
+        {
             self.fail_at_repeat_limit(row, bound, &report);
             return;
         }
@@ -500,7 +505,7 @@ impl Draft<'_> {
                 self.put(row);
             }
             StageOutcome::Done(output) if !children.is_empty() => {
-                row.output = Some(output);
+                row.rare_mut().output = Some(output);
                 self.spawn(row, children, list(JoinPolicy::AllSucceeded, 0));
             }
             StageOutcome::Done(output) => self.done(row, output),
@@ -544,16 +549,17 @@ impl Draft<'_> {
     /// commit must not write an entry and delete it.
     fn entry_passes(&self, row: &mut Row, report: &StageEnded) {
         if report.nothing_to_undo && self.keeps_only_stack(row) {
-            row.attempts_kept.push(row.history);
+            let newest = row.history;
+            row.rare_mut().attempts_kept.push(newest);
         }
     }
 
     /// Ends the attempts of a visit. If the kind keeps only its stack, the entries of failed attempts are dropped,
     /// except the newest, which is on the stack.
     pub(super) fn attempts_settled(&mut self, row: &mut Row) {
-        let attempts = std::mem::take(&mut row.attempts_kept);
+        let attempts = row.rare_if_any().map(|rare| std::mem::take(&mut rare.attempts_kept));
         if self.keeps_only_stack(row) {
-            for number in attempts.into_iter().filter(|number| *number != row.history) {
+            for number in attempts.into_iter().flatten().filter(|number| *number != row.history) {
                 self.record(Record::HistoryDropped(row.id.family, number));
             }
         }
@@ -583,13 +589,13 @@ impl Draft<'_> {
     /// Drops the entries that the newest one has pushed out of the window.
     #[inline(never)]
     fn window_moved(&mut self, row: &mut Row, entries: u32) {
-        let first = row.history_from.max(1);
+        let first = row.rare().history_from.max(1);
         let wanted = (row.history + 1).saturating_sub(entries);
         let until = wanted.clamp(first, first + WINDOW_STEP);
         for number in first..until {
             self.record(Record::HistoryDropped(row.id.family, number));
         }
-        row.history_from = until;
+        row.rare_mut().history_from = until;
     }
 
     /// Runs the next stage, or leaves it in the limiter's queue, where it already waits.
@@ -637,7 +643,8 @@ impl Draft<'_> {
             | StageOutcome::TimedOut(text)
             | StageOutcome::Panicked(text)
             | StageOutcome::Refused(text) => {
-                row.cause
+                row.rare_mut()
+                    .cause
                     .get_or_insert_with(|| Cause::new(CauseKind::Failed, text, id).into());
                 row.state = ProcedureState::Failed;
                 self.put(row);
@@ -686,7 +693,7 @@ impl Draft<'_> {
         row.attempt = row.attempt.saturating_add(1);
         row.note_failure(&text, self.now);
         let allowed = retry.allows_another(row.attempt);
-        if !allowed && row.past_no_return.is_none() {
+        if !allowed && row.rare().past_no_return.is_none() {
             let cause = Cause::new(exhausted, text, row.id);
             self.fail(row, cause);
             return;
@@ -711,21 +718,22 @@ impl Draft<'_> {
         } else {
             let reason = WaitReason::Backoff(row.attempt, self.now.after(delay));
             self.park(&mut row, ProcedureState::WaitingTimeout, reason);
-            row.retry_after = chosen;
+            row.rare_mut().retry_after = chosen;
         }
         self.put(row);
     }
 
     /// Keeps the entry of a failed attempt, and drops the oldest one beyond the bound.
     fn attempt_kept(&mut self, row: &mut Row) {
-        row.attempts_kept.push(row.history);
+        let newest = row.history;
+        row.rare_mut().attempts_kept.push(newest);
         let kept = if self.keeps_only_stack(row) {
             1
         } else {
             self.kernel.rules.bounds.attempts_kept
         };
-        if row.attempts_kept.len() > kept
-            && let Some(oldest) = row.attempts_kept.take_first()
+        if row.rare().attempts_kept.len() > kept
+            && let Some(oldest) = row.rare_mut().attempts_kept.take_first()
         {
             self.record(Record::HistoryDropped(row.id.family, oldest));
         }
@@ -739,7 +747,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn failed(&mut self, row: Box<Row>, kind: CauseKind, text: String) {
-        if row.past_no_return.is_some() {
+        if row.rare().past_no_return.is_some() {
             self.try_again(row, kind, text, None);
             return;
         }
@@ -789,7 +797,7 @@ const fn is_followed(report: &StageEnded) -> bool {
 /// Returns `true` if the stage is attempted again, unless its attempts are used up. Past the point of no return every
 /// failure is, so the next attempt needs the wake of this one.
 const fn runs_again(row: &Row, outcome: &StageOutcome) -> bool {
-    is_retry(outcome) || (row.past_no_return.is_some() && !outcome.leaves_effects())
+    is_retry(outcome) || (row.rare().past_no_return.is_some() && !outcome.leaves_effects())
 }
 
 const fn is_retry(outcome: &StageOutcome) -> bool {

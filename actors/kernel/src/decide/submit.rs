@@ -260,13 +260,17 @@ impl Draft<'_> {
         row.key = key;
         // Without its children a root would be another procedure, so one that is born with some is not run again.
         row.as_submitted = birth.brood.is_none();
-        row.graph.clone_from(&birth.graph);
+        if let Some(node) = &birth.graph {
+            row.rare_mut().graph = Some(node.clone());
+        }
         row.labels = birth.labels_below(creator);
         self.labelled(id.family, &row.labels);
         if let Some(brood) = &birth.brood {
             row.state = ProcedureState::Waiting;
             row.wait = Some(WaitReason::Children);
-            row.output.clone_from(&brood.output);
+            if let Some(output) = &brood.output {
+                row.rare_mut().output = Some(output.clone());
+            }
             row.rounds.push(round_of(brood));
         } else if row.wait.is_none() {
             self.set_going(&mut row, Some(birth.payload.clone()));

@@ -41,7 +41,7 @@ impl Draft<'_> {
             self.effect(DispatchEffect::Stop(id));
             return false;
         }
-        let attempt = self.row(scope).map_or(0, |row| row.undo_attempts) + 1;
+        let attempt = self.row(scope).map_or(0, |row| row.rare().undo_attempts) + 1;
         let Some(row) = self.row(id) else { return false };
         let call = undo_call(row, scope, entry, attempt);
         self.keep_reporter(id);
@@ -184,10 +184,10 @@ impl Draft<'_> {
         let (begun, ended) = times.unwrap_or((self.now, self.now));
         let (queued, admitted, attempt) = match self.row(scope) {
             // The undo had to wait for a lock, its backoff or an operator.
-            Some(row) if row.ready.is_some() || row.undo_attempts > 0 => (
+            Some(row) if row.ready.is_some() || row.rare().undo_attempts > 0 => (
                 row.ready.unwrap_or(row.since),
                 row.ready.map(|_| row.since),
-                row.undo_attempts + 1,
+                row.rare().undo_attempts + 1,
             ),
             Some(_) | None => (begun, None, 1),
         };
@@ -220,7 +220,7 @@ impl Draft<'_> {
         if self.row(id).is_some_and(|row| self.keeps_only_stack(row)) {
             // Older attempts of that visit are below this entry, and go with it.
             let row = self.row(id).filter(|row| row.visit == top.visit);
-            let older = row.map(|row| row.attempts_kept.clone()).unwrap_or_default();
+            let older = row.map(|row| row.rare().attempts_kept.clone()).unwrap_or_default();
             let mut dropped: BTreeSet<u32> = older.into_iter().chain([top.number]).collect();
             if top.locks.is_some() {
                 // It says under which locks the entries below it ran. Without it a start would take those of an entry
@@ -235,10 +235,10 @@ impl Draft<'_> {
         }
         self.change(id, |row| {
             row.standing = row.standing.saturating_sub(1);
-            row.attempts_kept.clear();
+            row.clear_rare(|rare| rare.attempts_kept.clear());
         });
         self.change(scope, |row| {
-            row.undo_attempts = 0;
+            row.clear_rare(|rare| rare.undo_attempts = 0);
             row.wait = None;
             row.ready = None;
         });
@@ -280,7 +280,7 @@ impl Draft<'_> {
             .map(|rules| rules.retry_undo)
             .unwrap_or_default();
         let now = self.now;
-        let failed = self.row(scope).map_or(0, |row| row.undo_attempts) + 1;
+        let failed = self.row(scope).map_or(0, |row| row.rare().undo_attempts) + 1;
         let chosen = chosen
             .map(|delay| delay.min(RETRY_AFTER_MAX))
             .filter(|_| retry.allows_another(failed));
@@ -294,10 +294,10 @@ impl Draft<'_> {
         };
         self.undo_attempt_kept(id, failed);
         self.change(scope, |row| {
-            row.undo_attempts = failed;
+            let rare = row.rare_mut();
+            (rare.undo_attempts, rare.retry_after) = (failed, chosen);
             row.note_failure(text, now);
             row.wait = Some(reason);
-            row.retry_after = chosen;
             row.since = now;
             row.ready = None;
         });
@@ -313,12 +313,13 @@ impl Draft<'_> {
         let Some(mut row) = self.take(id) else { return };
         if failed == 1 {
             // The numbers kept so far belong to the stage. Its entries stay, and the newest is being undone.
-            row.attempts_kept.clear();
+            row.clear_rare(|rare| rare.attempts_kept.clear());
         }
         if !self.keeps_only_stack(&row) {
-            row.attempts_kept.push(row.history);
-            if row.attempts_kept.len() > self.kernel.rules.bounds.attempts_kept
-                && let Some(oldest) = row.attempts_kept.take_first()
+            let newest = row.history;
+            row.rare_mut().attempts_kept.push(newest);
+            if row.rare().attempts_kept.len() > self.kernel.rules.bounds.attempts_kept
+                && let Some(oldest) = row.rare_mut().attempts_kept.take_first()
             {
                 self.record(Record::HistoryDropped(id.family, oldest));
             }

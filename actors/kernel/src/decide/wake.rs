@@ -85,14 +85,14 @@ impl Draft<'_> {
         let Some(mut row) = self.take(id) else { return };
         let allowed = row.deadline.unwrap_or(self.now).since(row.submitted);
         let stopped = row.is_ended() || self.is_stopping(&row);
-        if stopped || (row.on_timeout == OnTimeout::Fail && row.past_no_return.is_some()) {
+        if stopped || (row.rare().on_timeout == OnTimeout::Fail && row.rare().past_no_return.is_some()) {
             // The procedure is already failing, or can no longer fail.
             row.deadline = None;
             self.put(row);
             self.late(id);
             return;
         }
-        match row.on_timeout {
+        match row.rare().on_timeout {
             OnTimeout::Fail => {
                 row.deadline = None;
                 let text = format!("its timeout of {} s has passed", allowed.as_secs_f64());

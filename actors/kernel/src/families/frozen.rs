@@ -3,8 +3,8 @@
 //! ```text
 //! flags · [event] · since · [until] · kind · version · stage · counts … · [what the flags name]
 //! ```
-//! Numbers use seven bits per byte, and times are stored as differences. Rare state is not encoded at all: a family
-//! that has it stays awake, as `rest` says. The bytes never leave the process, so they have no version.
+//! Numbers use seven bits per byte, and times are stored as differences. What `rest` refuses is not encoded at all: a
+//! family that has it stays awake. The bytes never leave the process, so they have no version.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::family::Family;
 use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
 use crate::label::{Label, Labels};
 use crate::list::List;
-use crate::row::{GraphNode, Hold, OnFailure, OnTimeout, Row};
+use crate::row::{GraphNode, Hold, OnFailure, OnTimeout, Rare, Row};
 use crate::wait::{Question, WaitReason};
 
 const EVENT: u64 = 1;
@@ -42,6 +42,8 @@ const LABELS: u64 = 1 << 21;
 const STAGE_LIMITS: u64 = 1 << 22;
 const HOLDS: u64 = 1 << 23;
 const IS_PURE: u64 = 1 << 24;
+/// The flags of what a row has in a box.
+const BOXED: u64 = ON_TIMEOUT_EXECUTE | TRACE | PAST_NO_RETURN | WINDOW | NAME;
 
 /// Kinds by number, so that a frozen family need not spell out its own. There are as many as registered kinds.
 #[derive(Clone, Debug, Default)]
@@ -151,16 +153,13 @@ impl Pack {
         if let Some(key) = &row.key {
             self.text(key.as_str());
         }
-        if let Some(trace) = &row.trace {
-            self.text(&trace.to_string());
-        }
         for limits in [&row.limits, &row.stage_limits] {
             if !limits.is_empty() {
                 self.number(limits.len() as u64);
                 limits.iter().for_each(|limit| self.text(limit.as_str()));
             }
         }
-        for name in [&row.next_is_no_return, &row.past_no_return].into_iter().flatten() {
+        if let Some(name) = &row.next_is_no_return {
             self.text(name);
         }
         if let Some(expected) = row.expected {
@@ -170,12 +169,6 @@ impl Pack {
         if row.waits_after != Seq::default() {
             self.number(row.waits_after.0);
         }
-        if row.history_from > 0 {
-            self.number(u64::from(row.history_from));
-        }
-        if let Some(name) = row.name() {
-            self.text(name);
-        }
         if !row.labels.is_empty() {
             self.number(row.labels.len() as u64);
             for label in &row.labels {
@@ -183,11 +176,29 @@ impl Pack {
                 self.text(label.value());
             }
         }
+        self.boxed(row.rare(), row.name());
+    }
+
+    /// Encodes what the row has in a box.
+    fn boxed(&mut self, rare: &Rare, name: Option<&str>) {
+        if let Some(trace) = &rare.trace {
+            self.text(&trace.to_string());
+        }
+        if let Some(stage) = &rare.past_no_return {
+            self.text(stage);
+        }
+        if rare.history_from > 0 {
+            self.number(u64::from(rare.history_from));
+        }
+        if let Some(name) = name {
+            self.text(name);
+        }
     }
 }
 
 fn flags(row: &Row) -> u64 {
     let question = row.wait.as_ref().and_then(WaitReason::question);
+    let rare = row.rare();
     let flags = [
         (EVENT, matches!(row.wait, Some(WaitReason::Event(..)))),
         (QUESTION, question.is_some()),
@@ -197,20 +208,20 @@ fn flags(row: &Row) -> u64 {
         (PRIORITY, row.priority != 0),
         (KEY, row.key.is_some()),
         (AS_SUBMITTED, row.as_submitted),
-        (TRACE, row.trace.is_some()),
+        (TRACE, rare.trace.is_some()),
         (AFTER, row.waits_after != Seq::default()),
         (LIMITS, !row.limits.is_empty()),
         (STAGE_LIMITS, !row.stage_limits.is_empty()),
         (HOLDS, row.holds),
         (IS_PURE, row.is_pure),
-        (ON_TIMEOUT_EXECUTE, row.on_timeout == OnTimeout::Execute),
+        (ON_TIMEOUT_EXECUTE, rare.on_timeout == OnTimeout::Execute),
         (WHILE_ACTIVE, row.hold == Hold::WhileActive),
         (LOCKS_FOR_LIFE, row.locks_for_life),
         (OUT_OF_TIME, row.out_of_time),
         (NEXT_IS_NO_RETURN, row.next_is_no_return.is_some()),
-        (PAST_NO_RETURN, row.past_no_return.is_some()),
+        (PAST_NO_RETURN, rare.past_no_return.is_some()),
         (EXPECTED, row.expected.is_some()),
-        (WINDOW, row.history_from > 0),
+        (WINDOW, rare.history_from > 0),
         (NAME, row.name().is_some()),
         (LABELS, !row.labels.is_empty()),
         (COMPENSATE, row.on_failure == OnFailure::Compensate),
@@ -307,11 +318,6 @@ impl<'a> Unpack<'a> {
                 0
             },
             key: if has(KEY) { Some(Key::from(self.text()?)) } else { None },
-            trace: if has(TRACE) {
-                Some(Box::new(self.text()?.parse().ok()?))
-            } else {
-                None
-            },
             limits: if has(LIMITS) {
                 self.limits()?.into()
             } else {
@@ -336,28 +342,43 @@ impl<'a> Unpack<'a> {
             } else {
                 None
             },
-            past_no_return: if has(PAST_NO_RETURN) {
-                Some(self.text()?.into())
-            } else {
-                None
-            },
             expected: if has(EXPECTED) { Some(self.duration()?) } else { None },
             waits_after: if has(AFTER) {
                 Seq(self.number()?)
             } else {
                 Seq::default()
             },
-            history_from: if has(WINDOW) { self.count()? } else { 0 },
-            graph: if has(NAME) { Some(self.name()?) } else { None },
             labels: if has(LABELS) { self.labels()? } else { Labels::default() },
-            on_timeout: if has(ON_TIMEOUT_EXECUTE) {
-                OnTimeout::Execute
-            } else {
-                OnTimeout::Fail
-            },
             out_of_time: has(OUT_OF_TIME),
+            rare: if flags & BOXED == 0 {
+                None
+            } else {
+                Some(self.boxed(flags)?)
+            },
             ..Row::new(ProcedureId::root(family), kind, version, stage, submitted)
         }))
+    }
+
+    /// Decodes what the row has in a box.
+    fn boxed(&mut self, flags: u64) -> Option<Box<Rare>> {
+        let has = |flag: u64| flags & flag != 0;
+        let mut rare = Box::new(Rare::new());
+        if has(ON_TIMEOUT_EXECUTE) {
+            rare.on_timeout = OnTimeout::Execute;
+        }
+        if has(TRACE) {
+            rare.trace = Some(Box::new(self.text()?.parse().ok()?));
+        }
+        if has(PAST_NO_RETURN) {
+            rare.past_no_return = Some(self.text()?.into());
+        }
+        if has(WINDOW) {
+            rare.history_from = self.count()?;
+        }
+        if has(NAME) {
+            rare.graph = Some(self.name()?);
+        }
+        Some(rare)
     }
 
     fn name(&mut self) -> Option<Box<GraphNode>> {

@@ -2,7 +2,7 @@
 
 use crate::family::Family;
 use crate::lifecycle::ProcedureState;
-use crate::row::Row;
+use crate::row::{Rare, Row};
 use crate::wait::WaitReason;
 
 /// A stage that ran at least this often in a row keeps its family awake: the health check reports such stages, and
@@ -60,7 +60,6 @@ fn rests(row: &Row) -> bool {
         in_flight,
         history: _,
         standing: _,
-        attempts_kept,
         as_submitted: _,
         wake,
         rounds,
@@ -75,38 +74,42 @@ fn rests(row: &Row) -> bool {
         locks_for_life: _,
         ready,
         next_is_no_return: _,
-        past_no_return: _,
         same_stage,
         expected: _,
         is_pure: _,
-        on_timeout: _,
         out_of_time: _,
-        paused,
-        mark,
-        output,
-        cleaning,
         priority: _,
-        cause,
-        undo_attempts,
-        not_undone,
         signals: _,
-        closed,
-        trace: _,
-        graph,
-        payload_size,
-        failure_streak,
         waits_after: _,
-        retry_after,
         repeated,
-        history_from: _,
         labels: _,
-        end_signal,
         key: _,
         deadline: _,
         submitted: _,
         ended,
         due,
+        rare: _,
     } = row;
+    let Rare {
+        attempts_kept,
+        past_no_return: _,
+        on_timeout: _,
+        paused,
+        mark,
+        output,
+        cleaning,
+        cause,
+        undo_attempts,
+        not_undone,
+        closed,
+        trace: _,
+        graph,
+        payload_size,
+        failure_streak,
+        retry_after,
+        history_from: _,
+        end_signal,
+    } = row.rare();
     wait.as_ref().is_some_and(WaitReason::is_rest)
         && *state == state_at_rest(wait.as_ref())
         && id.is_root()

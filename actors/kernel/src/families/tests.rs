@@ -90,28 +90,28 @@ fn family(common: Common, rare: Rare) -> Family {
     row.revision = Seq(revision);
     (row.visit, row.history, row.standing) = (visit, history, standing);
     (row.same_stage, row.signals) = (same_stage, signals);
-    row.history_from = if active { history } else { 0 };
+    row.rare_mut().history_from = if active { history } else { 0 };
     row.deadline = deadline.map(Timestamp);
     row.priority = priority;
     row.key = key.map(Key::from);
     row.limits = limits.into_iter().map(LimitKey::from).collect();
-    (row.next_is_no_return, row.past_no_return, row.expected) =
-        (next_is_no_return.map(Into::into), past.map(Into::into), expected);
+    (row.next_is_no_return, row.expected) = (next_is_no_return.map(Into::into), expected);
+    row.rare_mut().past_no_return = past.map(Into::into);
     row.as_submitted = active;
     row.holds = holds;
     row.hold = if active { Hold::WhileActive } else { Hold::ForLife };
-    row.on_timeout = if execute { OnTimeout::Execute } else { OnTimeout::Fail };
+    row.rare_mut().on_timeout = if execute { OnTimeout::Execute } else { OnTimeout::Fail };
     row.locks_for_life = for_life;
     row.out_of_time = out_of_time;
     row.is_pure = is_pure;
     let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
-    row.trace = is_traced.then(|| Box::new(parent.parse().unwrap()));
+    row.rare_mut().trace = is_traced.then(|| Box::new(parent.parse().unwrap()));
     row.on_failure = if compensate {
         OnFailure::Compensate
     } else {
         OnFailure::Keep
     };
-    row.graph = name.map(|name| {
+    row.rare_mut().graph = name.map(|name| {
         let name = Some(name);
         Box::new(GraphNode {
             name,
@@ -122,6 +122,7 @@ fn family(common: Common, rare: Rare) -> Family {
         .into_iter()
         .map(|(name, value)| Label::new(name, value))
         .collect();
+    row.settle_rare();
     of(row, history.wrapping_add(1))
 }
 
@@ -177,11 +178,11 @@ fn a_family_that_does_anything_else_stays_awake() {
         |row| row.attempt = 1,
         |row| row.same_stage = SAME_STAGE_FROZEN,
         |row| row.visit = STAGES_FROZEN,
-        |row| row.payload_size = Some(Box::new(PayloadSizeNote { bytes: 1, stage: None })),
+        |row| row.rare_mut().payload_size = Some(Box::new(PayloadSizeNote { bytes: 1, stage: None })),
         |row| row.note_failure("boom", Timestamp(1)),
-        |row| row.paused = true,
+        |row| row.rare_mut().paused = true,
         |row| row.state = ProcedureState::Failed,
-        |row| row.cleaning = true,
+        |row| row.rare_mut().cleaning = true,
         |row| row.ready = Some(Timestamp(1)),
     ];
     for change in changes {

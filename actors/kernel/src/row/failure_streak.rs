@@ -36,13 +36,14 @@ impl Row {
         const CUT: &str = "\u{2026}";
         // The history cuts the text at this length; text that is not kept must not make a difference.
         let print = fingerprint(cut(text, crate::cause::Cause::TEXT_MAX));
-        let before = self.failure_streak.take().filter(|before| before.print == print);
+        let before = self.rare_if_any().and_then(|rare| rare.failure_streak.take());
+        let before = before.filter(|before| before.print == print);
         let (times, first) = before.map_or((0, Some(now)), |before| (before.times, before.first));
         let mut kept = text.to_owned();
         if text.len() > FailureStreak::TEXT_MAX {
             kept = format!("{}{CUT}", cut(text, FailureStreak::TEXT_MAX - CUT.len()));
         }
-        self.failure_streak = Some(Box::new(FailureStreak {
+        self.rare_mut().failure_streak = Some(Box::new(FailureStreak {
             print,
             times: times.saturating_add(1),
             text: kept,
@@ -53,8 +54,8 @@ impl Row {
     /// Clears a failure that no longer matters: the stage has succeeded, was stopped by its family's failure, or the
     /// undo is done.
     pub(crate) fn clear_failure_streak(&mut self) {
-        if self.failure_streak.is_some() && (self.is_ended() || self.failed_in_a_row() == 0) {
-            self.failure_streak = None;
+        if self.rare().failure_streak.is_some() && (self.is_ended() || self.failed_in_a_row() == 0) {
+            self.clear_rare(|rare| rare.failure_streak = None);
         }
     }
 
@@ -63,7 +64,7 @@ impl Row {
     #[must_use]
     pub const fn failed_in_a_row(&self) -> u32 {
         if self.is_failing() {
-            self.undo_attempts
+            self.rare().undo_attempts
         } else {
             self.attempt
         }
@@ -90,7 +91,7 @@ mod tests {
         row.attempt += 1;
         row.note_failure(text, Timestamp(u64::from(row.attempt)));
         row.clear_failure_streak();
-        row.failure_streak.as_ref().map_or(0, |streak| streak.times)
+        row.rare().failure_streak.as_ref().map_or(0, |streak| streak.times)
     }
 
     #[test]
@@ -104,6 +105,7 @@ mod tests {
         ];
         assert_eq!(said.map(|text| failed(&mut row, text)), [1, 2, 1, 1]);
         let told = row
+            .rare()
             .failure_streak
             .as_ref()
             .map(|streak| (streak.text.as_str(), streak.first));
@@ -111,13 +113,16 @@ mod tests {
         row.attempt = 0;
         row.clear_failure_streak();
         assert_eq!(
-            (row.failure_streak.is_none(), failed(&mut row, "timeout after 2 ms")),
+            (
+                row.rare().failure_streak.is_none(),
+                failed(&mut row, "timeout after 2 ms")
+            ),
             (true, 1)
         );
         // It rolls back: the undo counts, and has not failed.
         row.state = ProcedureState::Failed;
         row.clear_failure_streak();
-        assert_eq!(row.failure_streak, None);
+        assert_eq!(row.rare().failure_streak, None);
     }
 
     #[test]
@@ -126,6 +131,7 @@ mod tests {
         let long = "\u{e4}".repeat(1_024);
         assert_eq!(failed(&mut row, &long), 1);
         let text = row
+            .rare()
             .failure_streak
             .as_ref()
             .map(|streak| streak.text.clone())

@@ -103,13 +103,13 @@ impl Row {
     /// Returns its name, which its parent's list or its submission gave it, if it has one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        self.graph.as_ref()?.name.as_deref()
+        self.rare().graph.as_ref()?.name.as_deref()
     }
 
     /// Returns its gate, open or not.
     #[must_use]
     pub fn gate(&self) -> Option<&Gate> {
-        self.graph.as_ref()?.gate.as_ref()
+        self.rare().graph.as_ref()?.gate.as_ref()
     }
 
     /// Returns its gate, if it waits there.
@@ -121,7 +121,7 @@ impl Row {
     /// Returns `true` if its failure fails its parent at once.
     #[must_use]
     pub fn is_vital(&self) -> bool {
-        self.graph.as_ref().is_some_and(|node| node.vital)
+        self.rare().graph.as_ref().is_some_and(|node| node.vital)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Constructor for a row with default fields. Callers set other fields one by one.
 
-use super::{Hold, OnFailure, OnTimeout, Row};
+use super::{Hold, OnFailure, Row};
 use crate::id::{Blob, Kind, ProcedureId, Seq, Timestamp};
 use crate::label::Labels;
 use crate::lifecycle::ProcedureState;
@@ -26,7 +26,6 @@ impl Row {
             in_flight: None,
             history: 0,
             standing: 0,
-            attempts_kept: List::new(),
             as_submitted: false,
             wake: None,
             rounds: List::new(),
@@ -41,37 +40,21 @@ impl Row {
             locks_for_life: false,
             ready: None,
             next_is_no_return: None,
-            past_no_return: None,
             same_stage: 0,
             expected: None,
             is_pure: false,
-            on_timeout: OnTimeout::default(),
             out_of_time: false,
-            paused: false,
-            mark: None,
-            output: None,
-            cleaning: false,
             priority: 0,
-            cause: None,
-            undo_attempts: 0,
-            not_undone: List::new(),
             signals: 0,
-            closed: List::new(),
-            trace: None,
-            graph: None,
-            payload_size: None,
-            failure_streak: None,
             waits_after: Seq::default(),
-            retry_after: None,
             repeated: 0,
-            history_from: 0,
             labels: Labels::default(),
-            end_signal: None,
             key: None,
             deadline: None,
             submitted: at,
             ended: None,
             due: None,
+            rare: None,
         }
     }
 }

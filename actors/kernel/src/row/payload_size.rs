@@ -25,16 +25,17 @@ impl Row {
     /// value.
     pub(crate) fn note_size(&mut self, bytes: usize, bound: usize, stage: impl FnOnce(&Self) -> Option<Blob>) {
         if bytes.saturating_mul(PART) < bound || bytes == 0 {
-            self.payload_size = None;
+            self.clear_rare(|rare| rare.payload_size = None);
             return;
         }
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let before = self.payload_size.take().filter(|before| before.bytes >= bytes);
+        let before = self.rare_if_any().and_then(|rare| rare.payload_size.take());
+        let before = before.filter(|before| before.bytes >= bytes);
         let stage = match before {
             Some(before) => before.stage,
             None => stage(self),
         };
-        self.payload_size = Some(Box::new(PayloadSizeNote { bytes, stage }));
+        self.rare_mut().payload_size = Some(Box::new(PayloadSizeNote { bytes, stage }));
     }
 }
 
@@ -49,7 +50,7 @@ mod tests {
         let mut row = Row::new(id, Kind::from("kind"), 1, Blob::default(), Timestamp(0));
         let mut noted = |bytes, stage: Option<&[u8]>| {
             row.note_size(bytes, 100, |_| stage.map(Blob::from));
-            let size = row.payload_size.as_deref()?;
+            let size = row.rare().payload_size.as_deref()?;
             Some((size.bytes, size.stage.as_ref().map(|stage| stage.as_slice().to_vec())))
         };
         let by = |stage: &[u8]| Some(stage.to_vec());

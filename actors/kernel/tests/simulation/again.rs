@@ -59,8 +59,8 @@ impl Play {
         let birth = Birth {
             priority: root.priority,
             labels: Labels::clone(&root.labels),
-            graph: root.graph.clone(),
-            end_signal: root.end_signal.clone(),
+            graph: root.rare().graph.clone(),
+            end_signal: root.rare().end_signal.clone(),
             next_needs: self.draw.next_needs(),
             ..Birth::new(root.kind.clone(), root.version, stage(0), Blob::from(vec![0; size]))
         };
@@ -153,7 +153,7 @@ fn runs_again(ahead: &mut Disk, records: &[Record], entry: &AuditEntry, new: Pro
     let is_alike = ahead.rows.get(&new).is_some_and(|found| {
         found.key == Some(key_of(old))
             && (&found.kind, found.priority, &found.labels) == (&row.kind, row.priority, &row.labels)
-            && (&found.graph, &found.end_signal) == (&row.graph, &row.end_signal)
+            && (&found.rare().graph, &found.rare().end_signal) == (&row.rare().graph, &row.rare().end_signal)
     });
     if !is_alike || ahead.first.get(&new.family) != ahead.first.get(&old.family) {
         return Err(format!("{new} is not {old} once more: {:?}", ahead.rows.get(&new)));

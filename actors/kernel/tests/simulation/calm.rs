@@ -77,7 +77,7 @@ impl Play {
         }
         let rows = self.shell.kernel.families().values().flat_map(|family| &family.members);
         // One that has ended may still hold back what lies below it.
-        let live = rows.filter(|row| !row.is_ended() || row.paused);
+        let live = rows.filter(|row| !row.is_ended() || row.rare().paused);
         let live: Vec<Row> = live.map(|row| (**row).clone()).collect();
         for row in &live {
             if self.help(row)? {
@@ -89,7 +89,7 @@ impl Play {
 
     fn help(&mut self, row: &Row) -> Result<bool, String> {
         let id = row.id;
-        if row.paused {
+        if row.rare().paused {
             self.request(Verb::Resume(PauseScope::One(id)), operator())?;
             return Ok(true);
         }
@@ -98,7 +98,7 @@ impl Play {
                 let (request, name) = (self.shell.request_id(), name.clone());
                 let family = self.shell.kernel.families().get(&id.family);
                 let is_full = family.is_some_and(|family| family.signals.waiting(id.member) >= SIGNALS);
-                if row.closed.contains(&name) || is_full {
+                if row.rare().closed.contains(&name) || is_full {
                     // It takes no signal of this name, and a broadcast needs no place among them.
                     let (payload, key) = (Blob::default(), None);
                     self.shell.decide(Event::Broadcast {

@@ -21,11 +21,13 @@ pub(crate) fn before(kernel: &Kernel, records: &[Record]) -> Result<(), String> 
         if old.is_ended() && (row.in_flight.is_some() || row.ended.is_none()) {
             return Err(format!("{} had ended, and goes on", row.id));
         }
-        let bypassed = row.mark == Some(Mark::Bypassed);
-        if old.cause.is_some() && old.cause != row.cause && !bypassed {
+        let bypassed = row.rare().mark == Some(Mark::Bypassed);
+        if old.rare().cause.is_some() && old.rare().cause != row.rare().cause && !bypassed {
             return Err(format!(
                 "{} changes its cause from {:?} to {:?}",
-                row.id, old.cause, row.cause
+                row.id,
+                old.rare().cause,
+                row.rare().cause
             ));
         }
         untouched(old, row)?;
@@ -35,14 +37,14 @@ pub(crate) fn before(kernel: &Kernel, records: &[Record]) -> Result<(), String> 
 
 /// What an operator has ended, and what is past its point of no return, is never undone.
 fn untouched(old: &Row, row: &Row) -> Result<(), String> {
-    let bypassed = old.is_ended() && old.mark == Some(Mark::Bypassed);
+    let bypassed = old.is_ended() && old.rare().mark == Some(Mark::Bypassed);
     if bypassed && (row.state != old.state || row.standing != old.standing) {
         return Err(format!("{} was bypassed, and is touched again: {row:?}", row.id));
     }
     // Failed attempts no longer stand once the visit has ended with nothing to undo.
     let given_up = u32::from(old.attempt > 0 && row.visit > old.visit);
     let undone = row.standing + given_up < old.standing;
-    if old.past_no_return.is_some() && (row.past_no_return != old.past_no_return || undone) {
+    if old.rare().past_no_return.is_some() && (row.rare().past_no_return != old.rare().past_no_return || undone) {
         return Err(format!("{} is past its point of no return, and is undone", row.id));
     }
     Ok(())
@@ -93,7 +95,12 @@ fn listed(ahead: &Disk, family: u64) -> Result<(), String> {
     let Some(root) = ahead.rows.get(&ProcedureId::root(family)) else {
         return Err(format!("family {family} ends without a root"));
     };
-    let is_meant = root.mark.is_some() || root.cause.as_ref().is_none_or(|cause| cause.kind == CauseKind::Aborted);
+    let is_meant = root.rare().mark.is_some()
+        || root
+            .rare()
+            .cause
+            .as_ref()
+            .is_none_or(|cause| cause.kind == CauseKind::Aborted);
     let is_failure = root.state != ProcedureState::Success && !is_meant;
     match is_failure == ahead.failures.contains_key(&family) {
         true => Ok(()),
@@ -170,7 +177,7 @@ pub(crate) fn may_start(kernel: &Kernel, started: &[ProcedureId]) -> Result<(), 
 
 fn can_undo(rules: &Rules, row: &Row) -> bool {
     let kind = |kind: &Kind| rules.kinds.get(kind).is_none_or(|rules| rules.rollback);
-    kind(&row.kind) && row.past_no_return.is_none() && row.mark != Some(Mark::Bypassed)
+    kind(&row.kind) && row.rare().past_no_return.is_none() && row.rare().mark != Some(Mark::Bypassed)
 }
 
 /// A family has ended: what was to be undone is, and what was to be kept stands.
@@ -196,7 +203,7 @@ fn ended(rules: &Rules, disk: &Disk, number: u64) -> Result<(), String> {
             ProcedureState::Failed if can_undo(rules, row) => {
                 return Err(format!("{} ends Failed, though its kind can be undone", row.id));
             }
-            ProcedureState::Failed if row.mark == Some(Mark::Bypassed) => {}
+            ProcedureState::Failed if row.rare().mark == Some(Mark::Bypassed) => {}
             ProcedureState::Failed if standing > 0 && !is_listed(disk, row) => {
                 return Err(format!("{} cannot be undone, and nobody lists it", row.id));
             }
@@ -213,8 +220,8 @@ fn ended(rules: &Rules, disk: &Disk, number: u64) -> Result<(), String> {
 /// Where a kind without rollback fails and nothing below it can be undone, it
 /// lists nothing: its state says it.
 fn is_listed(disk: &Disk, row: &Row) -> bool {
-    let names = |other: &Row| other.not_undone.iter().any(|left| left.member == row.id.member);
-    let of_scope = |other: &Row| other.cause.is_some() && other.state == ProcedureState::Failed;
+    let names = |other: &Row| other.rare().not_undone.iter().any(|left| left.member == row.id.member);
+    let of_scope = |other: &Row| other.rare().cause.is_some() && other.state == ProcedureState::Failed;
     disk.members(row.id.family).any(|other| names(other) || of_scope(other))
 }
 
@@ -247,7 +254,10 @@ fn is_kept(family: &Family, scope: u32, member: u32) -> bool {
         if !row.is_ended() {
             return false;
         }
-        if row.state == ProcedureState::Success && row.on_failure == OnFailure::Keep && row.past_no_return.is_none() {
+        if row.state == ProcedureState::Success
+            && row.on_failure == OnFailure::Keep
+            && row.rare().past_no_return.is_none()
+        {
             return true;
         }
     }

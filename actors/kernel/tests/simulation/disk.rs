@@ -126,7 +126,9 @@ impl Disk {
             Record::FailureListed(entry) => {
                 let root = self.rows.get(&ProcedureId::root(entry.family));
                 let is_failed = root.is_some_and(|root| {
-                    root.ended == Some(entry.ended) && root.state != ProcedureState::Success && root.mark.is_none()
+                    root.ended == Some(entry.ended)
+                        && root.state != ProcedureState::Success
+                        && root.rare().mark.is_none()
                 });
                 if !is_failed || self.failures.insert(entry.family, entry.ended).is_some() {
                     return Err(format!("family {} is listed as a failure, and is none", entry.family));
@@ -202,7 +204,7 @@ impl Disk {
     fn says_its_size(&self, row: &Row) -> Result<(), String> {
         let size = self.payloads.get(&row.id).copied();
         let size = size.ok_or_else(|| format!("{} has a row and no payload", row.id))?;
-        let noted = row.payload_size.as_ref().map(|noted| noted.bytes as usize);
+        let noted = row.rare().payload_size.as_ref().map(|noted| noted.bytes as usize);
         let expected = Some(size).filter(|size| 4 * size >= PAYLOAD);
         if noted != expected {
             return Err(format!("{} says {noted:?} of its value of {size} bytes", row.id));

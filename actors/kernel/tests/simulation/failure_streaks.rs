@@ -4,14 +4,15 @@ use procession_kernel::{HistoryEntry, Row};
 
 /// Checks a row against the one before it; `newest` is the entry that the row names as its newest.
 pub(crate) fn check(before: Option<&Row>, row: &Row, newest: Option<&HistoryEntry>) -> Result<(), String> {
-    let times = row.failure_streak.as_ref().map_or(0, |streak| streak.times);
+    let times = row.rare().failure_streak.as_ref().map_or(0, |streak| streak.times);
     let expected = expected(before, row, newest);
     if times == expected {
         return Ok(());
     }
     Err(format!(
         "{} says that {times} in a row said the same, not {expected}: {:?}",
-        row.id, row.failure_streak
+        row.id,
+        row.rare().failure_streak
     ))
 }
 
@@ -25,7 +26,7 @@ fn expected(before: Option<&Row>, row: &Row, newest: Option<&HistoryEntry>) -> u
         return failed;
     }
     let before = before.filter(|before| before.visit == row.visit);
-    let Some(streak) = before.and_then(|before| before.failure_streak.as_ref()) else {
+    let Some(streak) = before.and_then(|before| before.rare().failure_streak.as_ref()) else {
         return 1;
     };
     if before.is_some_and(|before| before.attempt == failed) {

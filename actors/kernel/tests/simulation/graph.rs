@@ -166,7 +166,8 @@ fn check_one(after: &Row, may_go: bool, ends: bool, must_leave: bool) -> Result<
         return Err("ran behind its gate".to_owned());
     }
     let by_gate = |row: &Row| {
-        row.cause
+        row.rare()
+            .cause
             .as_ref()
             .is_some_and(|cause| cause.kind == procession_kernel::CauseKind::GateShut)
     };

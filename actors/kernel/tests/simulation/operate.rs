@@ -100,7 +100,8 @@ impl Play {
         if let Some(what) = self.draw.pick(&all) {
             return Some(Verb::Resume(what));
         }
-        let stopped = |row: &Row| row.paused || matches!(row.wait, Some(WaitReason::Poison | WaitReason::RepeatLimit));
+        let stopped =
+            |row: &Row| row.rare().paused || matches!(row.wait, Some(WaitReason::Poison | WaitReason::RepeatLimit));
         Some(Verb::Resume(PauseScope::One(self.member(stopped)?)))
     }
 

@@ -189,7 +189,7 @@ impl Play {
     pub(crate) fn member(&mut self, holds: impl Fn(&Row) -> bool) -> Option<ProcedureId> {
         let rows = self.shell.kernel.families().values().flat_map(|family| &family.members);
         let ids: Vec<ProcedureId> = rows
-            .filter(|row| (!row.is_ended() || row.paused) && holds(row))
+            .filter(|row| (!row.is_ended() || row.rare().paused) && holds(row))
             .map(|row| row.id)
             .collect();
         self.draw.pick(&ids)

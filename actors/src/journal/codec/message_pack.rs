@@ -71,23 +71,29 @@ impl<'a> MessagePack<'a> {
         Ok(())
     }
 
-    #[inline]
-    fn text(&mut self, text: &str) -> Result<(), Error> {
-        self.length(&TEXT, text.len())?;
-        self.0.extend_from_slice(text.as_bytes());
+    /// Puts the length of a list or a map at the place of the one byte that was kept free for it, and is too short.
+    fn insert_length(&mut self, forms: &Lengths, begin: usize, length: usize) -> Result<(), Error> {
+        let length = u32::try_from(length).map_err(|_| Error::custom("more than 4 GiB"))?;
+        let [a, b, c, d] = length.to_be_bytes();
+        if length <= 0xffff {
+            drop(self.0.splice(begin..=begin, [forms.two, c, d]));
+        } else {
+            drop(self.0.splice(begin..=begin, [forms.four, a, b, c, d]));
+        }
         Ok(())
     }
 
-    /// Writes the name of a field. Most have one letter.
+    /// Writes a text. Most are names of fields, and most of those have one letter.
     #[inline]
-    fn name(&mut self, name: &'static str) -> Result<(), Error> {
-        match name.as_bytes() {
-            [letter] => {
-                self.put([0xa1, *letter]);
-                Ok(())
+    fn text(&mut self, text: &str) -> Result<(), Error> {
+        match text.as_bytes() {
+            [letter] => self.put([0xa1, *letter]),
+            bytes => {
+                self.length(&TEXT, bytes.len())?;
+                self.0.extend_from_slice(bytes);
             }
-            _ => self.text(name),
         }
+        Ok(())
     }
 
     #[inline]
@@ -118,14 +124,15 @@ impl<'a> MessagePack<'a> {
     #[inline]
     fn variant(&mut self, name: &'static str) -> Result<(), Error> {
         self.length(&MAP, 1)?;
-        self.name(name)
+        self.text(name)
     }
 }
 
-/// A list or a map under way. Of some the length is known once all has been written.
+/// A list or a map under way. Of some the length is known once all has been written: one byte is kept free for it, which
+/// is enough for most.
 pub(super) struct Items<'w, 'a> {
     to: &'w mut MessagePack<'a>,
-    /// Where the length is to be, and how many values there are so far.
+    /// Where the length is to be, and how many items there are so far.
     unknown: Option<(usize, usize)>,
 }
 
@@ -137,7 +144,11 @@ impl<'w, 'a> Items<'w, 'a> {
                 to.length(forms, length)?;
                 None
             }
-            None => Some((to.0.len(), 0)),
+            None => {
+                let begin = to.0.len();
+                to.put([0]);
+                Some((begin, 0))
+            }
         };
         Ok(Self { to, unknown })
     }
@@ -150,15 +161,19 @@ impl<'w, 'a> Items<'w, 'a> {
         item.serialize(&mut *self.to)
     }
 
-    /// Puts the length in front of the items, if it was not known. An item of a map is two values.
-    fn finish(self, forms: &Lengths, values_each: usize) -> Result<(), Error> {
-        let Some((begin, values)) = self.unknown else {
+    /// Puts the length in front of the items, if it was not known.
+    #[inline]
+    fn finish(self, forms: &Lengths) -> Result<(), Error> {
+        let Some((begin, items)) = self.unknown else {
             return Ok(());
         };
-        let items = self.to.0.split_off(begin);
-        self.to.length(forms, values / values_each)?;
-        self.to.0.extend_from_slice(&items);
-        Ok(())
+        match (forms.short, u8::try_from(items), self.to.0.get_mut(begin)) {
+            (Some((marker, longest)), Ok(items), Some(place)) if items <= longest => {
+                *place = marker | items;
+                Ok(())
+            }
+            _ => self.to.insert_length(forms, begin, items),
+        }
     }
 }
 
@@ -289,7 +304,7 @@ impl<'w, 'a> Serializer for &'w mut MessagePack<'a> {
 
     #[inline]
     fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), Error> {
-        self.name(variant)
+        self.text(variant)
     }
 
     #[inline]
@@ -370,7 +385,7 @@ macro_rules! one_behind_the_other {
 
             #[inline]
             fn $each<T: Serialize + ?Sized>(&mut self, $($name: &'static str,)? value: &T) -> Result<(), Error> {
-                $(self.name($name)?;)?
+                $(self.text($name)?;)?
                 value.serialize(&mut **self)
             }
 
@@ -401,7 +416,7 @@ impl SerializeSeq for Items<'_, '_> {
 
     #[inline]
     fn end(self) -> Result<(), Error> {
-        self.finish(&ARRAY, 1)
+        self.finish(&ARRAY)
     }
 }
 
@@ -416,12 +431,12 @@ impl SerializeMap for Items<'_, '_> {
 
     #[inline]
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
-        self.item(value)
+        value.serialize(&mut *self.to)
     }
 
     #[inline]
     fn end(self) -> Result<(), Error> {
-        self.finish(&MAP, 2)
+        self.finish(&MAP)
     }
 }
 

@@ -138,7 +138,7 @@ fn may_be_undone(rows: &Rows, member: u32) -> bool {
     let mut at = Some(member);
     while let Some(row) = at.and_then(|member| rows.get(&member)?.as_ref()) {
         let has_failed = matches!(row.state, ProcedureState::Failed | ProcedureState::RolledBack);
-        if has_failed || row.mark == Some(Mark::Bypassed) {
+        if has_failed || row.rare().mark == Some(Mark::Bypassed) {
             return true;
         }
         // A parent has a lower number than its children.

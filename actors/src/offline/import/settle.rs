@@ -24,7 +24,7 @@ impl Settled {
         for row in &mut content.rows {
             row.revision = seq;
             // In this journal the id of its receiver may be another procedure's.
-            row.end_signal = None;
+            row.clear_rare(|rare| rare.end_signal = None);
             // It waits in this journal from now on: a broadcast that is under way does not address it, and others wait
             // for locks and permits before it.
             row.waits_after = match &row.wait {
@@ -77,7 +77,7 @@ impl Settled {
 
 fn pause(rows: &mut [Row]) {
     if let Some(root) = rows.first_mut() {
-        root.paused = true;
+        root.rare_mut().paused = true;
     }
 }
 
@@ -136,7 +136,7 @@ fn of_live(content: &Content) -> Vec<String> {
         "resume it only if it lives nowhere else: an export is a copy".to_owned(),
         "user data that its stages wrote, and their effects outside the engine, are not included".to_owned(),
     ];
-    let cleaning = content.rows.iter().filter(|row| row.cleaning);
+    let cleaning = content.rows.iter().filter(|row| row.rare().cleaning);
     let cleaning: Vec<String> = cleaning.map(|row| row.id.to_string()).collect();
     if !cleaning.is_empty() {
         warnings.push(format!(

@@ -88,7 +88,7 @@ pub(super) async fn batch(
 /// Returns the failure of a family that nobody had acknowledged when it was exported.
 fn failure(content: &Content) -> Option<FailureEntry> {
     let root = content.rows.first().filter(|_| content.is_failure)?;
-    let origin = root.cause.as_ref().map(|cause| cause.origin);
+    let origin = root.rare().cause.as_ref().map(|cause| cause.origin);
     let origin = origin.and_then(|origin| content.rows.iter().find(|row| row.id == origin));
     FailureEntry::of(root, origin.map(|origin| &origin.kind))
 }

@@ -57,7 +57,7 @@ impl OutputCache {
         let outcome = rows.iter().map(|row| {
             let output = output_of(row.id).map(|(_, output)| output);
             // An output that an operator has overridden is read from the store.
-            ChildOutcome::of(row, output.filter(|_| row.mark.is_none()))
+            ChildOutcome::of(row, output.filter(|_| row.rare().mark.is_none()))
         });
         Some(outcome.collect())
     }

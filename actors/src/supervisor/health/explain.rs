@@ -177,7 +177,7 @@ impl DiagnosisInput<'_> {
     /// Describes what happens next. The row knows of its own pause alone.
     fn next(&self, row: &Row) -> String {
         let next = view::next(row);
-        let names_it = row.paused || row.wait == Some(WaitReason::Paused);
+        let names_it = row.rare().paused || row.wait == Some(WaitReason::Paused);
         match names_it || row.in_flight.is_some() || self.kernel.pauses_of(row.id).is_empty() {
             true => next,
             false => view::held_back(&next),
@@ -321,7 +321,7 @@ pub(crate) async fn stored(committed: &CommittedReader, id: ProcedureId) -> Resu
         id,
         kind: row.kind.clone(),
         state: row.state,
-        reason: row.cause.as_ref().map_or_else(
+        reason: row.rare().cause.as_ref().map_or_else(
             || "it has ended".to_owned(),
             |cause| format!("it has ended: {}", cause.text),
         ),

@@ -209,8 +209,8 @@ impl DiagnosisInput<'_> {
         }
         let rules = self.kernel.rules().kinds.get(&row.kind);
         let budget = rules.map_or(u32::MAX, |rules| rules.retry.attempts);
-        let past_budget = !row.is_failing() && row.past_no_return.is_some() && row.attempt >= budget;
-        let streak = row.failure_streak.as_deref();
+        let past_budget = !row.is_failing() && row.rare().past_no_return.is_some() && row.attempt >= budget;
+        let streak = row.rare().failure_streak.as_deref();
         if streak.map_or(0, |streak| streak.times) < self.thresholds.of(&row.kind).retries && !past_budget {
             return None;
         }
@@ -264,7 +264,7 @@ impl DiagnosisInput<'_> {
         if row.is_failing() {
             return scope != Some(row.id);
         }
-        row.past_no_return.is_none() && scope.is_some()
+        row.rare().past_no_return.is_none() && scope.is_some()
     }
 
     fn no_progress(&self, row: &Row) -> Option<Verdict> {
@@ -297,15 +297,18 @@ impl DiagnosisInput<'_> {
             )),
             Some(WaitReason::RollbackFailed) if !self.is_stopped(row) => {
                 let undo = self.kernel.next_undo(row.id);
-                let mut facts = vec![("attempts", row.undo_attempts.to_string())];
+                let mut facts = vec![("attempts", row.rare().undo_attempts.to_string())];
                 if let Some((member, stage)) = undo {
                     facts.push(("member", member.to_string()));
                     facts.push(("undo", codec::describe(stage.as_slice())));
                 }
-                if let Some(cause) = &row.cause {
+                if let Some(cause) = &row.rare().cause {
                     facts.push(("cause", cause.text.clone()));
                 }
-                let text = format!("cannot be rolled back: an undo has failed {} times", row.undo_attempts);
+                let text = format!(
+                    "cannot be rolled back: an undo has failed {} times",
+                    row.rare().undo_attempts
+                );
                 Some(of_row(Rule::RollbackFailed, row, facts, &text))
             }
             Some(WaitReason::Gate) => self.undecided(row),
@@ -353,7 +356,7 @@ impl DiagnosisInput<'_> {
         }
         let (blamed, count) = (lost.first()?, lost.len());
         let mut facts = vec![("sibling", blamed.id.to_string()), ("unsuccessful", count.to_string())];
-        if let Some(cause) = &blamed.cause {
+        if let Some(cause) = &blamed.rare().cause {
             facts.push(("cause", cause.text.clone()));
         }
         let behind = BehindCounter::new(self.kernel, STEPS_OF_GATE).count(row.id);
@@ -394,7 +397,7 @@ fn waits_for_closed(row: &Row) -> Option<Verdict> {
     let Some(WaitReason::Event(event, None)) = &row.wait else {
         return None;
     };
-    if !row.closed.contains(event) {
+    if !row.rare().closed.contains(event) {
         return None;
     }
     let facts = vec![("event", event.to_string()), ("parked", true.to_string())];

@@ -53,7 +53,7 @@ impl DiagnosisInput<'_> {
 
     /// Judges the payload. The stage that made it large has ended, so it is named besides the next stage.
     fn payload(&self, row: &Row, bound: usize) -> Option<Verdict> {
-        let note = row.payload_size.as_deref()?;
+        let note = row.rare().payload_size.as_deref()?;
         let size = note.bytes as usize;
         if !self.is_near(&row.kind, size, bound) {
             return None;

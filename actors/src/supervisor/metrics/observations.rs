@@ -172,7 +172,7 @@ impl Observer<'_> {
             return;
         };
         let is_own = failed.id == row.id && failed.call == "stage";
-        let is_scope = failed.call == "undo" && row.is_failing() && row.undo_attempts > 0;
+        let is_scope = failed.call == "undo" && row.is_failing() && row.rare().undo_attempts > 0;
         if is_own || is_scope {
             failed.next = NextAttempt::of(row);
             self.failed = None;
@@ -187,7 +187,7 @@ impl Observer<'_> {
             (false, true) => self.rows.family(row.id.family).and_then(key_of),
             (false, false) => None,
         };
-        let origin = row.cause.as_ref().map(|cause| cause.origin);
+        let origin = row.rare().cause.as_ref().map(|cause| cause.origin);
         let end = LoggedEnd {
             finished: finished(row),
             stage: row.stage.clone(),
@@ -385,7 +385,7 @@ fn finished(row: &Row) -> Finished {
         id: row.id,
         kind: row.kind.clone(),
         state: row.state,
-        cause: row.cause.as_deref().cloned(),
+        cause: row.rare().cause.as_deref().cloned(),
         elapsed: row.ended.unwrap_or(row.submitted).since(row.submitted),
     }
 }

@@ -38,8 +38,8 @@ pub(in crate::supervisor) async fn read_again(
     })?;
     birth.priority = row.priority;
     birth.labels = Labels::clone(&row.labels);
-    birth.graph.clone_from(&row.graph);
-    birth.end_signal.clone_from(&row.end_signal);
+    birth.graph.clone_from(&row.rare().graph);
+    birth.end_signal.clone_from(&row.rare().end_signal);
     let mut submission = submission_of(Submit {
         birth: Box::new(birth),
         key: Some(key_of(row.id)),

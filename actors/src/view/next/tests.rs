@@ -1,6 +1,6 @@
 //! Every possible combination of state and wait reason in a row yields a sentence, and a true one.
 
-use procession_kernel::{Blob, InFlight, Kind, ProcedureId, Row, Seq, Timestamp, WaitReason as Wait};
+use procession_kernel::{Blob, InFlight, Kind, ProcedureId, Rare, Row, Seq, Timestamp, WaitReason as Wait};
 
 use super::*;
 
@@ -96,12 +96,20 @@ fn what_goes_on_says_when() {
         assert_eq!(next(&row), words);
     }
     let done = Row {
-        output: Some(Blob::default()),
+        rare: Rare {
+            output: Some(Blob::default()),
+            ..Rare::new()
+        }
+        .boxed(),
         ..row(Waiting, Some(Wait::Children))
     };
     assert_eq!(next(&done), "it succeeds once its children have ended");
     let paused = Row {
-        paused: true,
+        rare: Rare {
+            paused: true,
+            ..Rare::new()
+        }
+        .boxed(),
         ..row(WaitingTimeout, Some(Wait::Timer(AT)))
     };
     assert_eq!(
@@ -168,7 +176,11 @@ fn an_end_says_so() {
         assert_eq!(next(&ended(state)), "nothing: it has ended");
     }
     let cleaning = Row {
-        cleaning: true,
+        rare: Rare {
+            cleaning: true,
+            ..Rare::new()
+        }
+        .boxed(),
         ..ended(ProcedureState::RolledBack)
     };
     assert_eq!(next(&cleaning), "it has ended; its cleanup runs");

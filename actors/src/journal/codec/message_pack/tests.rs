@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::super::{read, write_named};
@@ -43,6 +44,27 @@ fn lengths_take_the_shortest_form() -> Outcome {
         both(&vec![7_u8; length])?;
         both(&Bytes(vec![7; length]))?;
         both(&(0..length).map(|key| (key, ())).collect::<BTreeMap<usize, ()>>())?;
+    }
+    Ok(())
+}
+
+/// A map that does not say how long it is.
+struct Untold(u32);
+
+impl Serialize for Untold {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for key in 0..self.0 {
+            map.serialize_entry(&key, "value")?;
+        }
+        map.end()
+    }
+}
+
+#[test]
+fn a_length_that_comes_last_takes_the_shortest_form() -> Outcome {
+    for length in [0, 1, 15, 16, 17, 65_535, 65_536] {
+        both(&(Untold(length), "behind it"))?;
     }
     Ok(())
 }
