@@ -185,7 +185,7 @@ impl<'w, 'a> Serializer for &'w mut MessagePack<'a> {
     type SerializeTupleStruct = Self;
     type SerializeTupleVariant = Self;
     type SerializeMap = Items<'w, 'a>;
-    type SerializeStruct = Self;
+    type SerializeStruct = Items<'w, 'a>;
     type SerializeStructVariant = Self;
 
     fn is_human_readable(&self) -> bool {
@@ -357,22 +357,24 @@ impl<'w, 'a> Serializer for &'w mut MessagePack<'a> {
         Items::begin(self, &MAP, length)
     }
 
+    /// The length that is said is not used: to say it, a struct asks each of its fields whether it is written, and then once
+    /// more to write it.
     #[inline]
-    fn serialize_struct(self, _: &'static str, length: usize) -> Result<Self, Error> {
-        self.length(&MAP, length)?;
-        Ok(self)
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Items<'w, 'a>, Error> {
+        Items::begin(self, &MAP, None)
     }
 
     #[inline]
     fn serialize_struct_variant(
         self,
-        name: &'static str,
+        _: &'static str,
         _: u32,
         variant: &'static str,
         length: usize,
     ) -> Result<Self, Error> {
         self.variant(variant)?;
-        self.serialize_struct(name, length)
+        self.length(&MAP, length)?;
+        Ok(self)
     }
 }
 
@@ -398,7 +400,6 @@ macro_rules! one_behind_the_other {
 }
 
 one_behind_the_other!(
-    SerializeStruct::serialize_field(name),
     SerializeStructVariant::serialize_field(name),
     SerializeTuple::serialize_element(),
     SerializeTupleStruct::serialize_field(),
@@ -417,6 +418,22 @@ impl SerializeSeq for Items<'_, '_> {
     #[inline]
     fn end(self) -> Result<(), Error> {
         self.finish(&ARRAY)
+    }
+}
+
+impl SerializeStruct for Items<'_, '_> {
+    type Ok = ();
+    type Error = Error;
+
+    #[inline]
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
+        self.to.text(name)?;
+        self.item(value)
+    }
+
+    #[inline]
+    fn end(self) -> Result<(), Error> {
+        self.finish(&MAP)
     }
 }
 
