@@ -348,7 +348,7 @@ fn alerts_are_about_metrics_that_there_are() -> Checked {
 fn the_page_on_the_journal_format_lists_every_field() -> Checked {
     let page = fs::read_to_string(root().join("docs/reference/journal-format.md"))?;
     let mut records = String::new();
-    for file in ["row", "history", "record", "audit"] {
+    for file in ["row", "row/write", "history", "record", "audit"] {
         records += &fs::read_to_string(root().join(format!("actors/kernel/src/{file}.rs")))?;
     }
     let keys = fs::read_to_string(root().join("actors/src/journal/keys.rs"))?;
@@ -558,6 +558,17 @@ fn every_rule_can_fail() {
     bad(wrong_format_page(
         "| `q` | `revision` | |\n| `r` | `more` | |",
         records,
+        &["Row"],
+    ));
+    let table = "impl Serialize for Row {\n    \"q\" revision,\n    \"p\" parent unless Option::is_none,\n}\n";
+    good(wrong_format_page(
+        "| `q` | `revision` | |\n| `p` | `parent` | |",
+        table,
+        &["Row"],
+    ));
+    bad(wrong_format_page(
+        "| `p` | `parent` | |\n| `q` | `revision` | |",
+        table,
         &["Row"],
     ));
     good(wrong_format_page(

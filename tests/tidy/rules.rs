@@ -314,13 +314,26 @@ pub(crate) fn wrong_decisions(decisions: &[(String, String)]) -> Vec<String> {
     wrong
 }
 
-/// The fields of a struct that go to disk: short name and name.
+/// The text between a line that begins so and the brace that ends it.
+fn body_of<'a>(text: &'a str, begin: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(begin)?;
+    rest.split_once("\n}").map(|(body, _)| body)
+}
+
+/// The fields of a struct that go to disk: short name and name. One that is written by a table of its own has them there,
+/// as `"q" revision`.
 fn stored_fields(text: &str, name: &str) -> Vec<(String, String)> {
-    let begin = format!("pub struct {name} {{");
-    let body = text
-        .split_once(&begin)
-        .and_then(|(_, rest)| rest.split_once("\n}"))
-        .map_or("", |(body, _)| body);
+    if let Some((_, rest)) = text.split_once(&format!("impl Serialize for {name} {{")) {
+        let table = rest.split("pub struct ").next().unwrap_or_default();
+        let lines = table
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix('"')?.split_once("\" "));
+        let named = lines.filter_map(|(short, rest)| Some((short, rest.split([' ', ',']).next()?)));
+        return named
+            .map(|(short, field)| (short.to_owned(), field.to_owned()))
+            .collect();
+    }
+    let body = body_of(text, &format!("pub struct {name} {{")).unwrap_or_default();
     let mut short = None;
     let mut fields = Vec::new();
     for line in body.lines().map(str::trim) {

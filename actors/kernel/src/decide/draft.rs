@@ -691,10 +691,10 @@ impl<'a> Draft<'a> {
             expected: birth.next_needs.expected,
             is_pure: birth.next_needs.is_pure,
             priority: birth.priority,
+            rare: birth.rare(),
             deadline: birth.timeout.map(|timeout| self.now.after(timeout)),
             ..Row::new(id, kind.clone(), birth.version, birth.stage.clone(), self.now)
         });
-        row.rare_of_birth(birth);
         row.name_stage_limits(&birth.next_needs.limits);
         if granted {
             row.stage_permits = !row.stage_limits.is_empty();

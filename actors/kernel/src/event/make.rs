@@ -3,7 +3,7 @@
 use super::{Admission, Birth, StageEnded, StageOutcome, Submission, UndoEnded};
 use crate::id::{Blob, Epoch, Kind, ProcedureId, Seq, Timestamp};
 use crate::label::Labels;
-use crate::row::{Hold, NextStageNeeds, OnFailure, OnTimeout};
+use crate::row::{Hold, NextStageNeeds, OnFailure, OnTimeout, Rare};
 
 impl Birth {
     /// Creates a procedure that needs no admission and has no deadline.
@@ -59,6 +59,19 @@ impl Birth {
     #[must_use]
     pub fn is_gated(&self) -> bool {
         self.graph.as_ref().is_some_and(|node| node.gate.is_some())
+    }
+
+    /// Returns what few births say, as its row has it. The name and the gate are not among it.
+    pub(crate) fn rare(&self) -> Option<Box<Rare>> {
+        let says = self.on_timeout != OnTimeout::Fail || self.trace.is_some() || self.end_signal.is_some();
+        says.then(|| {
+            Box::new(Rare {
+                on_timeout: self.on_timeout,
+                trace: self.trace.clone(),
+                end_signal: self.end_signal.clone(),
+                ..Rare::new()
+            })
+        })
     }
 }
 

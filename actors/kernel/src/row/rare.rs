@@ -6,7 +6,6 @@ use serde::{Deserialize, Deserializer};
 
 use super::{FailureStreak, GraphNode, Mark, OnTimeout, PayloadSizeNote, Row};
 use crate::cause::{Cause, NotUndone};
-use crate::event::Birth;
 use crate::id::{Blob, EventName, TraceParent};
 use crate::list::List;
 use crate::wait::{EndSignal, WaitReason};
@@ -162,19 +161,6 @@ impl Row {
             self.clear_rare(|rare| rare.retry_after = None);
         }
         self.rare.take_if(|rare| **rare == PLAIN);
-    }
-
-    /// Takes over what few births say. The name and the gate are not among it.
-    pub(crate) fn rare_of_birth(&mut self, birth: &Birth) {
-        if birth.on_timeout != OnTimeout::Fail {
-            self.rare_mut().on_timeout = birth.on_timeout;
-        }
-        if birth.trace.is_some() {
-            self.rare_mut().trace.clone_from(&birth.trace);
-        }
-        if birth.end_signal.is_some() {
-            self.rare_mut().end_signal.clone_from(&birth.end_signal);
-        }
     }
 }
 
