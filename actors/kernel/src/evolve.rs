@@ -289,10 +289,12 @@ impl Family {
         if row.is_ended() {
             self.scopes.remove(&row.id.member);
         }
-        if old_standing != Some(standing) {
+        if old_standing != Some(standing) && !self.gates.is_empty() {
             self.gates.moved(&self.members, row.id.member, old_standing, standing);
         }
-        self.gates.put(&self.members, &row);
+        if !self.gates.is_empty() || row.closed_gate().is_some() {
+            self.gates.put(&self.members, &row);
+        }
         if row.wait == Some(WaitReason::Width) {
             self.held.insert(row.id.member);
         } else {

@@ -14,6 +14,7 @@ use crate::id::{ProcedureId, Timestamp};
 use crate::latch::Latch;
 use crate::lifecycle::ProcedureState;
 use crate::row::{JoinPolicy, Round, Row};
+use crate::seldom::Seldom;
 
 pub use below::Below;
 pub use gates::Gates;
@@ -56,11 +57,11 @@ pub struct Family {
     /// Scopes that roll back, by member.
     pub scopes: BTreeMap<u32, Scope>,
     /// Pending signals, and consumed signals whose keys are remembered.
-    pub signals: Signals,
+    pub signals: Seldom<Signals>,
     /// Index from parents to children.
     pub below: Below,
     /// The closed gates, and what they wait for.
-    pub gates: Gates,
+    pub gates: Seldom<Gates>,
 }
 
 impl Family {

@@ -64,7 +64,7 @@ impl Family {
         for row in &self.members {
             gates.put(&self.members, row);
         }
-        if gates != self.gates {
+        if gates != *self.gates {
             return Err("the counts of its gates differ from the rows".to_owned());
         }
         Ok(())

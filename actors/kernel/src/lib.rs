@@ -49,6 +49,7 @@ mod rates;
 mod record;
 mod retry;
 mod row;
+mod seldom;
 mod spare;
 mod verb;
 mod wait;
@@ -98,6 +99,7 @@ pub use row::{
     CHILD_NAME_MAX, ChildPermits, FailureStreak, Gate, GraphNode, Hold, InFlight, JoinPolicy, Mark, NextStageNeeds,
     OnFailure, OnTimeout, PayloadSizeNote, Rare, Round, Row,
 };
+pub use seldom::{Empty, Seldom};
 pub use verb::{AbortAnswer, Act, BypassAs, BypassScope, RevealScope, UnknownVerb, Verb, VerbName};
 pub use wait::{END_SIGNAL_MAX, EndSignal, PauseScope, Question, SentSignal, SignalEntry, WaitReason, Wake};
 pub use waiters::Broadcast;

@@ -8,8 +8,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// A list that is one word long, and nothing else while it is empty. It reads as a slice, and is stored as a `Vec` is.
 // There is no box without an item: each function that takes items away sees to that.
 #[derive(Clone)]
-#[expect(clippy::box_collection, reason = "one word in place of three")]
-pub struct List<T>(Option<Box<Vec<T>>>);
+pub struct List<T>(Option<Box<Items<T>>>);
+
+/// Most lists that are not empty have one item: the lock of a stage, the limit of a kind. It costs one allocation then.
+#[derive(Clone)]
+enum Items<T> {
+    One(T),
+    Several(Vec<T>),
+}
 
 impl<T> List<T> {
     /// Creates an empty list.
@@ -27,7 +33,11 @@ impl<T> List<T> {
 
     /// Adds an item at the end.
     pub fn push(&mut self, item: T) {
-        self.0.get_or_insert_default().push(item);
+        if let Some(Items::Several(items)) = self.0.as_deref_mut() {
+            items.push(item);
+        } else {
+            self.change(|items| items.push(item));
+        }
     }
 
     /// Makes the list this long; what is added are copies of the item.
@@ -35,10 +45,9 @@ impl<T> List<T> {
     where
         T: Clone,
     {
-        if length > 0 || self.0.is_some() {
-            self.0.get_or_insert_default().resize(length, item);
+        if length != self.len() {
+            self.change(|items| items.resize(length, item));
         }
-        self.give_up_if_empty();
     }
 
     /// Removes all items.
@@ -48,10 +57,9 @@ impl<T> List<T> {
 
     /// Removes the items that do not fit.
     pub fn retain(&mut self, fits: impl FnMut(&T) -> bool) {
-        if let Some(items) = &mut self.0 {
-            items.retain(fits);
+        if !self.is_empty() {
+            self.change(|items| items.retain(fits));
         }
-        self.give_up_if_empty();
     }
 
     /// Removes the first item, and returns it; `None` if there is none.
@@ -62,8 +70,10 @@ impl<T> List<T> {
         first
     }
 
-    fn give_up_if_empty(&mut self) {
-        self.0.take_if(|items| items.is_empty());
+    fn change(&mut self, change: impl FnOnce(&mut Vec<T>)) {
+        let mut items = Vec::from(std::mem::take(self));
+        change(&mut items);
+        *self = items.into();
     }
 }
 
@@ -78,30 +88,41 @@ impl<T> Deref for List<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        self.0.as_ref().map_or(&[], |items| items)
+        match self.0.as_deref() {
+            None => &[],
+            Some(Items::One(item)) => std::slice::from_ref(item),
+            Some(Items::Several(items)) => items,
+        }
     }
 }
 
 impl<T> DerefMut for List<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        self.0.as_mut().map_or(&mut [], |items| items)
+        match self.0.as_deref_mut() {
+            None => &mut [],
+            Some(Items::One(item)) => std::slice::from_mut(item),
+            Some(Items::Several(items)) => items,
+        }
     }
 }
 
 impl<T> From<Vec<T>> for List<T> {
-    fn from(items: Vec<T>) -> Self {
-        if items.is_empty() {
-            Self(None)
-        } else {
-            Self(Some(Box::new(items)))
+    fn from(mut items: Vec<T>) -> Self {
+        if items.len() > 1 {
+            return Self(Some(Box::new(Items::Several(items))));
         }
+        Self(items.pop().map(|item| Box::new(Items::One(item))))
     }
 }
 
 impl<T> From<List<T>> for Vec<T> {
     fn from(list: List<T>) -> Self {
-        list.0.map_or_else(Self::new, |items| *items)
+        match list.0.map(|items| *items) {
+            None => Self::new(),
+            Some(Items::One(item)) => vec![item],
+            Some(Items::Several(items)) => items,
+        }
     }
 }
 

@@ -40,12 +40,6 @@ pub(crate) struct Draft<'a> {
     /// The family looked up last. Nearly all lookups of a decision are for the same one.
     at_hand: Cell<Option<(u64, &'a Family)>>,
     rows: SmallMap<ProcedureId, Box<Row>>,
-    /// The lists of children that this decision counts, by the id of their first child.
-    tallies: SmallMap<ProcedureId, Tally>,
-    /// Children whose gates this decision opens and that the width holds back. The kernel does not know them yet.
-    held: SmallMap<ProcedureId, ()>,
-    /// The scopes whose rollback this decision begins, and whether their first undo is out.
-    rollbacks: SmallMap<ProcedureId, bool>,
     /// The newest history number of each family that gets entries.
     history: SmallMap<u64, u32>,
     records: Vec<Record>,
@@ -57,19 +51,48 @@ pub(crate) struct Draft<'a> {
     calls: Vec<SpeculativeCall>,
     effects: Vec<Effect>,
     next_family: u64,
-    /// The windows of rates that this decision counts begins in.
-    pub(super) windows: Vec<(LimitKey, RateWindow)>,
-    /// The labels that were recorded last, and their family.
-    labelled: Option<(u64, Labels)>,
     pub(super) next_suspect_taken: bool,
-    /// The pause that an operator lifts in this very decision.
-    pub(super) resumed: Option<PauseScope>,
     /// The signal that the reporting stage has consumed.
     consumed: Option<u32>,
     /// The procedure whose stage reports, if its actor has the value as this decision leaves it.
     reporter: Option<ProcedureId>,
+    /// What few decisions need. Creating and dropping its parts would cost each stage.
+    rare: Option<Box<Rare>>,
+}
+
+/// What few decisions need: those on lists of children, rollbacks, rates, labels, pauses and signals.
+struct Rare {
+    /// The lists of children that this decision counts, by the id of their first child.
+    tallies: SmallMap<ProcedureId, Tally>,
+    /// Children whose gates this decision opens and that the width holds back. The kernel does not know them yet.
+    held: SmallMap<ProcedureId, ()>,
+    /// The scopes whose rollback this decision begins, and whether their first undo is out.
+    rollbacks: SmallMap<ProcedureId, bool>,
+    /// The windows of rates that this decision counts begins in.
+    windows: Vec<(LimitKey, RateWindow)>,
+    /// The labels that were recorded last, and their family.
+    labelled: Option<(u64, Labels)>,
+    /// The pause that an operator lifts in this very decision.
+    resumed: Option<PauseScope>,
     /// The signals that this decision has sent.
-    pub(super) sent: Sent,
+    sent: Sent,
+}
+
+/// What a draft without it reads as.
+static NONE: Rare = Rare::new();
+
+impl Rare {
+    const fn new() -> Self {
+        Self {
+            tallies: SmallMap::new(),
+            held: SmallMap::new(),
+            rollbacks: SmallMap::new(),
+            windows: Vec::new(),
+            labelled: None,
+            resumed: None,
+            sent: Sent::new(),
+        }
+    }
 }
 
 impl<'a> Draft<'a> {
@@ -80,9 +103,6 @@ impl<'a> Draft<'a> {
             seq: kernel.seq.next(),
             at_hand: Cell::new(None),
             rows: SmallMap::new(),
-            tallies: SmallMap::new(),
-            held: SmallMap::new(),
-            rollbacks: SmallMap::new(),
             history: SmallMap::new(),
             records: Vec::new(),
             value_bytes: 0,
@@ -91,13 +111,10 @@ impl<'a> Draft<'a> {
             calls: Vec::new(),
             effects: Vec::new(),
             next_family: kernel.next_family,
-            windows: Vec::new(),
-            labelled: None,
             next_suspect_taken: false,
-            resumed: None,
             consumed: None,
             reporter: None,
-            sent: Sent::default(),
+            rare: None,
         }
     }
 
@@ -112,7 +129,9 @@ impl<'a> Draft<'a> {
             let below = self.next_family + RESERVATION;
             self.records.push(Record::FamiliesReserved(below));
         }
-        self.record_windows();
+        if self.rare.is_some() {
+            self.record_windows();
+        }
         let rows = std::mem::replace(&mut self.rows, SmallMap::new());
         rows.each_value(|row| self.finish_row(row));
         self.records.append(&mut self.closing);
@@ -154,6 +173,44 @@ impl<'a> Draft<'a> {
             },
             Some(_) | None => Seq::default(),
         }
+    }
+
+    // What few decisions need.
+
+    #[inline]
+    fn rare(&self) -> &Rare {
+        self.rare.as_deref().unwrap_or(&NONE)
+    }
+
+    fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_with(|| Box::new(Rare::new()))
+    }
+
+    /// Returns the signals that this decision has sent.
+    pub(super) fn sent(&self) -> &Sent {
+        &self.rare().sent
+    }
+
+    pub(super) fn sent_mut(&mut self) -> &mut Sent {
+        &mut self.rare_mut().sent
+    }
+
+    /// Returns the windows of rates that this decision counts begins in.
+    pub(super) fn windows_mut(&mut self) -> &mut Vec<(LimitKey, RateWindow)> {
+        &mut self.rare_mut().windows
+    }
+
+    /// Takes these windows, if there are any.
+    pub(super) fn take_windows(&mut self) -> Vec<(LimitKey, RateWindow)> {
+        self.rare
+            .as_mut()
+            .map(|rare| std::mem::take(&mut rare.windows))
+            .unwrap_or_default()
+    }
+
+    /// Notes the pause that an operator lifts in this very decision.
+    pub(super) fn resumed(&mut self, what: PauseScope) {
+        self.rare_mut().resumed = Some(what);
     }
 
     // Reading.
@@ -257,7 +314,7 @@ impl<'a> Draft<'a> {
 
     /// Returns `true` if an operator has paused a procedure, an ancestor, its kind, or everything.
     pub(crate) fn is_paused(&self, row: &Row) -> bool {
-        let holds = |what: &PauseScope| self.kernel.pauses.contains(what) && self.resumed.as_ref() != Some(what);
+        let holds = |what: &PauseScope| self.kernel.pauses.contains(what) && self.rare().resumed.as_ref() != Some(what);
         if !self.kernel.pauses.is_empty() && (holds(&PauseScope::All) || holds(&PauseScope::Kind(row.kind.clone()))) {
             return true;
         }
@@ -313,18 +370,13 @@ impl<'a> Draft<'a> {
     /// Discards everything that this decision would do, after a dry run.
     pub(super) fn forget(&mut self) {
         self.rows.clear();
-        self.tallies.clear();
-        self.held.clear();
-        self.rollbacks.clear();
+        self.rare = None;
         self.records.clear();
         self.value_bytes = 0;
         self.closing.clear();
-        self.windows.clear();
-        self.labelled = None;
         self.admission.clear();
         self.calls.clear();
         self.effects.clear();
-        self.sent = Sent::default();
         self.next_family = self.kernel.next_family;
     }
 
@@ -344,7 +396,7 @@ impl<'a> Draft<'a> {
     /// Returns the counts of a list of children, with every move that this decision has made so far.
     pub(super) fn latch(&mut self, family: u64, round: &Round) -> Latch {
         let first = ProcedureId::new(family, round.first);
-        if let Some(tally) = self.tallies.get(first) {
+        if let Some(tally) = self.rare().tallies.get(first) {
             return tally.latch().clone();
         }
         let known = self.family(family).and_then(|family| family.latches.get(&round.first));
@@ -356,39 +408,39 @@ impl<'a> Draft<'a> {
             }
         }
         let latch = tally.latch().clone();
-        self.tallies.insert(first, tally);
+        self.rare_mut().tallies.insert(first, tally);
         latch
     }
 
     /// Adds a child to those that the width holds back.
     pub(super) fn held_by_width(&mut self, id: ProcedureId) {
-        self.held.insert(id, ());
+        self.rare_mut().held.insert(id, ());
     }
 
     /// Returns the first child of a list that the width holds back since this decision.
     pub(super) fn first_held(&self, family: u64, round: &Round) -> Option<ProcedureId> {
         let first = ProcedureId::new(family, round.first);
         let last = ProcedureId::new(family, round.first.saturating_add(round.count.checked_sub(1)?));
-        self.held.range(first..=last).next().map(|(id, ())| *id)
+        self.rare().held.range(first..=last).next().map(|(id, ())| *id)
     }
 
     /// Removes a child from those that the width holds back.
     pub(super) fn no_longer_held(&mut self, id: ProcedureId) {
-        self.held.remove(id);
+        if let Some(rare) = &mut self.rare {
+            rare.held.remove(id);
+        }
     }
 
     /// Counts the change of one row, if the list of this child is counted.
     fn recount(&mut self, row: &Row) {
-        if row.parent.is_none() || self.tallies.is_empty() {
+        if row.parent.is_none() || self.rare.is_none() {
             return;
         }
         let before = self.row_before(row.id);
+        let Some(rare) = &mut self.rare else { return };
         let upto = ProcedureId::root(row.id.family)..=row.id;
-        if let Some(tally) = self
-            .tallies
-            .last_mut(upto)
-            .filter(|tally| tally.contains(row.id.member))
-        {
+        let tally = rare.tallies.last_mut(upto);
+        if let Some(tally) = tally.filter(|tally| tally.contains(row.id.member)) {
             tally.follow(before, row);
         }
     }
@@ -428,19 +480,19 @@ impl<'a> Draft<'a> {
 
     /// Notes that this decision begins the rollback of a scope, and whether the first undo is out.
     pub(super) fn rollback_begun(&mut self, scope: ProcedureId, undo_out: bool) {
-        self.rollbacks.insert(scope, undo_out);
+        self.rare_mut().rollbacks.insert(scope, undo_out);
     }
 
     /// Returns `true` if this decision already begins the rollback of this scope: several moves of its members may lead
     /// to it.
     pub(super) fn begins_rollback(&self, scope: ProcedureId) -> bool {
-        self.rollbacks.get(scope).is_some()
+        self.rare().rollbacks.get(scope).is_some()
     }
 
     /// Returns the scopes of a family whose first undo this very decision sends out, by member.
     pub(super) fn begun_undos(&self, family: u64) -> impl Iterator<Item = u32> {
         let of_family = ProcedureId::root(family)..=ProcedureId::new(family, u32::MAX);
-        let begun = self.rollbacks.range(of_family).filter(|(_, out)| **out);
+        let begun = self.rare().rollbacks.range(of_family).filter(|(_, out)| **out);
         begun.map(|(scope, _)| scope.member)
     }
 
@@ -659,12 +711,12 @@ impl<'a> Draft<'a> {
     /// Records labels that a newborn member brings into its family.
     pub(super) fn labelled(&mut self, family: u64, labels: &Labels) {
         // Children of one list often have the same labels of their own.
-        let is_known = self
-            .labelled
-            .as_ref()
-            .is_some_and(|(of, last)| *of == family && last == labels);
-        if !labels.is_empty() && !is_known {
-            self.labelled = Some((family, labels.clone()));
+        if labels.is_empty() {
+            return;
+        }
+        let known = self.rare().labelled.as_ref();
+        if !known.is_some_and(|(of, last)| *of == family && last == labels) {
+            self.rare_mut().labelled = Some((family, labels.clone()));
             self.record(Record::Labelled(family, labels.clone()));
         }
     }
@@ -710,7 +762,7 @@ impl<'a> Draft<'a> {
     /// has just consumed.
     pub(super) fn pending_signal(&self, id: ProcedureId, name: &str) -> Option<u32> {
         let kept = self.family(id.family)?.pending_signal(id.member, name, self.consumed);
-        kept.or_else(|| self.sent.own(name))
+        kept.or_else(|| self.sent().own(name))
     }
 
     /// Consumes the signal that the stage saw. Every commit after which the stage does not run again does this.

@@ -34,7 +34,7 @@ impl Draft<'_> {
             PauseScope::Kind(_) | PauseScope::All => {
                 if self.kernel.pauses.contains(what) {
                     self.record(Record::Pause(what.clone(), false));
-                    self.resumed = Some(what.clone());
+                    self.resumed(what.clone());
                     self.let_go_on(None);
                 }
                 Ok(())

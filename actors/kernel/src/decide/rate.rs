@@ -15,13 +15,15 @@ impl Draft<'_> {
                 continue;
             };
             let now = self.now;
-            let place = self.windows.iter().position(|(other, _)| other == key);
+            let rates = &self.kernel.rates;
+            let windows = self.windows_mut();
+            let place = windows.iter().position(|(other, _)| other == key);
             let place = place.unwrap_or_else(|| {
-                let window = self.kernel.rates.window(key).cloned().unwrap_or_default();
-                self.windows.push((key.clone(), window));
-                self.windows.len() - 1
+                let window = rates.window(key).cloned().unwrap_or_default();
+                windows.push((key.clone(), window));
+                windows.len() - 1
             });
-            if let Some((_, window)) = self.windows.get_mut(place) {
+            if let Some((_, window)) = windows.get_mut(place) {
                 window.begin(now, rate.period);
             }
         }
@@ -29,10 +31,7 @@ impl Draft<'_> {
 
     /// Records the windows of this decision.
     pub(super) fn record_windows(&mut self) {
-        if self.windows.is_empty() {
-            return;
-        }
-        for (key, window) in std::mem::take(&mut self.windows) {
+        for (key, window) in self.take_windows() {
             self.record(Record::RateWindow(key, Box::new(window)));
         }
     }

@@ -31,6 +31,10 @@ struct SentSoFar {
 }
 
 impl Sent {
+    pub(super) const fn new() -> Self {
+        Self(None)
+    }
+
     fn count(&self, id: ProcedureId) -> u32 {
         let sent = self.0.as_ref();
         sent.and_then(|sent| sent.counts.get(&id).copied()).unwrap_or_default()
@@ -150,10 +154,10 @@ impl Draft<'_> {
         if let Some(number) = self.repeats(signal)? {
             return Ok(Some(number));
         }
-        if row.rare().closed.contains(name) || self.sent.closes(*id, name) {
+        if row.rare().closed.contains(name) || self.sent().closes(*id, name) {
             return Err(Refusal::Closed(*id, name.clone()));
         }
-        let waiting = family.signals.waiting(id.member) + self.sent.count(*id) as usize;
+        let waiting = family.signals.waiting(id.member) + self.sent().count(*id) as usize;
         let most = self.rules_of(&row.kind).and_then(|rules| rules.signals);
         // A full mailbox takes the signal that its owner waits for: the owner would never consume the others. The
         // signal ends the wait, so the mailbox is over its bound by one, and by one more if a broadcast comes first.
@@ -162,7 +166,7 @@ impl Draft<'_> {
                 format!("{waiting} signals wait for {id}, which is the limit; send again when it has consumed some");
             return Err(Refusal::NotNow(NotNow::Full, text));
         }
-        if *last && row.rare().closed.len() + self.sent.closed(*id) >= bounds.closed {
+        if *last && row.rare().closed.len() + self.sent().closed(*id) >= bounds.closed {
             let text = format!(
                 "{} events of {id} have had their last signal, which is the limit; use a name for several events",
                 bounds.closed
@@ -175,14 +179,14 @@ impl Draft<'_> {
     /// Returns `true` if a signal would wake its receiver.
     fn is_awaited(&self, signal: &SentSignal) -> bool {
         let row = self.row(signal.to).filter(|row| row.waits_for(&signal.name));
-        row.is_some_and(|row| !self.sent.wakes(row.id) && !self.is_stopping(row))
+        row.is_some_and(|row| !self.sent().wakes(row.id) && !self.is_stopping(row))
     }
 
     /// Returns the number of the signal that this one repeats. Refuses a different signal with the same key.
     pub(super) fn repeats(&self, signal: &SentSignal) -> Result<Option<u32>, Refusal> {
         let Some(key) = &signal.key else { return Ok(None) };
         let id = signal.to;
-        let sent = self.sent.with_key(id, key);
+        let sent = self.sent().with_key(id, key);
         let known = sent.or_else(|| self.family(id.family)?.signals.with_key(id.member, key));
         match known {
             Some((number, entry)) if entry.is_repeated_by(signal) => Ok(Some(number)),
@@ -249,7 +253,7 @@ impl Draft<'_> {
             sent: Some(self.now),
             last,
         };
-        self.sent.note(id, row.signals, &entry);
+        self.sent_mut().note(id, row.signals, &entry);
         self.record(Record::Signal(id, row.signals, entry, payload));
         row.signals
     }
@@ -305,7 +309,7 @@ impl Draft<'_> {
     /// Counts a signal as sent, for the checks of those behind it.
     fn expect_signal(&mut self, signal: &SentSignal) {
         if self.is_awaited(signal) {
-            self.sent.note_woken(signal.to);
+            self.sent_mut().note_woken(signal.to);
         }
         let before = self.row_before(signal.to).map_or(0, |row| row.signals);
         let entry = SignalEntry {
@@ -316,8 +320,8 @@ impl Draft<'_> {
             sent: None,
             last: signal.last,
         };
-        self.sent
-            .note(signal.to, before + self.sent.count(signal.to) + 1, &entry);
+        let number = before + self.sent().count(signal.to) + 1;
+        self.sent_mut().note(signal.to, number, &entry);
     }
 
     /// Stores the signals that a procedure has sent to itself. Its stage is over, so none of them wakes it; a stage
@@ -327,7 +331,7 @@ impl Draft<'_> {
         for signal in signals.extract_if(.., |signal| signal.to == id) {
             let name = signal.name.clone();
             let number = self.keep(row, signal);
-            self.sent.note_own(name, number);
+            self.sent_mut().note_own(name, number);
         }
     }
 

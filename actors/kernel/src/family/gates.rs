@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Members;
 use crate::latch::{Latch, LatchState};
 use crate::row::Row;
+use crate::seldom::Empty;
 
 /// The closed gates of a family. An open gate never closes again, so it is forgotten.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +28,14 @@ impl PartialEq for Gates {
 }
 
 impl Eq for Gates {}
+
+impl Empty for Gates {
+    const EMPTY: &'static Self = &Self {
+        latches: BTreeMap::new(),
+        dependants: BTreeSet::new(),
+        unmeetable: BTreeMap::new(),
+    };
+}
 
 impl Gates {
     /// Returns `true` if no member waits at a gate.

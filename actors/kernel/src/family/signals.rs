@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{EventName, Key, Timestamp};
+use crate::seldom::Empty;
 use crate::wait::SignalEntry;
 
 /// Signals by member and number.
@@ -24,6 +25,17 @@ pub struct Signals {
 struct Counts {
     waiting: usize,
     consumed: usize,
+}
+
+impl Empty for Signals {
+    const EMPTY: &'static Self = &Self {
+        entries: BTreeMap::new(),
+        keys: BTreeMap::new(),
+        waiting: BTreeSet::new(),
+        names: BTreeMap::new(),
+        consumed: BTreeSet::new(),
+        counts: BTreeMap::new(),
+    };
 }
 
 impl Signals {

@@ -79,6 +79,9 @@ impl OutputCache {
 
     /// Drops the outputs of a family.
     pub(super) fn forget(&mut self, family: u64) {
+        if self.families.is_empty() {
+            return;
+        }
         if let Some(kept) = self.families.remove(&family) {
             self.bytes -= kept.iter().map(size).sum::<usize>();
         }

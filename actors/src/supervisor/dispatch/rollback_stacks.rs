@@ -73,6 +73,10 @@ impl RollbackStacks {
 
     /// Drops what is known about a family. A read that is under way then finds no waiting scope.
     pub(super) fn forget(&mut self, family: u64) {
+        // Nearly always.
+        if self.families.is_empty() && self.recovered.is_empty() {
+            return;
+        }
         if let Some(forgotten) = self.families.remove(&family) {
             self.indexed -= forgotten.index.len();
         }
