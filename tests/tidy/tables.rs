@@ -3,7 +3,7 @@
 
 /// Layers of the kernel. A module may use its own layer and those before it.
 pub(crate) const KERNEL: &[&[&str]] = &[
-    &["id", "list"],
+    &["id", "list", "seldom"],
     &["limit", "rate_window", "rates"],
     &["lifecycle", "lock", "cause", "history", "fingerprint", "label"],
     &["needs"],
