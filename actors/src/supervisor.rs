@@ -2140,7 +2140,7 @@ impl Supervisor {
 
     /// Continues waking in bulk if there is credit: timers, and a chunk of one broadcast.
     fn wake_more(&mut self, ctx: &mut Context<Self>) {
-        if !self.status.decides() || !self.has_credit() {
+        if !self.lifecycle.may_wake(&self.kernel) || !self.status.decides() || !self.has_credit() {
             return;
         }
         if let Some(event) = self.lifecycle.wake_more(&self.kernel) {

@@ -406,6 +406,12 @@ impl Kernel {
         self.waiters.next(served).filter(|_| !self.draining)
     }
 
+    /// Returns `true` if a broadcast has yet to wake some of its waiters, or is kept until the next start.
+    #[must_use]
+    pub fn has_waves(&self) -> bool {
+        self.waiters.has_waves()
+    }
+
     /// Returns the procedures that ask a person, each with the instant since which it asks, oldest first. One whose
     /// family fails meanwhile is among them until it has ended.
     #[must_use]

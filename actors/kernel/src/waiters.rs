@@ -217,6 +217,11 @@ impl Waiters {
         queue.into_iter().flat_map(WaiterQueue::iter).map(|(.., id)| *id)
     }
 
+    /// Returns `true` if any broadcast is under way, or is kept.
+    pub(crate) fn has_waves(&self) -> bool {
+        !self.waves.is_empty()
+    }
+
     /// Returns the wave to serve after this one, in turn. Of two waves for one event, the earlier is served first.
     pub(crate) fn next(&self, served: Seq) -> Option<Seq> {
         let is_done = |wave: &Wave| wave.kept && wave.left == 0;

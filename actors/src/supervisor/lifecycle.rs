@@ -133,6 +133,11 @@ impl Lifecycle {
         self.bulk.timers_wait(wait);
     }
 
+    /// Returns `true` if anything may wait to be woken in bulk. Each commit asks, and nearly always nothing does.
+    pub(super) fn may_wake(&self, kernel: &Kernel) -> bool {
+        self.bulk.do_timers_wait() || kernel.has_waves()
+    }
+
     /// Continues waking in bulk once there is credit. Arms the timer if timers waited for credit, and returns the
     /// event that wakes the next chunk of a broadcast.
     pub(super) fn wake_more(&mut self, kernel: &Kernel) -> Option<Event> {

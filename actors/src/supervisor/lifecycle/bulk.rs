@@ -37,6 +37,10 @@ impl BulkWakes {
         self.timers_wait = wait;
     }
 
+    pub(super) const fn do_timers_wait(&self) -> bool {
+        self.timers_wait
+    }
+
     /// Returns `true` if timers waited for credit. They no longer wait: the caller arms the timer for them.
     pub(super) const fn take_waiting_timers(&mut self) -> bool {
         std::mem::replace(&mut self.timers_wait, false)
