@@ -560,7 +560,7 @@ fn every_rule_can_fail() {
         records,
         &["Row"],
     ));
-    let table = "impl Serialize for Row {\n    \"q\" revision,\n    \"p\" parent unless Option::is_none,\n}\n";
+    let table = "impl Serialize for Row {\n    \"q\" row.revision,\n    \"p\" rare.parent unless Option::is_none,\n}\n";
     good(wrong_format_page(
         "| `q` | `revision` | |\n| `p` | `parent` | |",
         table,

@@ -321,14 +321,14 @@ fn body_of<'a>(text: &'a str, begin: &str) -> Option<&'a str> {
 }
 
 /// The fields of a struct that go to disk: short name and name. One that is written by a table of its own has them there,
-/// as `"q" revision`.
+/// as `"q" row.revision`.
 fn stored_fields(text: &str, name: &str) -> Vec<(String, String)> {
     if let Some((_, rest)) = text.split_once(&format!("impl Serialize for {name} {{")) {
         let table = rest.split("pub struct ").next().unwrap_or_default();
         let lines = table
             .lines()
             .filter_map(|line| line.trim().strip_prefix('"')?.split_once("\" "));
-        let named = lines.filter_map(|(short, rest)| Some((short, rest.split([' ', ',']).next()?)));
+        let named = lines.filter_map(|(short, rest)| Some((short, rest.split([' ', ',']).next()?.split_once('.')?.1)));
         return named
             .map(|(short, field)| (short.to_owned(), field.to_owned()))
             .collect();
