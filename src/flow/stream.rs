@@ -325,19 +325,23 @@ impl Stream {
     ///
     /// [`ResolveError::AsksNothing`] if no node asks.
     pub async fn retry(&self, by: OperatorRequest) -> Result<Operated, ResolveError> {
-        let asking = self.asking(&by).await?;
-        match asking {
-            (id, Some(_)) if self.is_poison(id).await? => match self.executor.retry_now(id, by).await {
+        match self.poison().await? {
+            Some(id) => match self.executor.retry_now(id, by).await {
                 Err(AskError::NotNow { .. }) => Err(self.asks_nothing()),
                 retried => Ok(retried?),
             },
-            asking => self.decide::<()>(asking, Act::Retry, by).await,
+            None => self.decide::<()>(self.asking(&by).await?, Act::Retry, by).await,
         }
     }
 
-    /// Returns `true` if the process died so often while the node ran that it does not even ask.
-    async fn is_poison(&self, id: ProcedureId) -> Result<bool, AskError> {
-        Ok(self.executor.status(id).await?.wait == Some(WaitReason::Poison))
+    /// Returns the stream's procedure if the process died so often while its stage ran that it does not even ask. It need
+    /// not have a node in hand then: the stage may be its first.
+    async fn poison(&self) -> Result<Option<ProcedureId>, ResolveError> {
+        let Some(reader) = self.reader().await? else {
+            return Ok(None);
+        };
+        let status = self.executor.status(reader.id()).await?;
+        Ok((status.wait == Some(WaitReason::Poison)).then(|| reader.id()))
     }
 
     /// Ends the node that asks as SUCCESS, with this output, without a call. The node behind it sees the output.

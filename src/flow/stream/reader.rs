@@ -36,7 +36,8 @@ pub enum StreamState {
     Init,
     /// It runs, or is idle.
     Running,
-    /// Its node in hand asks, or is paused as poison: nothing goes on unless a person decides.
+    /// Its node in hand asks, or it is paused as poison, which may be before its first node: nothing goes on unless a person
+    /// decides.
     Pending,
     /// It has ended.
     Finish,
@@ -271,7 +272,9 @@ impl StreamReader {
         };
         // What its stage was set going with is in the mailbox until that stage has ended, and so is the end.
         let waiting = kept.saturating_sub(u32::from(matches!(seen.taken, Taken::Node(..))) + u32::from(sealed));
-        let is_pending = in_hand.as_ref().is_some_and(|node| node.state == NodeState::Pending);
+        // As poison it may rest before it has a node in hand.
+        let is_pending = in_hand.as_ref().is_some_and(|node| node.state == NodeState::Pending)
+            || seen.status.wait == Some(WaitReason::Poison);
         let state = match () {
             () if has_ended => StreamState::Finish,
             () if is_pending => StreamState::Pending,

@@ -89,6 +89,37 @@ fn a_node_that_is_poison_is_retried() -> Tested {
     })
 }
 
+/// So is a stream that is poison before it has a node in hand: killed three times before its first stage was committed.
+#[test]
+fn a_stream_that_is_poison_before_its_first_node_is_retried() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    // In each process the commit that would end its first stage. The node itself does not get there.
+    for at in [2, 1, 1] {
+        let ended = world.run(
+            FaultPlan::at(at, Fault::CrashBefore),
+            |builder| kinds(&lab, builder),
+            async |run: &Run| {
+                let stream = the_stream(run)?;
+                if stream.status().await?.since.is_none() {
+                    append(&stream, [done("n1")]).await?;
+                }
+                run.settle().await;
+                Ok(())
+            },
+        )?;
+        assert!(matches!(ended, Ended::Crashed), "at {at}");
+    }
+    live_in(&world, &lab, async |run| {
+        let stream = the_stream(run)?;
+        let status = stream.status().await?;
+        assert_eq!((status.state, status.in_hand.is_none()), (StreamState::Pending, true));
+        stream.retry(by()).await?;
+        append(&stream, [done("n1")]).await?;
+        assert_eq!(states(run, &stream).await?, "n1 SUCCESS");
+        Ok(())
+    })
+}
+
 #[test]
 fn f_059_a_stream_is_drained() -> Tested {
     for in_time in [true, false] {
