@@ -178,6 +178,8 @@ journey('the truth of locks and waits', async (page, go) => {
   const waiting = of.locks.reduce((sum, lock) => sum + lock.waiting.length, 0);
   assert.equal(await page.getByRole('main').getByRole('status').innerText(), `${of.locks.length} locks held or wanted; ${waiting} procedures wait for one`);
   const circle = of.told.find((verdict) => verdict.rule === 'deadlock');
+  // Graphs are laid out by a script that comes behind the rest.
+  await page.getByRole('img', { name: '4 nodes; the table above says the same' }).waitFor();
   await covers(page, {
     status: SAID, 'Locks: Held for': of.locks.map((lock) => age(lock.held)), 'Locks: Holder': SAID, 'Locks: Waiters, in order': SAID, id: SAID,
     p: [`8.0 waits for 9.0 (lock y, for ${age(circle.since)}), 9.0 waits for 8.0 (lock x, for ${age(circle.since)}). The victim is ${circle.facts.victim}: its end lets the others go on.`],
