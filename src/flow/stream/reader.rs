@@ -272,9 +272,8 @@ impl StreamReader {
         };
         // What its stage was set going with is in the mailbox until that stage has ended, and so is the end.
         let waiting = kept.saturating_sub(u32::from(matches!(seen.taken, Taken::Node(..))) + u32::from(sealed));
-        // As poison it may rest before it has a node in hand.
-        let is_pending = in_hand.as_ref().is_some_and(|node| node.state == NodeState::Pending)
-            || seen.status.wait == Some(WaitReason::Poison);
+        // Before its first node, too: as poison.
+        let is_pending = state_by_itself(&seen.status) == NodeState::Pending;
         let state = match () {
             () if has_ended => StreamState::Finish,
             () if is_pending => StreamState::Pending,
