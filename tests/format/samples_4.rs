@@ -252,11 +252,7 @@ pub(crate) fn windows() -> Vec<Sample> {
     let windowed = Row {
         visit: 300,
         history: 304,
-        rare: Rare {
-            history_from: 295,
-            ..Rare::new()
-        }
-        .boxed(),
+        history_from: 295,
         ..plain()
     };
     vec![row("windowed".to_owned(), windowed)]

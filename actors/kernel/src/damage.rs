@@ -94,7 +94,7 @@ fn check_numbers(row: &Row) -> Result<(), String> {
     if row.waits_after > row.revision {
         return Err("it waits behind a broadcast newer than its own commit".to_owned());
     }
-    if row.rare().history_from > row.history.saturating_add(1) {
+    if row.history_from > row.history.saturating_add(1) {
         return Err("it keeps only history entries that it has not written yet".to_owned());
     }
     let backoff = match row.wait {
@@ -112,10 +112,7 @@ fn check_numbers(row: &Row) -> Result<(), String> {
             "attempts",
             row.attempt.max(row.rare().undo_attempts).max(backoff).max(alike),
         ),
-        (
-            "history entries",
-            row.history.max(row.standing).max(row.rare().history_from),
-        ),
+        ("history entries", row.history.max(row.standing).max(row.history_from)),
         ("runs of the same stage", row.same_stage),
         ("runs that were cut off", row.repeated),
         ("signals", row.signals.max(signal)),

@@ -358,6 +358,9 @@ pub struct Row {
     /// counts. See [`Self::repeated_at`].
     #[serde(rename = "S", default)]
     pub repeated: u32,
+    /// The oldest entry that its family may still have, if its kind keeps only the newest; else 0.
+    #[serde(rename = "N", default)]
+    pub history_from: u32,
     /// The labels under which people find it; inherited ones are among them.
     #[serde(rename = "T", default)]
     pub labels: Labels,
@@ -408,7 +411,7 @@ impl Row {
     /// Returns how many of its committed stages its history may still hold.
     #[must_use]
     pub fn stages_kept(&self) -> u32 {
-        let from = self.rare().history_from;
+        let from = self.history_from;
         if from == 0 {
             return self.visit;
         }

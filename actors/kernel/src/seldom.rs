@@ -13,6 +13,13 @@ pub trait Empty: Default + 'static {
     const EMPTY: &'static Self;
 }
 
+impl<T> Seldom<T> {
+    /// Returns the value if it was changed before, to take something away from it.
+    pub fn if_any(&mut self) -> Option<&mut T> {
+        self.0.as_deref_mut()
+    }
+}
+
 impl<T> Default for Seldom<T> {
     fn default() -> Self {
         Self(None)
@@ -66,6 +73,7 @@ mod tests {
     fn it_is_one_word_and_reads_as_empty_until_it_is_changed() {
         let mut bytes: Seldom<Vec<u8>> = Seldom::default();
         assert_eq!((size_of::<Seldom<Vec<u8>>>(), bytes.len()), (size_of::<usize>(), 0));
+        assert_eq!(bytes.if_any(), None);
         bytes.push(7);
         assert_eq!((bytes.as_slice(), format!("{bytes:?}")), (&[7][..], "[7]".to_owned()));
         let mut other = bytes.clone();

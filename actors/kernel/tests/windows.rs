@@ -96,7 +96,7 @@ fn f_018_each_commit_drops_the_entry_that_falls_out() {
         assert_eq!(next(&mut shell), expected, "entry {number}");
     }
     let row = row(&shell);
-    assert_eq!((row.history, row.rare().history_from, row.standing), (25, 16, 0));
+    assert_eq!((row.history, row.history_from, row.standing), (25, 16, 0));
     assert!(shell.history.iter().all(|entry| !entry.stands));
     assert_eq!(row.stages_kept(), 10);
 }
@@ -127,7 +127,7 @@ fn a_kind_that_keeps_less_than_before_catches_up_step_by_step() {
         dropped.extend(of_commit);
     }
     let row = row(&later);
-    assert_eq!((row.history, row.rare().history_from), (120, 111));
+    assert_eq!((row.history, row.history_from), (120, 111));
     assert_eq!(dropped, Vec::from_iter(1..111), "each once, in order");
 }
 
@@ -148,7 +148,7 @@ fn once_it_has_children_its_family_keeps_all_further_entries() {
     for _ in 0..5 {
         assert_eq!(next(&mut shell), []);
     }
-    assert_eq!((row(&shell).rare().history_from, row(&shell).standing), (5, 5));
+    assert_eq!((row(&shell).history_from, row(&shell).standing), (5, 5));
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn one_with_stages_on_the_stack_keeps_them() {
     next(&mut before);
     let mut later = started_with(&before, HistoryDetail::Newest(1));
     assert_eq!(next(&mut later), []);
-    assert_eq!((row(&later).rare().history_from, row(&later).standing), (0, 2));
+    assert_eq!((row(&later).history_from, row(&later).standing), (0, 2));
 }
 
 #[test]

@@ -235,7 +235,7 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
                 counted_from: feed.maybe(Feed::count),
             });
             row.repeated = feed.count();
-            row.rare_mut().history_from = feed.count();
+            row.history_from = feed.count();
         }
         15 => row.history = feed.count(),
         16 => row.standing = feed.count(),

@@ -26,6 +26,7 @@ use crate::outstanding::stage_of;
 use crate::rate_window::RateWindow;
 use crate::record::{Record, UserWrite};
 use crate::row::{InFlight, Round, Row};
+use crate::seldom::{Empty, Seldom};
 use crate::wait::{PauseScope, WaitReason, Wake};
 
 /// How many family numbers one reservation covers. One record is written per that many submissions, and a crash loses
@@ -57,10 +58,11 @@ pub(crate) struct Draft<'a> {
     /// The procedure whose stage reports, if its actor has the value as this decision leaves it.
     reporter: Option<ProcedureId>,
     /// What few decisions need. Creating and dropping its parts would cost each stage.
-    rare: Option<Box<Rare>>,
+    rare: Seldom<Rare>,
 }
 
 /// What few decisions need: those on lists of children, rollbacks, rates, labels, pauses and signals.
+#[derive(Default)]
 struct Rare {
     /// The lists of children that this decision counts, by the id of their first child.
     tallies: SmallMap<ProcedureId, Tally>,
@@ -78,21 +80,16 @@ struct Rare {
     sent: Sent,
 }
 
-/// What a draft without it reads as.
-static NONE: Rare = Rare::new();
-
-impl Rare {
-    const fn new() -> Self {
-        Self {
-            tallies: SmallMap::new(),
-            held: SmallMap::new(),
-            rollbacks: SmallMap::new(),
-            windows: Vec::new(),
-            labelled: None,
-            resumed: None,
-            sent: Sent::new(),
-        }
-    }
+impl Empty for Rare {
+    const EMPTY: &'static Self = &Self {
+        tallies: SmallMap::new(),
+        held: SmallMap::new(),
+        rollbacks: SmallMap::new(),
+        windows: Vec::new(),
+        labelled: None,
+        resumed: None,
+        sent: Sent::new(),
+    };
 }
 
 impl<'a> Draft<'a> {
@@ -114,7 +111,7 @@ impl<'a> Draft<'a> {
             next_suspect_taken: false,
             consumed: None,
             reporter: None,
-            rare: None,
+            rare: Seldom::default(),
         }
     }
 
@@ -129,10 +126,8 @@ impl<'a> Draft<'a> {
             let below = self.next_family + RESERVATION;
             self.records.push(Record::FamiliesReserved(below));
         }
-        if self.rare.is_some() {
-            self.record_windows();
-        }
-        let rows = std::mem::replace(&mut self.rows, SmallMap::new());
+        self.record_windows();
+        let rows = std::mem::take(&mut self.rows);
         rows.each_value(|row| self.finish_row(row));
         self.records.append(&mut self.closing);
         let immediate = Immediate {
@@ -177,40 +172,29 @@ impl<'a> Draft<'a> {
 
     // What few decisions need.
 
-    #[inline]
-    fn rare(&self) -> &Rare {
-        self.rare.as_deref().unwrap_or(&NONE)
-    }
-
-    fn rare_mut(&mut self) -> &mut Rare {
-        self.rare.get_or_insert_with(|| Box::new(Rare::new()))
-    }
-
     /// Returns the signals that this decision has sent.
     pub(super) fn sent(&self) -> &Sent {
-        &self.rare().sent
+        &self.rare.sent
     }
 
     pub(super) fn sent_mut(&mut self) -> &mut Sent {
-        &mut self.rare_mut().sent
+        &mut self.rare.sent
     }
 
     /// Returns the windows of rates that this decision counts begins in.
     pub(super) fn windows_mut(&mut self) -> &mut Vec<(LimitKey, RateWindow)> {
-        &mut self.rare_mut().windows
+        &mut self.rare.windows
     }
 
     /// Takes these windows, if there are any.
     pub(super) fn take_windows(&mut self) -> Vec<(LimitKey, RateWindow)> {
-        self.rare
-            .as_mut()
-            .map(|rare| std::mem::take(&mut rare.windows))
-            .unwrap_or_default()
+        let rare = self.rare.if_any();
+        rare.map(|rare| std::mem::take(&mut rare.windows)).unwrap_or_default()
     }
 
     /// Notes the pause that an operator lifts in this very decision.
     pub(super) fn resumed(&mut self, what: PauseScope) {
-        self.rare_mut().resumed = Some(what);
+        self.rare.resumed = Some(what);
     }
 
     // Reading.
@@ -314,7 +298,7 @@ impl<'a> Draft<'a> {
 
     /// Returns `true` if an operator has paused a procedure, an ancestor, its kind, or everything.
     pub(crate) fn is_paused(&self, row: &Row) -> bool {
-        let holds = |what: &PauseScope| self.kernel.pauses.contains(what) && self.rare().resumed.as_ref() != Some(what);
+        let holds = |what: &PauseScope| self.kernel.pauses.contains(what) && self.rare.resumed.as_ref() != Some(what);
         if !self.kernel.pauses.is_empty() && (holds(&PauseScope::All) || holds(&PauseScope::Kind(row.kind.clone()))) {
             return true;
         }
@@ -370,7 +354,7 @@ impl<'a> Draft<'a> {
     /// Discards everything that this decision would do, after a dry run.
     pub(super) fn forget(&mut self) {
         self.rows.clear();
-        self.rare = None;
+        self.rare = Seldom::default();
         self.records.clear();
         self.value_bytes = 0;
         self.closing.clear();
@@ -396,7 +380,7 @@ impl<'a> Draft<'a> {
     /// Returns the counts of a list of children, with every move that this decision has made so far.
     pub(super) fn latch(&mut self, family: u64, round: &Round) -> Latch {
         let first = ProcedureId::new(family, round.first);
-        if let Some(tally) = self.rare().tallies.get(first) {
+        if let Some(tally) = self.rare.tallies.get(first) {
             return tally.latch().clone();
         }
         let known = self.family(family).and_then(|family| family.latches.get(&round.first));
@@ -408,38 +392,37 @@ impl<'a> Draft<'a> {
             }
         }
         let latch = tally.latch().clone();
-        self.rare_mut().tallies.insert(first, tally);
+        self.rare.tallies.insert(first, tally);
         latch
     }
 
     /// Adds a child to those that the width holds back.
     pub(super) fn held_by_width(&mut self, id: ProcedureId) {
-        self.rare_mut().held.insert(id, ());
+        self.rare.held.insert(id, ());
     }
 
     /// Returns the first child of a list that the width holds back since this decision.
     pub(super) fn first_held(&self, family: u64, round: &Round) -> Option<ProcedureId> {
         let first = ProcedureId::new(family, round.first);
         let last = ProcedureId::new(family, round.first.saturating_add(round.count.checked_sub(1)?));
-        self.rare().held.range(first..=last).next().map(|(id, ())| *id)
+        self.rare.held.range(first..=last).next().map(|(id, ())| *id)
     }
 
     /// Removes a child from those that the width holds back.
     pub(super) fn no_longer_held(&mut self, id: ProcedureId) {
-        if let Some(rare) = &mut self.rare {
+        if let Some(rare) = self.rare.if_any() {
             rare.held.remove(id);
         }
     }
 
     /// Counts the change of one row, if the list of this child is counted.
     fn recount(&mut self, row: &Row) {
-        if row.parent.is_none() || self.rare.is_none() {
+        if row.parent.is_none() || self.rare.tallies.is_empty() {
             return;
         }
         let before = self.row_before(row.id);
-        let Some(rare) = &mut self.rare else { return };
         let upto = ProcedureId::root(row.id.family)..=row.id;
-        let tally = rare.tallies.last_mut(upto);
+        let tally = self.rare.tallies.last_mut(upto);
         if let Some(tally) = tally.filter(|tally| tally.contains(row.id.member)) {
             tally.follow(before, row);
         }
@@ -480,19 +463,19 @@ impl<'a> Draft<'a> {
 
     /// Notes that this decision begins the rollback of a scope, and whether the first undo is out.
     pub(super) fn rollback_begun(&mut self, scope: ProcedureId, undo_out: bool) {
-        self.rare_mut().rollbacks.insert(scope, undo_out);
+        self.rare.rollbacks.insert(scope, undo_out);
     }
 
     /// Returns `true` if this decision already begins the rollback of this scope: several moves of its members may lead
     /// to it.
     pub(super) fn begins_rollback(&self, scope: ProcedureId) -> bool {
-        self.rare().rollbacks.get(scope).is_some()
+        self.rare.rollbacks.get(scope).is_some()
     }
 
     /// Returns the scopes of a family whose first undo this very decision sends out, by member.
     pub(super) fn begun_undos(&self, family: u64) -> impl Iterator<Item = u32> {
         let of_family = ProcedureId::root(family)..=ProcedureId::new(family, u32::MAX);
-        let begun = self.rare().rollbacks.range(of_family).filter(|(_, out)| **out);
+        let begun = self.rare.rollbacks.range(of_family).filter(|(_, out)| **out);
         begun.map(|(scope, _)| scope.member)
     }
 
@@ -714,9 +697,9 @@ impl<'a> Draft<'a> {
         if labels.is_empty() {
             return;
         }
-        let known = self.rare().labelled.as_ref();
+        let known = self.rare.labelled.as_ref();
         if !known.is_some_and(|(of, last)| *of == family && last == labels) {
-            self.rare_mut().labelled = Some((family, labels.clone()));
+            self.rare.labelled = Some((family, labels.clone()));
             self.record(Record::Labelled(family, labels.clone()));
         }
     }

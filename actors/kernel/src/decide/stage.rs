@@ -589,13 +589,13 @@ impl Draft<'_> {
     /// Drops the entries that the newest one has pushed out of the window.
     #[inline(never)]
     fn window_moved(&mut self, row: &mut Row, entries: u32) {
-        let first = row.rare().history_from.max(1);
+        let first = row.history_from.max(1);
         let wanted = (row.history + 1).saturating_sub(entries);
         let until = wanted.clamp(first, first + WINDOW_STEP);
         for number in first..until {
             self.record(Record::HistoryDropped(row.id.family, number));
         }
-        row.rare_mut().history_from = until;
+        row.history_from = until;
     }
 
     /// Runs the next stage, or leaves it in the limiter's queue, where it already waits.

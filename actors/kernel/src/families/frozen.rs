@@ -43,7 +43,7 @@ const STAGE_LIMITS: u64 = 1 << 22;
 const HOLDS: u64 = 1 << 23;
 const IS_PURE: u64 = 1 << 24;
 /// The flags of what a row has in a box.
-const BOXED: u64 = ON_TIMEOUT_EXECUTE | TRACE | PAST_NO_RETURN | WINDOW | NAME;
+const BOXED: u64 = ON_TIMEOUT_EXECUTE | TRACE | PAST_NO_RETURN | NAME;
 
 /// Kinds by number, so that a frozen family need not spell out its own. There are as many as registered kinds.
 #[derive(Clone, Debug, Default)]
@@ -169,6 +169,9 @@ impl Pack {
         if row.waits_after != Seq::default() {
             self.number(row.waits_after.0);
         }
+        if row.history_from > 0 {
+            self.number(u64::from(row.history_from));
+        }
         if !row.labels.is_empty() {
             self.number(row.labels.len() as u64);
             for label in &row.labels {
@@ -186,9 +189,6 @@ impl Pack {
         }
         if let Some(stage) = &rare.past_no_return {
             self.text(stage);
-        }
-        if rare.history_from > 0 {
-            self.number(u64::from(rare.history_from));
         }
         if let Some(name) = name {
             self.text(name);
@@ -221,7 +221,7 @@ fn flags(row: &Row) -> u64 {
         (NEXT_IS_NO_RETURN, row.next_is_no_return.is_some()),
         (PAST_NO_RETURN, rare.past_no_return.is_some()),
         (EXPECTED, row.expected.is_some()),
-        (WINDOW, rare.history_from > 0),
+        (WINDOW, row.history_from > 0),
         (NAME, row.name().is_some()),
         (LABELS, !row.labels.is_empty()),
         (COMPENSATE, row.on_failure == OnFailure::Compensate),
@@ -348,6 +348,7 @@ impl<'a> Unpack<'a> {
             } else {
                 Seq::default()
             },
+            history_from: if has(WINDOW) { self.count()? } else { 0 },
             labels: if has(LABELS) { self.labels()? } else { Labels::default() },
             out_of_time: has(OUT_OF_TIME),
             rare: if flags & BOXED == 0 {
@@ -371,9 +372,6 @@ impl<'a> Unpack<'a> {
         }
         if has(PAST_NO_RETURN) {
             rare.past_no_return = Some(self.text()?.into());
-        }
-        if has(WINDOW) {
-            rare.history_from = self.count()?;
         }
         if has(NAME) {
             rare.graph = Some(self.name()?);

@@ -82,6 +82,7 @@ fn rests(row: &Row) -> bool {
         signals: _,
         waits_after: _,
         repeated,
+        history_from: _,
         labels: _,
         key: _,
         deadline: _,
@@ -107,7 +108,6 @@ fn rests(row: &Row) -> bool {
         payload_size,
         failure_streak,
         retry_after,
-        history_from: _,
         end_signal,
     } = row.rare();
     wait.as_ref().is_some_and(WaitReason::is_rest)

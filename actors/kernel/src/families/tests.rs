@@ -90,7 +90,7 @@ fn family(common: Common, rare: Rare) -> Family {
     row.revision = Seq(revision);
     (row.visit, row.history, row.standing) = (visit, history, standing);
     (row.same_stage, row.signals) = (same_stage, signals);
-    row.rare_mut().history_from = if active { history } else { 0 };
+    row.history_from = if active { history } else { 0 };
     row.deadline = deadline.map(Timestamp);
     row.priority = priority;
     row.key = key.map(Key::from);

@@ -48,6 +48,7 @@ impl Row {
             signals: 0,
             waits_after: Seq::default(),
             repeated: 0,
+            history_from: 0,
             labels: Labels::default(),
             key: None,
             deadline: None,

@@ -64,9 +64,6 @@ pub struct Rare {
     /// While it backs off: the delay, if its code chose it.
     #[serde(rename = "R", default)]
     pub retry_after: Option<Duration>,
-    /// The oldest entry that its family may still have, if its kind keeps only the newest; else 0.
-    #[serde(rename = "N", default)]
-    pub history_from: u32,
     /// For a root: the signal that is sent once its family has ended.
     #[serde(rename = "O", default)]
     pub end_signal: Option<Box<EndSignal>>,
@@ -96,7 +93,6 @@ impl Rare {
             payload_size: None,
             failure_streak: None,
             retry_after: None,
-            history_from: 0,
             end_signal: None,
         }
     }

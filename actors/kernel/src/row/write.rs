@@ -106,7 +106,7 @@ table! {
     "W" row.waits_after unless is_none,
     "R" rare.retry_after unless Option::is_none,
     "S" row.repeated unless is_zero,
-    "N" rare.history_from unless is_zero,
+    "N" row.history_from unless is_zero,
     "T" row.labels unless Labels::is_empty,
     "O" rare.end_signal unless Option::is_none,
     "b" row.key unless Option::is_none,

@@ -88,7 +88,7 @@ impl Disk {
             due,
             members: u32::try_from(rows.len()).unwrap_or(u32::MAX),
             submitted: rows.first().is_some_and(|row| !row.as_submitted),
-            history_from: rows.first().map_or(0, |row| row.rare().history_from),
+            history_from: rows.first().map_or(0, |row| row.history_from),
             history: rows.iter().map(|row| row.history).max().unwrap_or_default(),
             signals: signals
                 .map(|((id, number), entry)| (id.member, entry.name.clone(), *number))

@@ -49,7 +49,6 @@ fn full() -> Outcome<Rare> {
             first: Some(Timestamp(4)),
         })),
         retry_after: Some(Duration::from_millis(7_500)),
-        history_from: 9,
         end_signal: Some(Box::new(EndSignal {
             to: ID,
             name: "ended".into(),

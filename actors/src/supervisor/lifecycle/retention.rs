@@ -229,7 +229,7 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Evicte
     }
     let history = rows.iter().map(|row| row.history).max().unwrap_or_default();
     let root = rows.iter().find(|row| row.id == ProcedureId::root(family));
-    let history_from = root.map_or(0, |row| row.rare().history_from);
+    let history_from = root.map_or(0, |row| row.history_from);
     // Rows may count more entries than there are. If the count exceeds what one commit deletes, the entries are
     // looked up.
     let raw = if u64::from(history.saturating_sub(history_from)) > KEYS_AT_ONCE {

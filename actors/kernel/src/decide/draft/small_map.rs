@@ -1,8 +1,8 @@
 //! An ordered map for what is mostly a single entry.
 //!
 //! Nearly every decision changes one row of one family. That entry is stored inline. Only further entries go to a
-//! tree, whose first entry costs an allocation. It is boxed, because each decision makes and drops five of these maps, and
-//! the code that looks for a tree and drops it would be there five times. Wide fan-outs put a hundred thousand there.
+//! tree, whose first entry costs an allocation. It is boxed, because each decision makes and drops some
+//! of these maps, and nearly always has no tree to look through and drop. Wide fan-outs put a hundred thousand there.
 //!
 //! No crate serves: small maps on crates.io are sorted or unsorted vectors, and each insertion costs a step per entry.
 
@@ -19,6 +19,12 @@ pub(super) struct SmallMap<K, V> {
     /// The inline entry. Its key is less than every key in `others`.
     first: Option<(K, V)>,
     others: Option<Box<BTreeMap<K, V>>>,
+}
+
+impl<K: Ord + Copy, V> Default for SmallMap<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl<K: Ord + Copy, V> SmallMap<K, V> {
