@@ -275,6 +275,9 @@ impl Supervisor {
             }
         }
         self.pipeline.overtaken(is_overtaken);
+        if is_overtaken {
+            self.requests.keep_newest_ends();
+        }
     }
 
     /// Tells the limiter what a decision says. It stands in the open batch, so whatever the limiter answers is decided

@@ -7,12 +7,13 @@ use procession_actors::view::{HistoryPage, Outcome, Status};
 use procession_actors::{AskError, CommittedReader, ReadError};
 use procession_kernel::{CauseKind, Ending, HistoryEntry, ProcedureId, ProcedureState, Seq, Timestamp, WaitReason};
 use procession_saga_language::Source;
-use procession_saga_language::definition::Updates;
+use procession_saga_language::definition::{Call, Definition, State};
 use serde_json::{Map, Value};
 
 use super::bundle::{self, Listing};
-use super::machine::{Machine, Note, SagaError, UndoNote};
+use super::machine::{Machine, Note, SagaError, SagaStage, UndoNote};
 use super::reader::Found;
+use super::service::PANIC;
 use super::status::SagaStatus;
 
 /// Questions that a sentence repeats.
@@ -297,7 +298,7 @@ pub(super) fn instance(found: &Found) -> SagaInstance {
             told_by_history(machine, root.id, &page.entries).unwrap_or(came_to)
         }
     };
-    let updates = found.source.as_ref().map(|source| source.definition.updates);
+    let definition = found.source.as_ref().map(|source| &*source.definition);
     let cause = root.cause.as_ref();
     SagaInstance {
         machine: machine.name().to_owned(),
@@ -310,7 +311,7 @@ pub(super) fn instance(found: &Found) -> SagaInstance {
             cause.map(|cause| (cause.kind, cause.text.as_str())),
         ),
         context: machine.variables(),
-        states: states(root.id, &page.entries, updates.unwrap_or_default()),
+        states: states(root.id, &page.entries, definition),
         rests,
         at: at(&found.members, page),
         stands: standing_of(&page.entries).count(),
@@ -430,27 +431,31 @@ fn error(machine: &Machine, origin: Option<&Machine>, cause: Option<(CauseKind, 
 }
 
 /// Returns the state instances that these entries tell of, the oldest first. The entries are the newest first.
-fn states(root: ProcedureId, entries: &[HistoryEntry], updates: Updates) -> Vec<StateInstance> {
-    let mut list = StateList::default();
+fn states(root: ProcedureId, entries: &[HistoryEntry], definition: Option<&Definition>) -> Vec<StateInstance> {
+    let mut list = StateList {
+        definition,
+        states: Vec::new(),
+        places: BTreeMap::new(),
+    };
     for entry in entries.iter().rev() {
         if entry.ending == Ending::Undone {
             list.undone(entry);
         } else if !matches!(entry.ending, Ending::UndoFailed | Ending::UndoSkipped) {
-            list.tried(root, entry, updates);
+            list.tried(root, entry);
         }
     }
     list.states
 }
 
 /// State instances, and where the entries of the history are in the list.
-#[derive(Default)]
-struct StateList {
+struct StateList<'a> {
+    definition: Option<&'a Definition>,
     states: Vec<StateInstance>,
     /// By member and visit: of a try, and of the first try of its instance.
     places: BTreeMap<(u32, u32), Vec<usize>>,
 }
 
-impl StateList {
+impl StateList<'_> {
     fn undone(&mut self, entry: &HistoryEntry) {
         let note = entry.note.as_ref();
         let note = note.and_then(|note| codec::decode_user::<UndoNote>(note.as_slice()).ok());
@@ -459,15 +464,31 @@ impl StateList {
         }
         for place in self.places.get(&(entry.member, entry.visit)).into_iter().flatten() {
             if let Some(state) = self.states.get_mut(*place) {
-                state.is_compensated = true;
+                state.is_compensated = !has_no_undo(self.definition, &state.state);
             }
         }
     }
 
+    /// Returns what a task's note would say if its machine was rolled back while nobody knew what its call had come to:
+    /// process after process had died with it, so it counts as executed, and is undone.
+    fn died(&self, entry: &HistoryEntry) -> Option<Note> {
+        let definition = self.definition.filter(|_| entry.ending == Ending::Panic)?;
+        let stage: SagaStage = codec::decode_user(entry.stage.as_slice()).ok()?;
+        let state = definition.state(definition.index_of(stage.state())?)?;
+        state.task().filter(|_| stage.calls())?;
+        let text = entry.error.clone().unwrap_or_default();
+        Some(Note {
+            status: Some(SagaStatus::Unknown),
+            fault: Some((PANIC.to_owned(), text)),
+            ..Note::default()
+        })
+    }
+
     /// Adds a try, or puts it in the place of the one before it if the list shows the newest alone.
-    fn tried(&mut self, root: ProcedureId, entry: &HistoryEntry, updates: Updates) {
+    fn tried(&mut self, root: ProcedureId, entry: &HistoryEntry) {
         let note = entry.note.as_ref();
-        let Some(note) = note.and_then(|note| codec::decode_user::<Note>(note.as_slice()).ok()) else {
+        let note = note.and_then(|note| codec::decode_user::<Note>(note.as_slice()).ok());
+        let Some(note) = note.or_else(|| self.died(entry)) else {
             return;
         };
         let Some(status) = note.status else { return };
@@ -487,7 +508,10 @@ impl StateList {
             .places
             .get(&(entry.member, began))
             .and_then(|places| places.last().copied());
-        let place = match known.filter(|_| updates.retry == Some(true)) {
+        let place = match known.filter(|_| {
+            self.definition
+                .is_some_and(|definition| definition.updates.retry == Some(true))
+        }) {
             Some(place) => place,
             None => self.states.len(),
         };
@@ -503,6 +527,13 @@ impl StateList {
             self.places.entry((entry.member, visit)).or_default().push(place);
         }
     }
+}
+
+/// Returns whether nothing undoes a state. Such a state stands only if its call died, and then its undo calls nothing.
+fn has_no_undo(definition: Option<&Definition>, state: &str) -> bool {
+    let at = definition.and_then(|definition| definition.state(definition.index_of(state)?));
+    let task = at.and_then(State::task);
+    task.is_some_and(|task| task.compensate.is_none() && !matches!(task.call, Call::Machine { .. }))
 }
 
 /// Reads the definition by which a saga goes; none if it has not begun.

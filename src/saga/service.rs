@@ -25,7 +25,7 @@ pub(super) use {
     classes::Classes,
     json::{DEPTH_MAX, is_too_deep, value_of},
     missing::Missing,
-    record::FaultRecord,
+    record::{FaultRecord, PANIC},
     services::Services,
 };
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use procession::errors::SubmitError;
 use procession::saga::{DecideError, Saga, SagaStatus, Standing};
+use procession::status::WaitReason;
 use procession::testkit::{FaultPlan, Run};
 use serde_json::json;
 
@@ -31,6 +32,41 @@ fn g_001_the_key_is_the_business_key() -> Tested {
             matches!(&refused, Err(SubmitError::KeyConflict { id, .. }) if *id == first.id()),
             "{refused:?}"
         );
+        Ok(())
+    })
+}
+
+#[test]
+fn a_call_that_process_after_process_died_with_is_listed_as_unknown_and_undone() -> Tested {
+    let ground = ground()?;
+    ground.rules(json!([{ "state": "SecondState", "held": true }]))?;
+    let id = ground.live(async |run| Ok(ground.start(run, "order", json!({ "a": 1 })).await?.id()))?;
+    for _ in 0..2 {
+        ground.live(async |run| {
+            run.settle().await;
+            Ok(())
+        })?;
+    }
+    ground.live(async |run| {
+        run.settle().await;
+        let saga = run.executor.saga(id);
+        assert_eq!(run.executor.status(id).await?.wait, Some(WaitReason::Poison));
+        let listed = async || -> Result<Vec<(String, SagaStatus, bool)>, procession::testkit::Trouble> {
+            let states = saga.instance().await?.states.into_iter();
+            Ok(states.map(|of| (of.state, of.status, of.is_compensated)).collect())
+        };
+        let first = |is_undone| ("FirstState".to_owned(), SagaStatus::Success, is_undone);
+        assert_eq!(listed().await?, [first(false)]);
+        ask(run, saga.compensate(by())).await??;
+        run.settle().await;
+        let second = ("SecondState".to_owned(), SagaStatus::Unknown, true);
+        assert_eq!(listed().await?, [first(true), second]);
+        let died = saga.instance().await?.states.pop().and_then(|state| state.fault);
+        let why = (
+            "procession.Panic".to_owned(),
+            "the process died while it ran".to_owned(),
+        );
+        assert_eq!(died, Some(why));
         Ok(())
     })
 }

@@ -113,6 +113,11 @@ impl Requests {
         self.outcomes.watch(id)
     }
 
+    /// Begins to keep outcomes that nobody was waiting for, because a stage runs ahead of the disk.
+    pub(super) const fn keep_newest_ends(&mut self) {
+        self.outcomes.keep_newest();
+    }
+
     /// Takes the outcome of a procedure that ended a moment ago, if nobody was waiting for it.
     pub(super) fn newest_end(&mut self, id: ProcedureId) -> Option<Outcome> {
         self.outcomes.newest_end(id)

@@ -28,7 +28,12 @@ impl KindRate {
 
 /// Counts by second, of those seconds in which something was counted.
 #[derive(Default)]
-pub(super) struct Rates(BTreeMap<u64, KindRate>);
+pub(super) struct Rates {
+    /// The second of the last count. Nearly every count is of that second, too.
+    open: Option<(u64, KindRate)>,
+    /// The others.
+    seconds: BTreeMap<u64, KindRate>,
+}
 
 impl Rates {
     pub(super) fn started(&mut self, now: Timestamp) {
@@ -45,25 +50,35 @@ impl Rates {
 
     fn count(&mut self, now: Timestamp, count: impl Fn(&mut KindRate)) {
         let step = now.0 / STEP;
-        let newest = self.0.last_key_value().map_or(step, |(newest, _)| *newest);
+        match &mut self.open {
+            Some((second, rate)) if *second == step => count(rate),
+            Some(_) | None => count(self.turn(step)),
+        }
+    }
+
+    /// Goes on to another second.
+    #[cold]
+    fn turn(&mut self, step: u64) -> &mut KindRate {
+        self.seconds.extend(self.open.take());
+        let newest = self.seconds.last_key_value().map_or(step, |(newest, _)| *newest);
         // The clock was set back.
         if step + STEPS <= newest {
-            self.0.clear();
+            self.seconds.clear();
         }
-        count(self.0.entry(step).or_default());
-        while self
-            .0
-            .first_key_value()
-            .is_some_and(|(oldest, _)| oldest + STEPS <= step)
-        {
-            self.0.pop_first();
+        let is_old = |(oldest, _): (&u64, &KindRate)| oldest + STEPS <= step;
+        while self.seconds.first_key_value().is_some_and(is_old) {
+            self.seconds.pop_first();
         }
+        let rate = self.seconds.remove(&step).unwrap_or_default();
+        &mut self.open.insert((step, rate)).1
     }
 
     /// Returns what there was in the last minute.
     pub(super) fn of(&self, now: Timestamp) -> KindRate {
         let step = now.0 / STEP;
-        let recent = self.0.iter().filter(|(at, _)| **at <= step && step < **at + STEPS);
+        let open = self.open.iter().map(|(at, rate)| (at, rate));
+        let all = self.seconds.iter().chain(open);
+        let recent = all.filter(|(at, _)| **at <= step && step < **at + STEPS);
         recent.fold(KindRate::default(), |sum, (_, rate)| KindRate {
             started: sum.started + rate.started,
             ended: sum.ended + rate.ended,

@@ -66,6 +66,11 @@ impl SagaStage {
         matches!(self.mode, Mode::Keep)
     }
 
+    /// Returns whether a task is called here, if its state is one.
+    pub(in crate::saga) const fn calls(&self) -> bool {
+        matches!(self.mode, Mode::Start | Mode::Run)
+    }
+
     pub(super) const fn mode(&self) -> Mode {
         self.mode
     }

@@ -13,7 +13,7 @@ use super::fault::{cut, text_of};
 pub(super) const CLASS_MAX: usize = 512;
 
 /// The class of a call that panicked.
-pub(super) const PANIC: &str = "procession.Panic";
+pub(in crate::saga) const PANIC: &str = "procession.Panic";
 /// The class of a call that took longer than its service may.
 pub(super) const TIMEOUT: &str = "procession.Timeout";
 /// The class of a call whose result has no form in JSON.

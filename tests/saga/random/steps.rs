@@ -5,7 +5,7 @@ use procession::saga::Network;
 use serde_json::{Value, json};
 
 use super::deaths::Fate;
-use super::member::{Member, Moment, Part, Phase, Stands, Visit};
+use super::member::{Line, Member, Moment, Part, Phase, Stands, Visit};
 use super::model::{Decision, Due, Model, Resting};
 use super::outside::{Came, SCRIPT_FAULT, value_of};
 use super::shape::{Condition, Kind, Task, Undo, Work};
@@ -207,6 +207,7 @@ impl Model<'_> {
         let Some((event, ended, came)) = called.ended else {
             if is_poison {
                 self.stands_as_poison(member, at, task);
+                self.poison_line(member, at);
                 member.phase = Phase::Out;
             } else {
                 self.out(member, &name, is_out);
@@ -238,6 +239,7 @@ impl Model<'_> {
                 self.stands_as_poison(&cut, at, task);
             }
         }
+        self.poison_line(member, at);
     }
 
     /// A try that process after process was killed with counts as executed once its machine is rolled back: it is the newest
@@ -249,6 +251,15 @@ impl Model<'_> {
             event: usize::MAX,
         };
         self.stands(&newest, at, task, "UN");
+    }
+
+    /// It is listed once its machine has begun to be undone.
+    fn poison_line(&self, member: &mut Member, at: usize) {
+        member.list.push(Line {
+            state: self.state(member, at).name.clone(),
+            status: "UN",
+            optional: true,
+        });
     }
 
     /// A call says which member made it.

@@ -76,6 +76,40 @@ fn damage(place: &Path) -> String {
 }
 
 #[test]
+fn readers_see_a_direct_write_with_its_commit_and_keep_old_versions_for_few_commits() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::None)?;
+    let epoch = block_on(store.acquire())?;
+    let mut shown = Vec::new();
+    for number in 0..200_u64 {
+        let mut batch = Batch::new(epoch);
+        batch.advance_to(Seq(number));
+        batch.put(Space::Payloads, &number.to_be_bytes(), &[8; 50]);
+        let is_direct = [3, 4, 100].contains(&number);
+        if is_direct {
+            batch.put(Space::Audit, &number.to_be_bytes(), &[7]);
+        }
+        block_on(store.append(batch))?;
+        let scan = |space| Scan {
+            space,
+            from: number.to_be_bytes().to_vec(),
+            to: None,
+            limit: 1,
+        };
+        assert_eq!(block_on(store.scan(scan(Space::Payloads)))?.len(), 1, "{number}");
+        let found = block_on(store.scan(scan(Space::Audit)))?.len();
+        assert_eq!(found, usize::from(is_direct), "{number}");
+        let instant = store.with(|opened| opened.committed.snapshot().seqno());
+        if shown.last().is_none_or(|(_, last)| *last != instant) {
+            shown.push((number, instant));
+        }
+    }
+    let shown: Vec<u64> = shown.into_iter().map(|(number, _)| number).collect();
+    assert_eq!(shown, [0, 3, 4, 68, 100, 164]);
+    Ok(())
+}
+
+#[test]
 fn a_torn_tail_is_dropped_wherever_it_is_cut() -> Outcome {
     let master = TempDir::new()?;
     let (log, ends) = journal(master.path(), 5)?;

@@ -13,20 +13,26 @@ const ENDS: usize = 1024;
 /// Bytes of the largest output that is kept, so that all of them take some megabytes at most.
 const OUTPUT: usize = 1024;
 
-/// The newest ends, each until it was asked for.
+/// The newest ends, each until it was asked for. None is kept before [`begin`](Self::begin).
 #[derive(Default)]
 pub(super) struct NewestEnds {
+    has_begun: bool,
     outcomes: FxHashMap<ProcedureId, Outcome>,
     /// In the order of their ends, with those that are no longer kept.
     order: VecDeque<ProcedureId>,
 }
 
 impl NewestEnds {
+    /// Begins to keep ends: a stage runs ahead of the disk, so a procedure may be over before its submission is answered.
+    pub(super) const fn begin(&mut self) {
+        self.has_begun = true;
+    }
+
     /// Keeps an end, if it is one of a root that succeeded with an output. That of another may still change while its family
     /// goes on.
     pub(super) fn keep(&mut self, outcome: Outcome) {
         let is_small = outcome.output_len().is_some_and(|length| length <= OUTPUT);
-        if !outcome.id.is_root() || outcome.state != ProcedureState::Success || !is_small {
+        if !self.has_begun || !outcome.id.is_root() || outcome.state != ProcedureState::Success || !is_small {
             return;
         }
         if self.order.len() == ENDS
@@ -80,6 +86,9 @@ mod tests {
     #[test]
     fn an_end_is_kept_until_it_is_asked_for_or_decided_on_or_old() {
         let mut ends = NewestEnds::default();
+        ends.keep(success(1));
+        assert!(ends.outcomes.is_empty() && ends.order.is_empty());
+        ends.begin();
         (1..=3).for_each(|family| ends.keep(success(family)));
         assert!(ends.take(ProcedureId::root(1)).is_some());
         assert!(ends.take(ProcedureId::root(1)).is_none());
@@ -95,6 +104,7 @@ mod tests {
     fn only_a_root_that_succeeded_with_a_small_output_is_kept() {
         let root = ProcedureId::root(1);
         let mut ends = NewestEnds::default();
+        ends.begin();
         ends.keep(end(root, ProcedureState::Failed, None));
         ends.keep(end(root, ProcedureState::Success, None));
         ends.keep(end(root, ProcedureState::Success, Some(vec![0; OUTPUT + 1])));

@@ -103,6 +103,11 @@ impl OutcomeWatchers {
         }
     }
 
+    /// Begins to keep outcomes that nobody was waiting for, because a stage runs ahead of the disk.
+    pub(super) const fn keep_newest(&mut self) {
+        self.newest.begin();
+    }
+
     /// Takes the outcome of a procedure that ended a moment ago, if nobody was waiting for it.
     pub(super) fn newest_end(&mut self, id: ProcedureId) -> Option<Outcome> {
         self.newest.take(id)

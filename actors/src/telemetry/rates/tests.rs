@@ -34,7 +34,7 @@ fn no_more_is_kept_than_a_minute() {
     for at in 0..STEPS * 5 {
         rates.started(second(at));
     }
-    assert_eq!(rates.0.len() as u64, STEPS);
+    assert_eq!(rates.seconds.len() as u64 + 1, STEPS);
     assert_eq!(u64::from(rates.of(second(STEPS * 5 - 1)).started), STEPS);
 }
 
