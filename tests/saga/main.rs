@@ -8,6 +8,7 @@ mod checked;
 mod counted;
 mod decisions;
 mod http;
+mod killed;
 mod kit;
 mod lists;
 mod orders;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::calls::{self, Called, Try};
-use super::case::Rule;
+use super::case::{Case, Rule};
 use super::notes::{At, Note, Noted, Notes};
 
 /// The exception that Seata's own tests throw, and one below it.
@@ -101,10 +101,13 @@ impl Double {
         };
     }
 
-    /// Goes on with what an earlier process has noted. From here on everything is noted.
-    pub fn go_on(&self, clock: TestClock, notes: Notes, noted: Noted) {
+    /// Goes on with what an earlier process has noted of a case. From here on everything is noted. The rules are those of
+    /// the step in hand from now on: an engine makes again what was out as soon as it has started.
+    pub fn go_on(&self, case: &Case, clock: TestClock, notes: Notes, noted: Noted) {
+        let step = case.steps.get(noted.at.step);
         *self.outside() = Outside {
             clock,
+            rules: step.map_or_else(Vec::new, |step| step.double.clone()),
             at: noted.at,
             log: noted.calls,
             ends: noted.ends,

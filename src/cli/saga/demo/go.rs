@@ -60,7 +60,7 @@ async fn live(place: &Path, named: &Named, verdict: &mut Verdict) -> Result<Box<
     let clock = TestClock::new();
     clock.advance_to(noted.now);
     verdict.was_killed = noted.is_begun;
-    double.go_on(clock.clone(), notes, noted);
+    double.go_on(&named.case, clock.clone(), notes, noted);
     loop {
         match live_once(place, named, &sagas, &double, &clock, verdict.was_killed).await? {
             Lived::Restarts(down) => clock.advance(down),
