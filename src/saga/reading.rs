@@ -7,7 +7,7 @@ use procession_actors::view::{HistoryPage, Outcome, Status};
 use procession_actors::{AskError, CommittedReader, ReadError};
 use procession_kernel::{CauseKind, Ending, HistoryEntry, ProcedureId, ProcedureState, Seq, Timestamp, WaitReason};
 use procession_saga_language::Source;
-use procession_saga_language::definition::{Call, Definition, State};
+use procession_saga_language::definition::Definition;
 use serde_json::{Map, Value};
 
 use super::bundle::{self, Listing};
@@ -298,7 +298,6 @@ pub(super) fn instance(found: &Found) -> SagaInstance {
             told_by_history(machine, root.id, &page.entries).unwrap_or(came_to)
         }
     };
-    let definition = found.source.as_ref().map(|source| &*source.definition);
     let cause = root.cause.as_ref();
     SagaInstance {
         machine: machine.name().to_owned(),
@@ -311,7 +310,7 @@ pub(super) fn instance(found: &Found) -> SagaInstance {
             cause.map(|cause| (cause.kind, cause.text.as_str())),
         ),
         context: machine.variables(),
-        states: states(root.id, &page.entries, definition),
+        states: states(found),
         rests,
         at: at(&found.members, page),
         stands: standing_of(&page.entries).count(),
@@ -430,18 +429,19 @@ fn error(machine: &Machine, origin: Option<&Machine>, cause: Option<(CauseKind, 
     }
 }
 
-/// Returns the state instances that these entries tell of, the oldest first. The entries are the newest first.
-fn states(root: ProcedureId, entries: &[HistoryEntry], definition: Option<&Definition>) -> Vec<StateInstance> {
+/// Returns the state instances that the history tells of, the oldest first.
+fn states(found: &Found) -> Vec<StateInstance> {
     let mut list = StateList {
-        definition,
+        found,
         states: Vec::new(),
         places: BTreeMap::new(),
+        died: BTreeSet::new(),
     };
-    for entry in entries.iter().rev() {
+    for entry in found.page.entries.iter().rev() {
         if entry.ending == Ending::Undone {
             list.undone(entry);
         } else if !matches!(entry.ending, Ending::UndoFailed | Ending::UndoSkipped) {
-            list.tried(root, entry);
+            list.tried(entry);
         }
     }
     list.states
@@ -449,22 +449,26 @@ fn states(root: ProcedureId, entries: &[HistoryEntry], definition: Option<&Defin
 
 /// State instances, and where the entries of the history are in the list.
 struct StateList<'a> {
-    definition: Option<&'a Definition>,
+    found: &'a Found,
     states: Vec<StateInstance>,
     /// By member and visit: of a try, and of the first try of its instance.
     places: BTreeMap<(u32, u32), Vec<usize>>,
+    /// Those of which nobody knows what their calls have come to.
+    died: BTreeSet<usize>,
 }
 
 impl StateList<'_> {
     fn undone(&mut self, entry: &HistoryEntry) {
         let note = entry.note.as_ref();
         let note = note.and_then(|note| codec::decode_user::<UndoNote>(note.as_slice()).ok());
-        if note.is_some_and(|note| note.passed_over) {
+        if note.as_ref().is_some_and(|note| note.passed_over) {
             return;
         }
+        let has_called = note.is_some_and(|note| note.compensator.is_some());
         for place in self.places.get(&(entry.member, entry.visit)).into_iter().flatten() {
+            // What died is undone whether or not anything undoes it.
             if let Some(state) = self.states.get_mut(*place) {
-                state.is_compensated = !has_no_undo(self.definition, &state.state);
+                state.is_compensated = has_called || !self.died.contains(place);
             }
         }
     }
@@ -472,10 +476,13 @@ impl StateList<'_> {
     /// Returns what a task's note would say if its machine was rolled back while nobody knew what its call had come to:
     /// process after process had died with it, so it counts as executed, and is undone.
     fn died(&self, entry: &HistoryEntry) -> Option<Note> {
-        let definition = self.definition.filter(|_| entry.ending == Ending::Panic)?;
+        if entry.ending != Ending::Panic {
+            return None;
+        }
         let stage: SagaStage = codec::decode_user(entry.stage.as_slice()).ok()?;
-        let state = definition.state(definition.index_of(stage.state())?)?;
-        state.task().filter(|_| stage.calls())?;
+        if !stage.is_task(self.definition_of(entry.member)) {
+            return None;
+        }
         let text = entry.error.clone().unwrap_or_default();
         Some(Note {
             status: Some(SagaStatus::Unknown),
@@ -484,10 +491,25 @@ impl StateList<'_> {
         })
     }
 
+    /// Returns the definition by which a member goes; none for a sub machine, whose definition is not read.
+    fn definition_of(&self, member: u32) -> Option<&Definition> {
+        let of_member = self.found.members.iter().find(|status| status.id.member == member);
+        let is_part = of_member.is_some_and(|status| status.kind == self.found.root.kind);
+        let source = self.found.source.as_ref().filter(|_| is_part);
+        source.map(|source| &*source.definition)
+    }
+
+    /// Returns whether the list shows the newest of several tries alone.
+    fn shows_newest(&self) -> bool {
+        let source = self.found.source.as_ref();
+        source.is_some_and(|source| source.definition.updates.retry == Some(true))
+    }
+
     /// Adds a try, or puts it in the place of the one before it if the list shows the newest alone.
-    fn tried(&mut self, root: ProcedureId, entry: &HistoryEntry) {
+    fn tried(&mut self, entry: &HistoryEntry) {
         let note = entry.note.as_ref();
         let note = note.and_then(|note| codec::decode_user::<Note>(note.as_slice()).ok());
+        let has_died = note.is_none();
         let Some(note) = note.or_else(|| self.died(entry)) else {
             return;
         };
@@ -495,7 +517,7 @@ impl StateList<'_> {
         let began = note.began.unwrap_or(entry.visit);
         let mut instance = StateInstance {
             state: note.task.unwrap_or_else(|| codec::describe(entry.stage.as_slice())),
-            member: ProcedureId::new(root.family, entry.member),
+            member: ProcedureId::new(entry.family, entry.member),
             status,
             tries: 1,
             fault: note.fault,
@@ -508,10 +530,7 @@ impl StateList<'_> {
             .places
             .get(&(entry.member, began))
             .and_then(|places| places.last().copied());
-        let place = match known.filter(|_| {
-            self.definition
-                .is_some_and(|definition| definition.updates.retry == Some(true))
-        }) {
+        let place = match known.filter(|_| self.shows_newest()) {
             Some(place) => place,
             None => self.states.len(),
         };
@@ -522,18 +541,14 @@ impl StateList<'_> {
             }
             None => self.states.push(instance),
         }
+        if has_died {
+            self.died.insert(place);
+        }
         let visits = BTreeSet::from([began, entry.visit]);
         for visit in visits {
             self.places.entry((entry.member, visit)).or_default().push(place);
         }
     }
-}
-
-/// Returns whether nothing undoes a state. Such a state stands only if its call died, and then its undo calls nothing.
-fn has_no_undo(definition: Option<&Definition>, state: &str) -> bool {
-    let at = definition.and_then(|definition| definition.state(definition.index_of(state)?));
-    let task = at.and_then(State::task);
-    task.is_some_and(|task| task.compensate.is_none() && !matches!(task.call, Call::Machine { .. }))
 }
 
 /// Reads the definition by which a saga goes; none if it has not begun.

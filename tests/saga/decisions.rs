@@ -71,6 +71,25 @@ fn a_call_that_process_after_process_died_with_is_listed_as_unknown_and_undone()
     })
 }
 
+#[test]
+fn a_state_of_a_sub_machine_is_shown_as_undone_whatever_has_its_name_above() -> Tested {
+    let files = ["same_name.json", "simple_statelang_with_compensation.json"];
+    let ground = Ground::new(&files, "sameName")?;
+    ground.live(async |run| {
+        let saga = ground.start(run, "order", json!({ "a": 1 })).await?;
+        let states = saga.instance().await?.states.into_iter();
+        let mut undone: Vec<(String, bool)> = states
+            .filter(|of| of.state != "Sub")
+            .map(|of| (of.state, of.is_compensated))
+            .collect();
+        undone.sort();
+        let of = |state: &str, is_undone| (state.to_owned(), is_undone);
+        let expected = [of("FirstState", false), of("FirstState", true), of("SecondState", true)];
+        assert_eq!(undone, expected);
+        Ok(())
+    })
+}
+
 /// One saga in each standing.
 struct Each {
     runs: Saga,

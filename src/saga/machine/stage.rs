@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use procession_saga_language::definition::Definition;
 use serde::de::value::StrDeserializer;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::task::named;
 
 /// A stage of a machine: a state, and what is done there. Lists, timelines and metrics name it by the state.
 #[derive(Clone, PartialEq, Eq)]
@@ -66,9 +69,13 @@ impl SagaStage {
         matches!(self.mode, Mode::Keep)
     }
 
-    /// Returns whether a task is called here, if its state is one.
-    pub(in crate::saga) const fn calls(&self) -> bool {
-        matches!(self.mode, Mode::Start | Mode::Run)
+    /// Returns whether a task is called here. Of the first stage of a member, its definition says so.
+    pub(in crate::saga) fn is_task(&self, definition: Option<&Definition>) -> bool {
+        match self.mode {
+            Mode::Run => true,
+            Mode::Start => definition.is_some_and(|definition| named(definition, &self.state).is_some()),
+            Mode::Route | Mode::Back | Mode::Keep => false,
+        }
     }
 
     pub(super) const fn mode(&self) -> Mode {

@@ -11,7 +11,7 @@ use std::sync::{PoisonError, RwLock};
 use fjall::{Database, Snapshot};
 
 /// A snapshot of the newest commit, or of an earlier one if none since has written what readers look for in it. While it
-/// is kept, fjall drops no version that it sees. So it is replaced every few commits in any case.
+/// is kept, fjall drops no version that it sees. So it is replaced after some kilobytes of commits in any case.
 pub(super) struct Committed(RwLock<Snapshot>);
 
 impl Committed {

@@ -76,7 +76,7 @@ fn damage(place: &Path) -> String {
 }
 
 #[test]
-fn readers_see_a_direct_write_with_its_commit_and_keep_old_versions_for_few_commits() -> Outcome {
+fn readers_see_a_direct_write_with_its_commit_and_keep_old_versions_for_64_kib() -> Outcome {
     let place = TempDir::new()?;
     let store = FjallStore::open(place.path(), SyncMode::None)?;
     let epoch = block_on(store.acquire())?;
@@ -84,7 +84,7 @@ fn readers_see_a_direct_write_with_its_commit_and_keep_old_versions_for_few_comm
     for number in 0..200_u64 {
         let mut batch = Batch::new(epoch);
         batch.advance_to(Seq(number));
-        batch.put(Space::Payloads, &number.to_be_bytes(), &[8; 50]);
+        batch.put(Space::Payloads, &number.to_be_bytes(), &[8; 1016]);
         let is_direct = [3, 4, 100].contains(&number);
         if is_direct {
             batch.put(Space::Audit, &number.to_be_bytes(), &[7]);

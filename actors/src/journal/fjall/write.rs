@@ -34,8 +34,8 @@ pub(super) struct Writer {
     pub(super) versions: Versions,
     /// Commits since the sizes of memory tables were checked.
     pub(super) unbounded: u32,
-    /// Commits since readers were shown the newest one.
-    pub(super) unshown: u32,
+    /// Bytes of the commits since readers were shown the newest one.
+    pub(super) unshown: usize,
     /// Why no more is written.
     pub(super) failure: Option<String>,
     pub(super) encoder: Encoder,
@@ -44,9 +44,9 @@ pub(super) struct Writer {
 /// Commits between two checks of the memory tables' sizes: 16 batches of usual size add little to them.
 const MEMORY_LOOK: u32 = 16;
 
-/// Commits without direct writes after which readers are shown the newest one all the same: what the snapshot before it
-/// still sees cannot be dropped from tables.
-const SHOW: u32 = 64;
+/// Bytes of commits without direct writes after which readers are shown the newest one all the same: what has been
+/// overwritten since the snapshot before it cannot be dropped from tables.
+const SHOW: usize = 64 << 10;
 
 /// A batch in the form in which it is written.
 struct Sorted<'a> {
@@ -140,19 +140,15 @@ impl Opened {
         self.check_log()?;
         (writer.oldest, writer.record) = (oldest, record);
         self.checkpoints.add(&records);
-        self.show(&mut writer.unshown, is_first || !direct.is_empty());
-        writer.encoder.take_back(records);
-        Ok(())
-    }
-
-    /// Shows the newest commit to readers. They find records in `recent`, so what they see through a snapshot changes with
-    /// direct writes alone, and most commits have none. A snapshot costs a commit a hundredth of its time.
-    fn show(&self, unshown: &mut u32, is_changed: bool) {
-        *unshown += 1;
-        if is_changed || *unshown >= SHOW {
-            *unshown = 0;
+        // Readers find records in `recent`, so what they see through a snapshot changes with direct writes alone, and most
+        // commits have none. A snapshot costs a commit a hundredth of its time.
+        writer.unshown += batch.size_bytes();
+        if is_first || !direct.is_empty() || writer.unshown >= SHOW {
+            writer.unshown = 0;
             self.committed.renew(&self.database);
         }
+        writer.encoder.take_back(records);
+        Ok(())
     }
 
     /// Splits a batch into writes that pass through `recent` and writes that go directly into tables.
