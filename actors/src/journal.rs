@@ -150,6 +150,9 @@ impl Journal {
                 ready!(telling.as_mut().poll(cx));
                 self.telling = None;
             }
+            if self.under_way.len() == 0 {
+                self.store.iter().for_each(|store| store.settle());
+            }
             if self.under_way.len() <= left {
                 return Poll::Ready(());
             }

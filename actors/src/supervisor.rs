@@ -359,10 +359,40 @@ impl Supervisor {
             Gathering::GoesOn => return,
         }
         let here = self.pipeline.may_commit_here(self.dispatch.active());
-        if here && ctx.address().try_send(FlushTime).is_ok() {
+        if here && (self.pipeline.leave_to_turn() || ctx.address().try_send(FlushTime).is_ok()) {
             return;
         }
         self.flush();
+    }
+
+    /// Ends a turn that reports made, and commits the decision that was left to its end: at once if no message waits, else
+    /// behind those that do.
+    fn end_reports(&mut self, ctx: &mut Context<Self>) {
+        if !self.pipeline.end_turn() {
+            return;
+        }
+        if self.metrics.waiting() == 0 {
+            self.commit_here(ctx);
+        } else if ctx.address().try_send(FlushTime).is_err() {
+            self.flush();
+        }
+    }
+
+    /// Commits the open decision on this thread, if it is still alone; otherwise flushes.
+    fn commit_here(&mut self, ctx: &mut Context<Self>) {
+        if self.status.has_failed() {
+            return;
+        }
+        let metrics = &mut self.metrics;
+        let append = |batch: &Batch| metrics.appended(batch);
+        match self.pipeline.commit_here(self.dispatch.active(), &*self.clock, append) {
+            Ok(Some(appended)) => {
+                self.appended(appended, ctx);
+                self.pipeline.settle();
+            }
+            Ok(None) => {}
+            Err(JournalGone) => self.journal_gone(),
+        }
     }
 
     /// Appends the batch that is held back after a while, should nothing have made it go before.
@@ -541,16 +571,7 @@ impl Handler<FlushTime> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, _: FlushTime, ctx: &mut Self::Context) {
-        if self.status.has_failed() {
-            return;
-        }
-        let metrics = &mut self.metrics;
-        let append = |batch: &Batch| metrics.appended(batch);
-        match self.pipeline.commit_here(self.dispatch.active(), &*self.clock, append) {
-            Ok(Some(appended)) => self.appended(appended, ctx),
-            Ok(None) => {}
-            Err(JournalGone) => self.journal_gone(),
-        }
+        self.commit_here(ctx);
     }
 }
 
@@ -1513,6 +1534,7 @@ impl Handler<InboxWake> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, _: InboxWake, ctx: &mut Self::Context) {
+        self.pipeline.begin_turn();
         self.turn(|supervisor| {
             for reported in supervisor.dispatch.take_reports(REPORTS_AT_ONCE) {
                 supervisor.hear(reported, ctx);
@@ -1520,6 +1542,7 @@ impl Handler<InboxWake> for Supervisor {
             supervisor.wake_more(ctx);
             supervisor.look_at_drain(ctx);
         });
+        self.end_reports(ctx);
     }
 }
 

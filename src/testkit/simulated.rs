@@ -197,6 +197,10 @@ impl JournalStore for Counted {
         )
     }
 
+    fn settle(&self) {
+        self.store.settle();
+    }
+
     fn head(&self) -> BoxFuture<'_, Result<Option<Head>, StoreError>> {
         self.counted(self.store.head())
     }

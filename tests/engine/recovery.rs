@@ -33,3 +33,4 @@ mod supervisor_panics;
 mod unknown_stages;
 mod unreadable;
 mod versions;
+mod watermark;

@@ -311,6 +311,14 @@ impl JournalStore for FjallStore {
         .boxed()
     }
 
+    fn settle(&self) {
+        // A close does the same, and others may wait for the calling thread.
+        self.figure(|opened| {
+            opened.settle();
+            Some(())
+        });
+    }
+
     fn head(&self) -> BoxFuture<'_, Result<Option<Head>, StoreError>> {
         ready(self.read(Opened::head)).boxed()
     }

@@ -125,6 +125,12 @@ pub trait JournalStore: Send + Sync + 'static {
     /// including appends that are under way.
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Receipt, AppendError>>;
 
+    /// Does what the newest batches left to be done and what nobody need wait for. The engine calls it after it has
+    /// passed on the receipts of all batches under way, and it must not block for long. A call may be missing: the
+    /// next [`append`](Self::append), [`release`](Self::release) or [`close`](Self::close) then does the same. The
+    /// default does nothing.
+    fn settle(&self) {}
+
     /// Returns the epoch and the number of the last batch that took effect, whoever wrote it, or `None` if there is
     /// none. It neither writes nor takes ownership, so readers may call it.
     fn head(&self) -> BoxFuture<'_, Result<Option<Head>, StoreError>>;

@@ -1,6 +1,7 @@
 //! The number of messages that wait in one mailbox: the number sent minus the number taken.
 //!
-//! Each count is one relaxed operation on a cache line of its own. Only what operators are shown depends on it.
+//! Each count is one relaxed operation on a cache line of its own. Nothing depends on it but what operators are
+//! shown, and whether a decision goes at once or behind the messages that wait.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

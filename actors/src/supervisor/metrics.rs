@@ -242,6 +242,11 @@ impl Metrics {
         self.mailboxes.durable(seq);
     }
 
+    /// Returns how many messages wait for the supervisor, approximately.
+    pub(super) fn waiting(&self) -> u64 {
+        self.mailboxes.waiting()
+    }
+
     /// Returns how many calls wait for a worker, approximately.
     pub(super) fn calls_waiting(&self) -> u64 {
         self.mailboxes.calls_waiting()

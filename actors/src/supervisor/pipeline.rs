@@ -188,6 +188,21 @@ impl Pipeline {
         self.in_place.is_ready() && self.is_alone(actors)
     }
 
+    /// Begins a turn at whose end the open decision can be committed here.
+    pub(super) const fn begin_turn(&mut self) {
+        self.in_place.begin_turn();
+    }
+
+    /// Leaves the open decision to the end of the turn, and returns `true` if that looks for one.
+    pub(super) const fn leave_to_turn(&mut self) -> bool {
+        self.in_place.ask_turn()
+    }
+
+    /// Ends the turn, and returns `true` if a decision was left to its end.
+    pub(super) fn end_turn(&mut self) -> bool {
+        self.in_place.end_turn()
+    }
+
     fn is_alone(&self, actors: usize) -> bool {
         self.commits.is_single() && actors <= 1
     }
@@ -216,6 +231,11 @@ impl Pipeline {
         };
         let batch = self.next_batch(clock, &mut append);
         Ok(batch.map(|batch| Appended(self.in_place.append(&*store, batch))))
+    }
+
+    /// Gives the store time for what the commit here left to be done. Nobody waits for it.
+    pub(super) fn settle(&self) {
+        self.in_place.settle();
     }
 
     fn next_batch(&mut self, clock: &dyn Clock, append: &mut impl FnMut(&Batch)) -> Option<Batch> {

@@ -77,7 +77,8 @@ fn check_closed<S: JournalStore>(store: &S, epoch: Epoch) -> Checked {
             &format!("after a close, {call} is answered with an error that says so, not with {answer:?}"),
         )?;
     }
-    // They may return `None`, but must not panic.
+    // They may do nothing or return `None`, but must not panic.
+    store.settle();
     store.size_bytes();
     store.disk_room();
     store.sync_times();

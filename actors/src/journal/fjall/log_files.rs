@@ -11,6 +11,11 @@ const PIECE_BYTES: usize = 256 * 1024;
 /// Longest run of zeros between a log's data: that of the largest value.
 const GAP_MAX: u64 = VALUE_MAX as u64;
 
+/// Returns the path of the log of a number.
+pub(super) fn named(store: &Path, number: u64) -> PathBuf {
+    store.join(format!("{number}.jnl"))
+}
+
 /// Returns the files that are named like logs, in no order.
 pub(super) fn numbered(store: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut logs = Vec::new();

@@ -85,6 +85,7 @@ impl Opened {
 
     pub(super) fn release(&self, epoch: Epoch) -> Result<(), AppendError> {
         self.commit_queue.writer().admit(epoch)?;
+        self.settle();
         self.directory
             .sync_mark()
             .map_err(|error| AppendError::Failed(format!("the watermark was not synced: {error}")))
@@ -115,6 +116,7 @@ impl Opened {
     pub(super) fn close(self) {
         // Batches queued before the close are committed, as if they had been polled in time.
         self.commit_queued();
+        self.settle();
         let Self {
             checkpoints,
             spaces,

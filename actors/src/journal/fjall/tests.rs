@@ -169,6 +169,33 @@ fn a_log_shorter_than_what_was_acknowledged_is_an_error() -> Outcome {
     Ok(())
 }
 
+/// Callers need not wait for the watermark, but it never falls behind by more than the newest commit.
+#[test]
+fn the_watermark_is_written_when_the_owner_has_time() -> Outcome {
+    let place = TempDir::new()?;
+    let mark = || -> Result<u64, Box<dyn std::error::Error>> {
+        let bytes = fs::read(place.path().join("watermark"))?;
+        Ok(bytes
+            .get(8..16)
+            .map_or(Ok(0), |number| number.try_into().map(u64::from_be_bytes))?)
+    };
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    let epoch = block_on(store.acquire())?;
+    for (number, noted) in [(1, 0), (2, 1), (3, 2)] {
+        block_on(store.append(batch(epoch, number)))?;
+        assert_eq!(mark()?, noted, "the next append makes up for a call that is missing");
+    }
+    store.settle();
+    assert_eq!(mark()?, 3);
+    block_on(store.append(batch(epoch, 4)))?;
+    block_on(store.release(epoch))?;
+    assert_eq!(mark()?, 4);
+    block_on(store.append(batch(epoch, 5)))?;
+    drop(store);
+    assert_eq!(mark()?, 5);
+    Ok(())
+}
+
 #[test]
 fn each_missing_file_is_named() -> Outcome {
     let names = [

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use self::alarm::Alarm;
 use super::locks::{identity, identity_of_name};
-use super::log_files::numbered;
+use super::log_files::{named, numbered};
 
 /// Commits between two checks for a newer log. Meanwhile the old log is watched, which exists as long as it is
 /// needed. The new log could be removed for this many commits before that is noticed.
@@ -64,14 +64,17 @@ impl LogWatch {
         ))
     }
 
-    /// Looks for a newer log now and then, and returns `true` if it is watched from now on.
+    /// Looks for a newer log now and then, and returns `true` if it is watched from now on. The directory is listed only
+    /// if the next log exists: numbers follow each other, and a log is not removed before the older ones, whose end
+    /// rings the alarm.
     fn is_followed(&mut self) -> bool {
         self.commits += 1;
         if self.commits < COMMITS {
             return false;
         }
         self.commits = 0;
-        self.follow()
+        let next = named(&self.store, self.number + 1);
+        !matches!(next.try_exists(), Ok(false)) && self.follow()
     }
 
     /// Returns `true` if the path leads where it led. An alarm that has rung is set anew, for the directories that

@@ -34,6 +34,8 @@ pub(super) struct Writer {
     pub(super) versions: Versions,
     /// Commits since the sizes of memory tables were checked.
     pub(super) unbounded: u32,
+    /// What the newest commit left to [`Opened::settle`] has not been done.
+    pub(super) unsettled: bool,
     /// Bytes of the commits since readers were shown the newest one.
     pub(super) unshown: usize,
     /// Why no more is written.
@@ -64,39 +66,50 @@ impl Opened {
     /// Commits the queued batches in order, on the first thread that calls it.
     pub(super) fn commit_queued(&self) {
         self.commit_queue.serve(|writer, Pending { batch, answer }| {
-            let committed = catch_unwind(AssertUnwindSafe(|| self.commit(writer, &batch)));
-            let committed = committed.unwrap_or_else(|_| {
-                // The batch may be in the log without the writer knowing; the next batch would get the same number.
-                let why = "a commit panicked; the next opening of the journal shows its outcome".to_owned();
-                writer.failure.get_or_insert_with(|| why.clone());
-                Err(AppendError::Unknown(why))
-            });
+            let committed = writer.guarded(|writer| self.commit(writer, &batch));
             // A caller that has stopped waiting does not need the answer.
             answer.send(committed).ok();
         });
     }
 
+    /// Does what the newest commit left to be done, and what its caller need not wait for. The watermark alone takes
+    /// as long as a twentieth of a small commit.
+    pub(super) fn settle(&self) {
+        // Its failure is the answer to the next batch.
+        self.commit_queue
+            .writer()
+            .guarded(|writer| {
+                self.settle_newest(writer);
+                Ok(())
+            })
+            .ok();
+    }
+
+    fn settle_newest(&self, writer: &mut Writer) {
+        if !std::mem::take(&mut writer.unsettled) {
+            return;
+        }
+        // Without a sync the watermark could outlive the commit that it names.
+        if self.sync != SyncMode::None {
+            self.directory.set_mark(writer.epoch, writer.seq);
+        }
+        self.bound_memory(&mut writer.unbounded);
+    }
+
     fn commit(&self, writer: &mut Writer, batch: &Batch) -> Result<Receipt, AppendError> {
         writer.admit(batch.epoch())?;
+        self.settle_newest(writer);
         let written = self.write(writer, batch);
         match &written {
             Ok(()) => {
                 writer.epoch = batch.epoch();
                 writer.seq = batch.seq();
-                self.note(writer);
-                self.bound_memory(&mut writer.unbounded);
+                writer.unsettled = true;
             }
             Err(AppendError::Failed(why) | AppendError::Unknown(why)) => writer.failure = Some(why.clone()),
             Err(AppendError::Fenced { .. }) => {}
         }
         written.map(|()| Receipt::new(batch.epoch(), batch.seq()))
-    }
-
-    /// Without a sync the watermark could outlive the commit that it names.
-    fn note(&self, writer: &Writer) {
-        if self.sync != SyncMode::None {
-            self.directory.set_mark(writer.epoch, writer.seq);
-        }
     }
 
     fn write(&self, writer: &mut Writer, batch: &Batch) -> Result<(), AppendError> {
@@ -289,6 +302,16 @@ fn place(write: &Write<'_>) -> u128 {
 }
 
 impl Writer {
+    /// Runs a step of a commit. If it panics, a batch may be in the log without the writer knowing, and the next batch
+    /// would get the same number. So nothing more is written.
+    fn guarded<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T, AppendError>) -> Result<T, AppendError> {
+        catch_unwind(AssertUnwindSafe(|| step(self))).unwrap_or_else(|_| {
+            let why = "a commit panicked; the next opening of the journal shows its outcome".to_owned();
+            self.failure.get_or_insert_with(|| why.clone());
+            Err(AppendError::Unknown(why))
+        })
+    }
+
     /// Checks the epoch. No other process can open the directory, so an epoch granted in this process fences all
     /// older ones.
     pub(super) fn admit(&self, epoch: Epoch) -> Result<(), AppendError> {

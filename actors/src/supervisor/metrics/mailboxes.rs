@@ -88,6 +88,11 @@ impl MailboxGauges {
         self.depths.supervisor.taken();
     }
 
+    /// Returns how many messages wait for the supervisor, approximately.
+    pub(super) fn waiting(&self) -> u64 {
+        self.depths.supervisor.waiting()
+    }
+
     /// Returns how many calls wait for a worker, approximately.
     pub(super) fn calls_waiting(&self) -> u64 {
         self.depths.workers.waiting()

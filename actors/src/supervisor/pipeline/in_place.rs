@@ -24,6 +24,18 @@ pub(crate) struct InPlace {
     /// `None` if appends to the store may wait. The reference does not keep the store open.
     store: Option<Weak<dyn JournalStore>>,
     rest: u32,
+    turn: Turn,
+}
+
+/// Whether the turn under way commits at its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// It does not.
+    Other,
+    /// It does if it is asked to.
+    Looks,
+    /// It was asked to.
+    Asked,
 }
 
 impl InPlace {
@@ -31,6 +43,7 @@ impl InPlace {
         Self {
             store: store.appends_at_once().then(|| Arc::downgrade(store)),
             rest: 0,
+            turn: Turn::Other,
         }
     }
 
@@ -39,6 +52,25 @@ impl InPlace {
         let rests = self.rest > 0;
         self.rest = self.rest.saturating_sub(1);
         self.store.is_some() && !rests
+    }
+
+    /// Begins a turn that commits at its end if it is asked to.
+    pub(super) const fn begin_turn(&mut self) {
+        self.turn = Turn::Looks;
+    }
+
+    /// Asks the turn under way to commit at its end, and returns `true` if it does so.
+    pub(super) const fn ask_turn(&mut self) -> bool {
+        let looks = !matches!(self.turn, Turn::Other);
+        if looks {
+            self.turn = Turn::Asked;
+        }
+        looks
+    }
+
+    /// Ends the turn, and returns `true` if it was asked to commit.
+    pub(super) fn end_turn(&mut self) -> bool {
+        std::mem::replace(&mut self.turn, Turn::Other) == Turn::Asked
     }
 
     pub(super) fn store(&self) -> Option<Arc<dyn JournalStore>> {
@@ -53,5 +85,10 @@ impl InPlace {
             self.rest = REST;
         }
         appended
+    }
+
+    /// Gives the store time for what the newest commit here left to be done, once its receipt was passed on.
+    pub(super) fn settle(&self) {
+        self.store().iter().for_each(|store| store.settle());
     }
 }

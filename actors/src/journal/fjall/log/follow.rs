@@ -6,6 +6,7 @@ use procession_kernel::{Epoch, Seq};
 
 use super::super::chain::Link;
 use super::super::keyspace_tables::KeyspaceTables;
+use super::super::log_files::named;
 use super::{LogProblem, Walked, broken, continues};
 
 /// Checks that no log is missing whose data is not in tables. Returns the logs that exist but are not needed.
@@ -93,7 +94,7 @@ fn gap(store: &Path, older: Option<&Walked>, first: &Walked, before: Option<(Epo
             format!("{} was cut, emptied or replaced: {end}", older.path.display())
         }
         (None, Some(previous)) => {
-            let path = store.join(format!("{previous}.jnl"));
+            let path = named(store, previous);
             format!("{} is missing", path.display())
         }
         (None, None) => format!("{} was replaced: its beginning is missing", first.path.display()),
