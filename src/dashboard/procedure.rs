@@ -9,6 +9,7 @@ use std::time::Duration;
 use actix_web::{HttpRequest, web};
 use procession_actors::view::Status;
 use procession_kernel::{HistoryEntry, Kind, ProcedureId};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::access::Grant;
@@ -16,9 +17,9 @@ use super::beyond::{counts, failing, paused_by};
 use super::params::{Params, id_of};
 use super::problem::{Answer, Problem};
 use super::redact::Part;
-use super::show::{Show, words};
+use super::show::{Show, Shown, words};
 use super::state::{State, viewer};
-use crate::views::{ExplanationView, MailboxView, tree_of};
+use crate::views::{ExplanationView, MailboxView, TreeNodeView, tree_of};
 
 /// Members of a family that one tree shows, at most.
 pub(super) const MEMBERS_MAX: usize = 5_000;
@@ -154,12 +155,19 @@ pub(super) async fn tree(request: HttpRequest, state: web::Data<State>) -> Answe
     if nodes.is_empty() {
         return Err(Problem::unknown(asked.id));
     }
-    let redacted = |node: &crate::views::TreeNodeView| {
+    let redacted = |node: TreeNodeView| {
         let status = rows.get(&node.procedure.id);
         status.map(|status| show.redacted(status, node))
     };
-    let nodes: Vec<Value> = nodes.iter().filter_map(redacted).collect();
-    state.reply(moment, json!({ "items": nodes, "truncated": truncated }))
+    let items = nodes.into_iter().filter_map(redacted).collect();
+    state.reply(moment, TreeBody { items, truncated })
+}
+
+/// A family as a tree.
+#[derive(Serialize)]
+struct TreeBody {
+    items: Vec<Shown<TreeNodeView>>,
+    truncated: bool,
 }
 
 pub(super) async fn history(request: HttpRequest, state: web::Data<State>) -> Answer {

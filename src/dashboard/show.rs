@@ -18,6 +18,16 @@ use crate::filter::{Filter, FilterContext};
 use crate::flow::{StreamRecord, StreamRoot};
 use crate::views::{HistoryView, ProcedureView, RecordView, SignalView, VerdictView, note_shown, revealed};
 
+/// A view of a procedure as it is sent.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Shown<V> {
+    /// Nothing of it is hidden. It is written as it is, which takes a quarter of the time.
+    Whole(V),
+    /// What users said in it has been replaced.
+    Redacted(Value),
+}
+
 /// What is sent to one caller.
 pub(super) struct Show<'a> {
     state: &'a State,
@@ -77,19 +87,30 @@ impl<'a> Show<'a> {
     }
 
     pub(super) fn procedure(&self, status: &Status) -> Value {
-        self.redacted(status, &ProcedureView::from(&*self.as_it_stands(status)))
+        json!(self.redacted(status, ProcedureView::from(&*self.as_it_stands(status))))
     }
 
     /// Redacts a view that has a procedure's fields.
-    pub(super) fn redacted(&self, status: &Status, view: &impl Serialize) -> Value {
+    pub(super) fn redacted<V: Serialize>(&self, status: &Status, view: V) -> Shown<V> {
+        let cause = status
+            .cause
+            .as_ref()
+            .map(|cause| (&cause.text, self.cause(status, cause)));
+        let kind = status.kind.as_str();
+        let question = status.question.as_ref();
+        let question = question.map(|question| (question, self.text(kind, Part::Question, question)));
+        let is_whole = |(text, shown): &(&String, Value)| shown == *text;
+        if cause.iter().chain(&question).all(is_whole) {
+            return Shown::Whole(view);
+        }
         let mut value = json!(view);
-        if let (Some(cause), Some(text)) = (&status.cause, value.pointer_mut("/cause/text")) {
-            *text = self.cause(status, cause);
+        if let (Some((_, shown)), Some(text)) = (cause, value.pointer_mut("/cause/text")) {
+            *text = shown;
         }
-        if let (Some(question), Some(shown)) = (&status.question, value.get_mut("question")) {
-            *shown = self.text(status.kind.as_str(), Part::Question, question);
+        if let (Some((_, shown)), Some(text)) = (question, value.get_mut("question")) {
+            *text = shown;
         }
-        value
+        Shown::Redacted(value)
     }
 
     /// Shows why a procedure failed. Another member of its family may have said that, of whatever kind, so then the rule
