@@ -210,11 +210,12 @@ impl Story {
             return Err(format!("{old} has succeeded, and runs again as {new}").into());
         }
         match self.reruns.again.insert(old, new) {
-            Some(before) if before != new => {
+            Some(before) if before == new => self.cover("RunAgainRepeated"),
+            // One that was damaged may have been discharged, and its key is free then.
+            Some(before) if !self.spoilt.contains(&before.family) => {
                 return Err(format!("{old} runs again as {before}, and as {new}").into());
             }
-            Some(_) => self.cover("RunAgainRepeated"),
-            None => self.cover("RunAgain"),
+            Some(_) | None => self.cover("RunAgain"),
         }
         self.failures.acknowledge(old.family);
         self.note(Some(format!("again {old}")), new)
@@ -291,21 +292,24 @@ impl Story {
 /// What the audit says that operators submitted.
 #[derive(Default)]
 struct Audited {
-    /// Roots that ran again, and what runs them.
-    again: BTreeMap<ProcedureId, ProcedureId>,
+    /// Roots that ran again, each with what runs it: with several if some were discharged.
+    again: BTreeSet<(ProcedureId, ProcedureId)>,
     /// New roots of operators, and their kinds.
     new: BTreeMap<ProcedureId, String>,
 }
 
 impl Audited {
-    fn of(audit: &[AuditEntry]) -> Result<Self, String> {
+    fn of(audit: &[AuditEntry], spoilt: &BTreeSet<u64>) -> Result<Self, String> {
         let mut audited = Self::default();
+        let mut standing = BTreeMap::new();
         for entry in audit {
             let Some(Act::Operate(verb)) = &entry.act else { continue };
             let is_twice = match (verb, entry.target, entry.submitted) {
                 // Each repeat acknowledges once more, and has an entry.
                 (Verb::RunAgain(id), Some(old), Some(new)) if old.is_root() && id.family == old.family => {
-                    audited.again.insert(old, new).is_some_and(|before| before != new)
+                    audited.again.insert((old, new));
+                    let stands = !spoilt.contains(&new.family);
+                    stands && standing.insert(old, new).is_some_and(|before| before != new)
                 }
                 (Verb::Submit(kind), None, Some(new)) => audited.new.insert(new, kind.to_string()).is_some(),
                 (Verb::RunAgain(_) | Verb::Submit(_), ..) => true,
@@ -323,22 +327,18 @@ impl Story {
     /// Each accepted request has made one root, which is linked with what it runs again in both directions.
     pub(crate) async fn operators_submitted(&mut self, run: &Run, rows: &[Row]) -> Result<(), Trouble> {
         let audit = run.executor.audit(None, ALL).await?;
-        let audited = Audited::of(&audit)?;
+        let audited = Audited::of(&audit, &self.spoilt)?;
         for (number, id) in &self.reruns.entries {
             let entry = audit.iter().find(|entry| entry.number == *number);
             if entry.and_then(|entry| entry.submitted) != Some(*id) {
                 return Err(format!("number {number} submitted {id}, and the audit has {entry:?}").into());
             }
         }
-        if let Some((old, new)) = self
-            .reruns
-            .again
-            .iter()
-            .find(|(old, new)| audited.again.get(*old) != Some(*new))
-        {
+        let mut told = self.reruns.again.iter().map(|(old, new)| (*old, *new));
+        if let Some((old, new)) = told.find(|pair| !audited.again.contains(pair)) {
             return Err(format!("{old} runs again as {new}, and the audit does not say so").into());
         }
-        if let Some(old) = audited.again.keys().find(|old| !self.reruns.asked.contains(*old)) {
+        if let Some((old, _)) = audited.again.iter().find(|(old, _)| !self.reruns.asked.contains(old)) {
             return Err(format!("{old} runs again, and nobody asked for it").into());
         }
         let roots: BTreeMap<ProcedureId, &Row> = rows
@@ -366,9 +366,9 @@ impl Story {
                 Some(_) | None => {}
             }
         }
-        let mut again: BTreeMap<String, ProcedureId> = BTreeMap::new();
+        let mut again: BTreeMap<ProcedureId, String> = BTreeMap::new();
         for (old, new) in &audited.again {
-            again.insert(format!("again {old}"), *new);
+            again.insert(*new, format!("again {old}"));
             if self.is_kept(new.family) && !roots.contains_key(new) {
                 return Err(format!("{new} runs {old} again, and is not there").into());
             }
@@ -379,10 +379,7 @@ impl Story {
                 .as_ref()
                 .map(|key| key.as_str())
                 .filter(|key| key.starts_with("again "));
-            let by_audit = again
-                .iter()
-                .find(|(_, new)| **new == row.id)
-                .map(|(key, _)| key.as_str());
+            let by_audit = again.get(&row.id).map(String::as_str);
             if key != by_audit {
                 return Err(format!("{} has the key {key:?}, and the audit has {by_audit:?}", row.id).into());
             }
