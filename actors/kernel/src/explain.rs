@@ -155,6 +155,10 @@ impl Kernel {
         if !Draft::new(self, Timestamp::default()).is_stopping(row) {
             return Some(id);
         }
+        // A part that rolled back until a larger one took it over keeps its last wait, and asks for nothing any more.
+        if self.waits_as(id) != id {
+            return None;
+        }
         self.next_undo(id).map(|(member, _)| member)
     }
 

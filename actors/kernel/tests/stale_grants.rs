@@ -1,9 +1,9 @@
 //! A grant that comes when its procedure waits for something else by then, or for nothing.
 
 use procession_kernel::{
-    Admission, AdmissionEffect, Birth, Blob, ClaimId, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey, LockNeed,
-    LockPath, Needs, NextStageNeeds, OperatorRequest, RequestId, StageEnded, StageOutcome, StoredTarget, Timestamp,
-    Verb, WaitReason,
+    Admission, AdmissionEffect, Birth, Blob, ClaimId, Effect, Epoch, Event, Hold, JoinPolicy, Kind, Lacking, LimitKey,
+    LockNeed, LockPath, Needs, NextStageNeeds, OperatorRequest, ProcedureId, RequestId, StageEnded, StageOutcome,
+    StoredTarget, Timestamp, UndoEnded, Verb, WaitReason,
 };
 
 use crate::shell::{KIND, ROOT, Shell};
@@ -144,5 +144,62 @@ fn a_refused_stage_does_not_keep_the_next_locks_while_its_undo_waits_for_its_own
     let shell = refused_with_the_next_lock(true, false)?;
     let locked = shell.kernel.row(ROOT).map(|row| row.locked.len());
     assert_eq!(locked, Some(2), "one that holds its locks for life keeps them");
+    Ok(())
+}
+
+/// Ends the stage that is out.
+fn ended(shell: &mut Shell, id: ProcedureId, outcome: StageOutcome) -> Result<(), String> {
+    let in_flight = shell.kernel.row(id).and_then(|row| row.in_flight);
+    let run = in_flight.ok_or("no stage is out")?.run;
+    let report = StageEnded::new(id, run, Epoch(1), Timestamp(NOW), outcome);
+    shell.feed(NOW, Event::StageEnded(Box::new(report)));
+    Ok(())
+}
+
+/// Health checks ask for the request of everybody who waits. That of a part which a larger one took over has been
+/// withdrawn, so its row must not pass for one whose wake was lost.
+#[test]
+fn a_part_that_a_larger_one_took_over_asks_for_nothing() -> Result<(), String> {
+    let birth = |path: &str, claim: u64| Birth {
+        next_needs: NextStageNeeds {
+            locks: vec![LockNeed::exclusive(LockPath::parse(path))],
+            ..NextStageNeeds::default()
+        },
+        admission: Admission {
+            asked: Some(ClaimId(claim)),
+            ..Admission::default()
+        },
+        ..Birth::new(Kind::from(KIND), 1, Blob::default(), Blob::default())
+    };
+    let child = ProcedureId::new(ROOT.family, 1);
+    let mut shell = Shell::new(birth("r", 1));
+    let spawn = StageOutcome::Spawn {
+        births: vec![birth("t", 2)],
+        join: JoinPolicy::AllFinished,
+        width: 0,
+        then: Blob::default(),
+    };
+    ended(&mut shell, ROOT, spawn)?;
+    ended(&mut shell, child, StageOutcome::Next(Blob::default()))?;
+    ended(&mut shell, child, StageOutcome::Fail("no".to_owned()))?;
+    let of_child = shell.history.iter().filter(|entry| entry.member == 1);
+    let stack = of_child.cloned().collect();
+    shell.feed(NOW, Event::StackLoaded(child, stack));
+    // The undo of the stage that failed is out, and needs no lock.
+    let undone = UndoEnded::new(child, 3, Timestamp(NOW), Ok(()));
+    shell.feed(NOW, Event::UndoEnded(Box::new(undone)));
+    let wait = |shell: &Shell, id| shell.kernel.row(id).and_then(|row| row.wait.clone());
+    assert_eq!(wait(&shell, child), Some(WaitReason::Lock("t".into())));
+    assert_eq!(shell.kernel.asks_as(child), Some(child));
+
+    let by = Box::new(OperatorRequest::new("ann", "over"));
+    let abort = Box::new(Verb::Abort(ROOT));
+    shell.feed(NOW, Event::Requested(RequestId(3), abort, by, StoredTarget::None));
+    assert!(shell.told.contains(&AdmissionEffect::Cancel(child)), "{:?}", shell.told);
+    let stack = shell.history.clone();
+    shell.feed(NOW, Event::StackLoaded(ROOT, stack));
+    assert_eq!(wait(&shell, ROOT), Some(WaitReason::Lock("t".into())));
+    assert_eq!(shell.kernel.asks_as(ROOT), Some(child), "it undoes the child's stage");
+    assert_eq!(shell.kernel.asks_as(child), None);
     Ok(())
 }
