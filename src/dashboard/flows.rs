@@ -255,7 +255,7 @@ pub(super) async fn graph(request: HttpRequest, state: web::Data<State>) -> Answ
     // Nodes are in the order of the rows.
     let items = items.iter().filter_map(|node| {
         let row = rows.find(|row| row.id.to_string() == node.procedure.id)?;
-        Some(json!(show.redacted(row, node)))
+        Some(show.redacted(row, node).into_value())
     });
     let items: Vec<Value> = items.collect();
     let mut body = json!(graph);

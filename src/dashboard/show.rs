@@ -28,6 +28,16 @@ pub(super) enum Shown<V> {
     Redacted(Value),
 }
 
+impl<V: Serialize> Shown<V> {
+    /// Returns it as a part of a larger value.
+    pub(super) fn into_value(self) -> Value {
+        match self {
+            Self::Whole(view) => json!(view),
+            Self::Redacted(value) => value,
+        }
+    }
+}
+
 /// What is sent to one caller.
 pub(super) struct Show<'a> {
     state: &'a State,
@@ -87,7 +97,8 @@ impl<'a> Show<'a> {
     }
 
     pub(super) fn procedure(&self, status: &Status) -> Value {
-        json!(self.redacted(status, ProcedureView::from(&*self.as_it_stands(status))))
+        let view = ProcedureView::from(&*self.as_it_stands(status));
+        self.redacted(status, view).into_value()
     }
 
     /// Redacts a view that has a procedure's fields.
