@@ -5,12 +5,17 @@ use procession_kernel::{Blob, HistoryEntry, Key, Labels, ProcedureId, Row, Times
 use serde::{Deserialize, Serialize};
 
 use crate::error::CodecError;
-use crate::journal::reader::decode_row;
+use crate::journal::reader::{LabelEntries, decode_row};
 use crate::journal::{Space, codec, keys};
 use crate::view::{SignalSummary, Status};
 
 /// Newest format of an export. Fields are added, never renamed and never reused.
-const EXPORT_FORMAT: u32 = 1;
+///
+/// 2 since labels have entries of their own: a release that knows 1 would find no labels in the rows.
+const EXPORT_FORMAT: u32 = 2;
+
+/// Format of an export without such entries, so that earlier releases can read it.
+const EXPORT_WITHOUT_LABELS: u32 = 1;
 
 /// Largest export in bytes, unless a caller that reads a closed journal asks for more. An export is held in memory as
 /// a whole, several times while it is encoded, beside a running engine.
@@ -184,7 +189,9 @@ impl FamilyExport {
 
     /// Counts its rows, readable or not.
     pub(crate) fn members(&self) -> u32 {
-        u32::try_from(self.in_space(&Space::Procedures).count()).unwrap_or(u32::MAX)
+        let entries = self.in_space(&Space::Procedures);
+        let rows = entries.filter(|entry| keys::parse_labels(entry.key.as_slice()).is_none());
+        u32::try_from(rows.count()).unwrap_or(u32::MAX)
     }
 
     /// Returns the idempotency key that stands for the family.
@@ -196,7 +203,7 @@ impl FamilyExport {
 
     pub(crate) fn of(family: u64, whole: bool, entries: Vec<ExportedEntry>) -> Self {
         let mut export = Self {
-            format: EXPORT_FORMAT,
+            format: EXPORT_WITHOUT_LABELS,
             family,
             whole,
             quarantined: None,
@@ -205,6 +212,9 @@ impl FamilyExport {
             unreadable: Vec::new(),
             entries,
         };
+        if export.members() as usize != export.in_space(&Space::Procedures).count() {
+            export.format = EXPORT_FORMAT;
+        }
         export.procedures = export.statuses().into_iter().map(ExportedProcedure::from).collect();
         export.stages = export.history().into_iter().map(ExportedStage::from).collect();
         let rows = export.rows().filter_map(Result::err);
@@ -220,9 +230,14 @@ impl FamilyExport {
     }
 
     pub(crate) fn rows(&self) -> impl Iterator<Item = Result<Row, String>> {
-        self.in_space(&Space::Procedures).map(|entry| {
+        let entries = self.in_space(&Space::Procedures);
+        let labels = LabelEntries::of(entries.map(|entry| (entry.key.as_slice(), entry.value.as_slice())));
+        let entries = self.in_space(&Space::Procedures);
+        let rows = entries.filter(|entry| keys::parse_labels(entry.key.as_slice()).is_none());
+        rows.map(move |entry| {
             let id = entry.id()?;
-            decode_row(id, entry.value.as_slice()).map_err(|error| format!("the row of {id}: {error}"))
+            let row = decode_row(id, entry.value.as_slice()).and_then(|row| labels.complete(row));
+            row.map_err(|error| format!("the row of {id}: {error}"))
         })
     }
 

@@ -14,7 +14,7 @@ mod signals;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use procession_kernel::{AuditEntry, Blob, HistoryEntry, Key, KeyEntry, NotNow, ProcedureId, Row};
+use procession_kernel::{AuditEntry, Blob, HistoryEntry, Key, KeyEntry, LabelDigest, NotNow, ProcedureId, Row};
 use serde::de::DeserializeOwned;
 
 use crate::error::{AskError, ReadError};
@@ -380,9 +380,9 @@ impl CommittedReader {
         Ok(FamilyExport::read_archived(&self.reader, family).await?)
     }
 
-    /// Returns the digests of the labels that the index has of a family in this export. Where rows cannot be read, the
+    /// Returns the digests under which the index of labels has the family of this export. Where rows cannot be read, the
     /// index is searched.
-    pub(crate) async fn label_digests(&self, export: &FamilyExport) -> Result<Vec<u64>, AskError> {
+    pub(crate) async fn label_digests(&self, export: &FamilyExport) -> Result<Vec<LabelDigest>, AskError> {
         let rows: Result<Vec<Row>, String> = export.rows().collect();
         match rows {
             Ok(rows) => Ok(labels::digests_of(&rows)),

@@ -134,7 +134,7 @@ impl Status {
             priority: row.priority,
             trace: row.rare().trace.as_deref().copied(),
             key: row.key.clone(),
-            labels: row.labels.clone(),
+            labels: Labels::clone(&row.labels),
             submitted: row.submitted,
             ended: row.ended,
             revision: row.revision,

@@ -14,6 +14,7 @@ mod helper;
 mod hooks;
 mod import;
 mod journal_failure;
+mod labels;
 mod lists;
 mod lost_threads;
 mod mailboxes;

@@ -16,6 +16,7 @@ mod samples;
 mod samples_2;
 mod samples_4;
 mod samples_6;
+mod samples_7;
 mod store;
 mod store_2;
 mod store_5;
@@ -24,6 +25,7 @@ mod values;
 mod values_2;
 mod values_4;
 mod values_6;
+mod values_7;
 
 use std::fs;
 use std::path::PathBuf;

@@ -212,6 +212,7 @@ pub(crate) fn others() -> Vec<Sample> {
         history: 1,
         signals: vec![(0, EventName::from("go"), 1)],
         labels: Vec::new(),
+        labelled: Vec::new(),
         failed: None,
         submitted: false,
         key: Some(Key::from("req-42")),

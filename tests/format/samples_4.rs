@@ -6,7 +6,8 @@ use procession_kernel::{
     AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, Cause, CauseKind, EndSignal, Ending,
     EventName, EvictedFamily, FailureEntry, FailureStreak, Gate, GraphNode, HistoryEntry, InFlight, JoinPolicy, Key,
     Kind, Label, Labels, LeftValue, Limit, LimitKey, PauseScope, ProcedureId, ProcedureState, Question, Rare,
-    RateWindow, Record, RevealScope, Round, Row, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake, fingerprint,
+    RateWindow, Record, RevealScope, Round, Row, RowLabels, Seq, SignalEntry, Timestamp, Verb, WaitReason, Wake,
+    fingerprint,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};
@@ -346,7 +347,7 @@ pub(crate) fn closed() -> Vec<Sample> {
     vec![row("closed".to_owned(), closed)]
 }
 
-fn labels() -> Labels {
+pub(crate) fn labels() -> Labels {
     [Label::new("region", "eu"), Label::new("customer", "4711")]
         .into_iter()
         .collect()
@@ -355,24 +356,20 @@ fn labels() -> Labels {
 /// A row with labels.
 pub(crate) fn labelled() -> Vec<Sample> {
     let labelled = Row {
-        labels: labels(),
+        labels: RowLabels::in_row(labels()),
         ..plain()
     };
     vec![row("labelled".to_owned(), labelled)]
 }
 
-/// Labels in the index, and a family that leaves it.
+/// A family that leaves the index of labels, with the entries that it was given then.
 pub(crate) fn label_index() -> Vec<Sample> {
     let doomed = EvictedFamily {
         due: Timestamp(6),
-        labels: labels().iter().map(Label::digest).collect(),
+        labels: labels().iter().map(Label::long_digest).collect(),
         ..doomed(42)
     };
-    let samples = [
-        ("labelled", Record::Labelled(42, labels())),
-        ("evicted", Record::Evicted(Box::new(doomed))),
-    ];
-    samples.map(|(name, record)| (name.to_owned(), record)).into()
+    vec![("evicted".to_owned(), Record::Evicted(Box::new(doomed)))]
 }
 
 /// A row that says since when it has failed with the same text.
@@ -395,7 +392,7 @@ pub(crate) fn streaks() -> Vec<Sample> {
 }
 
 /// A finished family without members, so that its eviction deletes nothing but what the sample says.
-fn doomed(family: u64) -> EvictedFamily {
+pub(crate) fn doomed(family: u64) -> EvictedFamily {
     EvictedFamily {
         family,
         due: Timestamp(600),
@@ -404,6 +401,7 @@ fn doomed(family: u64) -> EvictedFamily {
         history: 0,
         signals: Vec::new(),
         labels: Vec::new(),
+        labelled: Vec::new(),
         failed: None,
         submitted: false,
         key: None,

@@ -44,7 +44,7 @@ fn format_of(place: &Path) -> Result<Option<Vec<u8>>, Trouble> {
 }
 
 #[test]
-fn a_store_of_version_1_runs_on_and_is_of_version_6_afterwards() -> Tested {
+fn a_store_of_version_1_runs_on_and_is_of_version_7_afterwards() -> Tested {
     let place = tempfile::tempdir()?;
     install(place.path())?;
     assert_eq!(
@@ -65,6 +65,6 @@ fn a_store_of_version_1_runs_on_and_is_of_version_6_afterwards() -> Tested {
         executor.drain(Duration::from_secs(10)).await?;
         Ok::<_, Trouble>(())
     })?;
-    assert_eq!(format_of(place.path())?, Some(6_u32.to_be_bytes().to_vec()));
+    assert_eq!(format_of(place.path())?, Some(7_u32.to_be_bytes().to_vec()));
     Ok(())
 }

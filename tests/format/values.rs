@@ -6,7 +6,7 @@ use procession_kernel::Record;
 use crate::samples::{self, Sample};
 use crate::{Line, Tested, golden};
 
-fn lines(samples: &[Sample]) -> Result<Vec<Line>, Box<dyn std::error::Error>> {
+pub(crate) fn lines(samples: &[Sample]) -> Result<Vec<Line>, Box<dyn std::error::Error>> {
     let mut lines = Vec::new();
     for (name, record) in samples {
         let batch = format::writes(std::slice::from_ref(record))?;

@@ -64,7 +64,7 @@ impl Story {
         }
         let mut rows = Vec::new();
         for (key, value) in scan(run, Space::Procedures).await? {
-            let id = keys::parse_procedure(&key).filter(|id| self.aside.contains(&id.family));
+            let id = keys::parse_row(&key).filter(|id| self.aside.contains(&id.family));
             rows.extend(id.and_then(|id| format::row(id, &value).ok()));
         }
         Ok(rows)

@@ -23,14 +23,9 @@ pub(crate) async fn scan(run: &Run, space: Space) -> Result<Vec<(Vec<u8>, Vec<u8
 
 /// Reads the row of every procedure, but for those of families that are put aside.
 pub(crate) async fn rows(run: &Run, aside: &BTreeSet<u64>) -> Result<Vec<Row>, Trouble> {
-    let mut rows = Vec::new();
-    for (key, value) in scan(run, Space::Procedures).await? {
-        let id = keys::parse_procedure(&key).ok_or("a row has a key that names no procedure")?;
-        if !aside.contains(&id.family) {
-            rows.push(format::row(id, &value)?);
-        }
-    }
-    Ok(rows)
+    let mut entries = scan(run, Space::Procedures).await?;
+    entries.retain(|(key, _)| keys::parse_procedure(key).is_none_or(|id| !aside.contains(&id.family)));
+    Ok(format::rows(&entries)?)
 }
 
 pub(crate) async fn kernel(run: &Run) -> Result<Box<Kernel>, Trouble> {

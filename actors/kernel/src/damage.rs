@@ -73,9 +73,7 @@ pub fn check_rows(rows: &[impl Borrow<Row>]) -> Result<(), String> {
 fn check_row(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
     check_numbers(row)?;
     check_end(row)?;
-    row.labels
-        .check()
-        .map_err(|why| format!("its labels are impossible: {why}"))?;
+    check_labels(row)?;
     check_rounds(rows, row)?;
     check_graph(rows, row)?;
     match row.wake {
@@ -83,6 +81,18 @@ fn check_row(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
             Err("it was woken by children that do not exist".to_owned())
         }
         Some(Wake::Children(..) | Wake::Signal(..) | Wake::Timeout(_) | Wake::Decision(_)) | None => Ok(()),
+    }
+}
+
+fn check_labels(row: &Row) -> Result<(), String> {
+    row.labels
+        .check()
+        .map_err(|why| format!("its labels are impossible: {why}"))?;
+    match row.labels.entry() {
+        Some(member) if member > row.id.member || row.labels.is_empty() => {
+            Err(format!("its labels are missing: member {member} has none for it"))
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -110,6 +110,7 @@ impl Kernel {
             Record::Payload(..)
             | Record::Submitted(..)
             | Record::History(_)
+            | Record::Labels(..)
             | Record::Labelled(..)
             | Record::FinishedRow(_)
             | Record::Output(..)

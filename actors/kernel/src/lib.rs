@@ -83,7 +83,9 @@ pub use id::{
 };
 pub use intake::RejectedFamily;
 pub use kernel::{Bounds, HistoryDetail, Kernel, KindRules, RUN_LENGTH_MAX, Rules, SIGNAL_KEYS};
-pub use label::{LABEL_BIT, LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX, Label, LabelError, Labels};
+pub use label::{
+    LABEL_BIT, LABEL_NAME_MAX, LABEL_VALUE_MAX, LABELS_MAX, Label, LabelDigest, LabelError, Labels, RowLabels,
+};
 pub use latch::{Join, Latch, LatchState};
 pub use lifecycle::ProcedureState;
 pub use limit::{Limit, Rate, SHORTEST_PERIOD};

@@ -10,7 +10,7 @@ use crate::cause::NotUndone;
 use crate::failure::FailureEntry;
 use crate::history::HistoryEntry;
 use crate::id::{Blob, Epoch, EventName, Key, LimitKey, ProcedureId, Seq, Timestamp};
-use crate::label::Labels;
+use crate::label::{LabelDigest, Labels};
 use crate::limit::Limit;
 use crate::rate_window::RateWindow;
 use crate::row::Row;
@@ -67,8 +67,10 @@ pub struct EvictedFamily {
     pub history: u32,
     /// Its signals: member, name and number.
     pub signals: Vec<(u32, EventName, u32)>,
-    /// The digests of its members' labels, each once.
-    pub labels: Vec<u64>,
+    /// The digests under which the index of labels has it, each once. A label may be among them in both forms.
+    pub labels: Vec<LabelDigest>,
+    /// Its members that have an entry of labels.
+    pub labelled: Vec<u32>,
     /// When it ended, if it may be in the list of failures.
     pub failed: Option<Timestamp>,
     /// The idempotency key of its root.
@@ -102,6 +104,8 @@ pub enum Record {
     SignalDropped(ProcedureId, u32, EventName),
     /// What an idempotency key stands for.
     Key(Key, KeyEntry),
+    /// The labels of the rows that name this member, itself among them.
+    Labels(ProcedureId, Labels),
     /// A member of a family has these labels. The index of the family may have some of them already.
     Labelled(u64, Labels),
     /// A family is live.

@@ -20,7 +20,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
-use crate::label::Labels;
+use crate::label::RowLabels;
 use crate::lifecycle::ProcedureState;
 use crate::list::List;
 use crate::lock::LockNeed;
@@ -363,7 +363,7 @@ pub struct Row {
     pub history_from: u32,
     /// The labels under which people find it; inherited ones are among them.
     #[serde(rename = "T", default)]
-    pub labels: Labels,
+    pub labels: RowLabels,
     /// Idempotency key of its submission.
     #[serde(rename = "b", default)]
     pub key: Option<Key>,

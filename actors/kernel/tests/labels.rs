@@ -4,7 +4,8 @@
 
 use procession_kernel::{
     Answer, Birth, Blob, Brood, Effect, Epoch, Event, JoinPolicy, Kernel, Kind, LABELS_MAX, Label, LabelError, Labels,
-    ProcedureId, ProcedureState, Record, Refusal, RequestEffect, RequestId, StageEnded, StageOutcome, Timestamp,
+    ProcedureId, ProcedureState, Record, Refusal, RequestEffect, RequestId, RowLabels, StageEnded, StageOutcome,
+    Timestamp,
 };
 
 use crate::shell::{KIND, ROOT, Shell};
@@ -41,7 +42,7 @@ fn records(birth: Birth) -> Vec<Record> {
 }
 
 fn of(kernel: &Kernel, id: ProcedureId) -> Labels {
-    kernel.row(id).map(|row| row.labels.clone()).unwrap_or_default()
+    kernel.row(id).map(|row| Labels::clone(&row.labels)).unwrap_or_default()
 }
 
 fn report(kernel: &Kernel, outcome: StageOutcome) -> StageEnded {
@@ -68,7 +69,64 @@ fn labels_go_to_disk_with_the_submission_and_none_cost_nothing() {
         .iter()
         .position(|record| matches!(record, Record::Row(row) if row.labels.len() == 1));
     assert!(indexed.is_some() && indexed < row, "{with:?}");
-    assert_eq!(with.len(), records(birth()).len() + 1);
+    let stored = with
+        .iter()
+        .position(|record| matches!(record, Record::Labels(ROOT, own) if own.len() == 1));
+    assert!(stored.is_some() && stored < row, "{with:?}");
+    assert_eq!(with.len(), records(birth()).len() + 2);
+}
+
+/// A stage writes the row again, and no label with it.
+#[test]
+fn only_the_birth_writes_labels() {
+    let shell = Shell::new(labelled(&[("customer", "4711")]));
+    let next = report(&shell.kernel, StageOutcome::Wait("go".into(), None, Blob::default()));
+    let decision = shell.kernel.decide(Timestamp(1), Event::StageEnded(Box::new(next)));
+    let is_labels = |record: &Record| matches!(record, Record::Labels(..) | Record::Labelled(..));
+    assert!(!decision.records().is_empty() && !decision.records().iter().any(is_labels));
+}
+
+/// The entry that each member names, in the order of members.
+fn entries(kernel: &Kernel, members: u32) -> Vec<Option<u32>> {
+    let row = |member| kernel.row(ProcedureId::new(1, member));
+    (0..members)
+        .map(|member| row(member).and_then(|row| row.labels.entry()))
+        .collect()
+}
+
+#[test]
+fn a_child_that_adds_no_label_names_the_entry_of_its_parent() {
+    let mut shell = Shell::new(labelled(&[("customer", "4711")]));
+    let births = vec![
+        inheriting(birth()),
+        inheriting(labelled(&[("line", "2")])),
+        birth(),
+        labelled(&[("customer", "4711")]),
+    ];
+    let ended = report(&shell.kernel, spawn(births));
+    shell.feed(1, Event::StageEnded(Box::new(ended)));
+    assert_eq!(entries(&shell.kernel, 5), [Some(0), Some(0), Some(2), None, Some(4)]);
+}
+
+/// A family of a release before format 7: its root has its labels inside, and the index has them in the older form.
+#[test]
+fn a_child_of_a_row_with_labels_inside_gets_an_entry_and_all_of_the_index() {
+    let mut shell = Shell::new(labelled(&[("customer", "4711")]));
+    let inside = RowLabels::in_row(labels(&[("customer", "4711")]));
+    let mut row = shell.kernel.row(ROOT).expect("it is there").clone();
+    row.labels = inside.clone();
+    shell.kernel.evolve(&Record::Row(Box::new(row)));
+    let ended = report(
+        &shell.kernel,
+        spawn(vec![inheriting(birth()), inheriting(labelled(&[("line", "2")]))]),
+    );
+    let event = Event::StageEnded(Box::new(ended));
+    let decision = shell.kernel.decide(Timestamp(1), event.clone());
+    let is_indexed = |own: &Labels| decision.records().contains(&Record::Labelled(1, own.clone()));
+    assert!(is_indexed(&inside) && is_indexed(&inside.with(&labels(&[("line", "2")]))));
+    shell.feed(1, event);
+    assert_eq!(entries(&shell.kernel, 3), [None, Some(1), Some(2)]);
+    assert_eq!(of(&shell.kernel, ProcedureId::new(1, 1)), *inside);
 }
 
 #[test]

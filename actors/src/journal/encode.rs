@@ -124,6 +124,11 @@ pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError
                 codec::encode_into(bytes, entry)
             })?;
         }
+        Record::Labels(id, labels) => {
+            batch.put_with(Space::Procedures, &keys::labels(*id), |bytes| {
+                codec::encode_into(bytes, labels)
+            })?;
+        }
         Record::Labelled(family, labels) => {
             for label in labels {
                 batch.put(Space::Live, &keys::label(label.digest(), *family), &[]);
@@ -268,6 +273,10 @@ fn evict(batch: &mut Batch, doomed: &EvictedFamily) {
     }
     if let Some(ended) = doomed.failed {
         batch.delete(Space::Finished, &keys::failure(ended, doomed.family));
+    }
+    for member in &doomed.labelled {
+        let id = ProcedureId::new(doomed.family, *member);
+        batch.delete(Space::Procedures, &keys::labels(id));
     }
     for digest in &doomed.labels {
         batch.delete(Space::Live, &keys::label(*digest, doomed.family));

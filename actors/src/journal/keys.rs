@@ -1,12 +1,14 @@
 //! The layout of keys. Numbers are big-endian, so that byte order is numeric order and a family is one contiguous
 //! range.
 
-use procession_kernel::{Key, LABEL_BIT, ProcedureId, Timestamp};
+use std::ops::Deref;
+
+use procession_kernel::{Key, LABEL_BIT, LabelDigest, NUMBER_MAX, ProcedureId, Timestamp};
 
 /// A keyspace of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Space {
-    /// root · index → row.
+    /// root · index → row; root · index · 0, or root · `ff` for index 0 → the labels of the rows that name this member.
     Procedures,
     /// root · index · [`PAYLOAD`] or [`OUTPUT`] → the user's bytes; root · 0 · [`SUBMITTED`] → schema version and bytes.
     Payloads,
@@ -16,8 +18,8 @@ pub enum Space {
     Signals,
     /// idempotency key → the procedure for which it stands.
     Keys,
-    /// root → nothing; present while the family is live. Behind these, digest of a label · root → nothing; present as
-    /// long as the family is stored.
+    /// root → nothing; present while the family is live. Behind these, digest of a label · root, in one of two forms →
+    /// nothing; present as long as the family is stored.
     Live,
     /// due time · root → nothing; the order of eviction. Behind these, end, newest first · root → a failure that nobody
     /// has acknowledged.
@@ -90,6 +92,11 @@ pub const OUTPUT: u8 = 1;
 /// Tag of the key under which a root's first value is kept, once another has replaced it.
 pub const SUBMITTED: u8 = 2;
 
+/// Last byte of the key of a procedure's labels.
+const LABELS: u8 = 0;
+/// Last byte of the key of a root's labels. No member has a number that begins with it.
+const LABELS_OF_ROOT: u8 = 0xff;
+
 /// Returns the key of a row.
 #[must_use]
 pub fn procedure(id: ProcedureId) -> [u8; 12] {
@@ -97,6 +104,33 @@ pub fn procedure(id: ProcedureId) -> [u8; 12] {
     key[..8].copy_from_slice(&id.family.to_be_bytes());
     key[8..].copy_from_slice(&id.member.to_be_bytes());
     key
+}
+
+/// Returns the key of a procedure's labels. Those of a root, which most labels are, have a short key, behind all rows of
+/// the family; all others stand right behind their row.
+#[must_use]
+pub fn labels(id: ProcedureId) -> LabelsKey {
+    let mut bytes = payload(id, LABELS);
+    if id.is_root() {
+        bytes[8] = LABELS_OF_ROOT;
+        return LabelsKey { bytes, length: 9 };
+    }
+    LabelsKey { bytes, length: 13 }
+}
+
+/// The key of a procedure's labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LabelsKey {
+    bytes: [u8; 13],
+    length: u8,
+}
+
+impl Deref for LabelsKey {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.length)).unwrap_or_default()
+    }
 }
 
 /// Returns the key of a payload or an output.
@@ -129,20 +163,71 @@ pub fn family(family: u64) -> [u8; 8] {
     family.to_be_bytes()
 }
 
-/// Returns the key in `live` under which a label's digest leads to a family. No longer key than this passes through
-/// the records of the newest commits.
-#[must_use]
-pub fn label(digest: u64, family: u64) -> [u8; 16] {
-    let mut key = [0; 16];
-    key[..8].copy_from_slice(&(digest | LABEL_BIT).to_be_bytes());
-    key[8..].copy_from_slice(&family.to_be_bytes());
-    key
+/// A key of the label index. It has at most 16 bytes: no longer key passes through the records of the newest commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LabelKey {
+    /// The key, followed by zeros.
+    bytes: [u8; 16],
+    length: u8,
 }
 
-/// Returns the first key of the label index, which is the end of the families in `live`.
+impl Deref for LabelKey {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.length)).unwrap_or_default()
+    }
+}
+
+/// Set in the first four bytes of a key with a short digest. The bit above it is not set.
+const SHORT_BIT: u32 = 1 << 30;
+/// The bits behind a short digest, which say how many bytes the family has.
+const COUNT_BITS: u32 = 3;
+
+/// Returns the key in `live` under which a label's digest leads to a family.
+///
+/// With a short digest it has four bytes, which are `01` in binary, the digest, and in three bits how many bytes the
+/// family has, less one; then the family in so many bytes, as few as it takes. With a long digest it is the digest and
+/// the family, eight bytes each. The keys of a digest are in the order of families in both forms.
 #[must_use]
-pub fn first_label() -> [u8; 8] {
-    LABEL_BIT.to_be_bytes()
+pub fn label(digest: LabelDigest, family: u64) -> LabelKey {
+    let mut bytes = [0; 16];
+    match digest {
+        LabelDigest::Short(digest) => {
+            let zeros = (family.leading_zeros() / 8).min(7);
+            bytes[..4].copy_from_slice(&(short(digest) | (7 - zeros)).to_be_bytes());
+            bytes[4..12].copy_from_slice(&(family << (8 * zeros)).to_be_bytes());
+            let length = 12 - u8::try_from(zeros).unwrap_or_default();
+            LabelKey { bytes, length }
+        }
+        LabelDigest::Long(digest) => {
+            bytes[..8].copy_from_slice(&(digest | LABEL_BIT).to_be_bytes());
+            bytes[8..].copy_from_slice(&family.to_be_bytes());
+            LabelKey { bytes, length: 16 }
+        }
+    }
+}
+
+/// Returns the first four bytes of a short digest's keys, of families of one byte.
+const fn short(digest: u32) -> u32 {
+    digest << COUNT_BITS & (SHORT_BIT - 1) | SHORT_BIT
+}
+
+/// Returns the first key behind all keys of a label's digest. Returns `None` if no key can stand behind them.
+#[must_use]
+pub(crate) fn after_label(digest: LabelDigest) -> Option<Vec<u8>> {
+    match digest {
+        LabelDigest::Short(digest) => Some((short(digest) + (1 << COUNT_BITS)).to_be_bytes().to_vec()),
+        LabelDigest::Long(digest) => after_prefix(&(digest | LABEL_BIT).to_be_bytes()),
+    }
+}
+
+/// Returns the first key of the label index, which is the end of the families in `live`. Families stand before it, short
+/// digests behind it, and long digests behind those.
+#[must_use]
+pub const fn first_label() -> [u8; 1] {
+    let [first, ..] = NUMBER_MAX.to_be_bytes();
+    [first]
 }
 
 /// Returns the key of a family in `finished`.
@@ -177,24 +262,50 @@ pub fn first_failure() -> [u8; 8] {
 pub fn parse_failure(key: &[u8]) -> Option<(Timestamp, u64)> {
     let (first, family) = key.split_first_chunk()?;
     let first = u64::from_be_bytes(*first);
-    (first & FAILURE_BIT != 0).then_some((Timestamp(u64::MAX - first), parse_family(family)?))
+    let family = u64::from_be_bytes(family.try_into().ok()?);
+    (first & FAILURE_BIT != 0).then_some((Timestamp(u64::MAX - first), family))
 }
 
-/// Parses the key of a family in `live`.
+/// Parses the key of a family in `live`. Returns `None` for the key of a label.
 #[must_use]
 pub fn parse_family(key: &[u8]) -> Option<u64> {
-    key.try_into().ok().map(u64::from_be_bytes)
+    let family = u64::from_be_bytes(key.try_into().ok()?);
+    (family < NUMBER_MAX).then_some(family)
 }
 
-/// Parses a key of the label index: the digest and the family.
+/// Parses a key of the label index: the digest and the family. Returns `None` for a key that [`label`] does not return.
 #[must_use]
-pub fn parse_label(key: &[u8]) -> Option<(u64, u64)> {
-    let (digest, family) = key.split_first_chunk()?;
-    let digest = u64::from_be_bytes(*digest);
-    (digest & LABEL_BIT != 0).then_some((digest, parse_family(family)?))
+pub fn parse_label(key: &[u8]) -> Option<(LabelDigest, u64)> {
+    let number = |bytes: &[u8]| bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    let (first, rest) = key.split_first_chunk()?;
+    let first = u32::from_be_bytes(*first);
+    let (digest, family) = if first < SHORT_BIT << 1 {
+        (
+            LabelDigest::Short((first & (SHORT_BIT - 1)) >> COUNT_BITS),
+            number(rest),
+        )
+    } else {
+        let (digest, family) = key.split_first_chunk()?;
+        (LabelDigest::Long(u64::from_be_bytes(*digest)), number(family))
+    };
+    (*label(digest, family) == *key).then_some((digest, family))
 }
 
-/// Parses the key of a row or a history entry.
+/// Parses the key of a row. Returns `None` for the key of labels.
+#[must_use]
+pub fn parse_row(key: &[u8]) -> Option<ProcedureId> {
+    parse_procedure(key).filter(|_| key.len() == 12)
+}
+
+/// Parses the key of a procedure's labels.
+#[must_use]
+pub fn parse_labels(key: &[u8]) -> Option<ProcedureId> {
+    let family = key.split_first_chunk().map(|(family, _)| u64::from_be_bytes(*family))?;
+    let id = parse_procedure(key).unwrap_or(ProcedureId::root(family));
+    (*labels(id) == *key).then_some(id)
+}
+
+/// Parses the id with which the key of a row, of labels, of a value, of a signal or of a history entry begins.
 #[must_use]
 pub fn parse_procedure(key: &[u8]) -> Option<ProcedureId> {
     let family = u64::from_be_bytes(key.get(..8)?.try_into().ok()?);
@@ -236,3 +347,6 @@ pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests;

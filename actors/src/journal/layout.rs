@@ -10,8 +10,10 @@
 /// 5 since the entry of a stage stays as it is when the stage is undone: a release that knows 4 would count it, and set the
 /// family aside.
 /// 6 since the row of the newest commit names its predecessor, too: a release that knows 5 would find no number in it.
-/// The first commit of an engine upgrades a store of an older format to 6.
-pub const FORMAT: u32 = 6;
+/// 7 since the labels of a row have an entry of their own, and the index of labels shorter keys: a release that knows 6
+/// would not find them.
+/// The first commit of an engine upgrades a store of an older format to 7.
+pub const FORMAT: u32 = 7;
 
 /// Key in `meta` of the format, a big-endian `u32`.
 pub const FORMAT_KEY: &[u8] = b"format";

@@ -1,6 +1,9 @@
 //! Reads beside the journal: bounded, and never on a thread that others wait for.
 
+mod rows;
 mod standing;
+
+pub(crate) use rows::{LabelEntries, StoredRow, decode_labels, decode_row, slices};
 
 use std::sync::{Arc, Weak};
 
@@ -180,11 +183,6 @@ impl Reader {
         self.get(Space::Payloads, keys::payload(id, tag).to_vec()).await
     }
 
-    pub(crate) async fn row(&self, id: ProcedureId) -> Result<Option<Row>, ReadError> {
-        let bytes = self.get(Space::Procedures, keys::procedure(id).to_vec()).await?;
-        Ok(bytes.map(|bytes| decode_row(id, &bytes)).transpose()?)
-    }
-
     /// Reads what an idempotency key stands for.
     ///
     /// # Errors
@@ -193,18 +191,6 @@ impl Reader {
     pub async fn key_entry(&self, key: &[u8]) -> Result<Option<KeyEntry>, ReadError> {
         let bytes = self.get(Space::Keys, key.to_vec()).await?;
         Ok(bytes.map(|bytes| codec::decode(&bytes)).transpose()?)
-    }
-
-    /// Reads a row and one of its payloads in one call of the store.
-    pub(crate) async fn row_with(&self, id: ProcedureId, tag: u8) -> Result<Option<(Row, Option<Vec<u8>>)>, ReadError> {
-        let both = self.run(move |store| {
-            let row = store.get(Space::Procedures, keys::procedure(id).to_vec());
-            let payload = store.get(Space::Payloads, keys::payload(id, tag).to_vec());
-            Box::pin(async move { Ok((row.await?, payload.await?)) })
-        });
-        let (row, payload) = both.await?;
-        let row = row.map(|bytes| decode_row(id, &bytes)).transpose()?;
-        Ok(row.map(|row| (row, payload)))
     }
 
     /// Reads the value that a root was submitted with, and its schema version. Returns `None` if it is not kept.
@@ -236,22 +222,6 @@ impl Reader {
             Ok(entry.restored(number.map(u64::from_be_bytes).unwrap_or_default()))
         });
         decoded.collect()
-    }
-
-    /// Reads the rows of one family, by member.
-    pub(crate) async fn rows(&self, family: u64) -> Result<Vec<Row>, ReadError> {
-        self.rows_from(ProcedureId::root(family), usize::MAX).await
-    }
-
-    /// Reads the rows of one family from `from` on, at most `limit` of them.
-    pub(crate) async fn rows_from(&self, from: ProcedureId, limit: usize) -> Result<Vec<Row>, ReadError> {
-        let to = keys::after_prefix(&keys::family(from.family));
-        let (space, from) = (Space::Procedures, keys::procedure(from).to_vec());
-        let entries = self.scan_pages(Scan { space, from, to, limit }).await?;
-        let rows = entries
-            .iter()
-            .filter_map(|(key, value)| Some(decode_row(keys::parse_procedure(key)?, value)));
-        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// Reads the first `limit` entries of a family's history, in commit order.
@@ -398,12 +368,6 @@ pub(crate) fn decode_entry(key: &[u8], value: &[u8]) -> Result<Option<HistoryEnt
     entry.family = id.family;
     entry.number = id.member;
     Ok(Some(entry))
-}
-
-pub(crate) fn decode_row(id: ProcedureId, bytes: &[u8]) -> Result<Row, CodecError> {
-    let mut row: Row = codec::decode(bytes)?;
-    row.id = id;
-    Ok(row)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::error::{CodecError, ReadError};
 use crate::export::FamilyExport;
 use crate::journal::encode::StoredSignal;
 use crate::journal::layout::USER_SPACE_PREFIX;
-use crate::journal::reader::decode_row;
+use crate::journal::reader::{decode_labels, decode_row};
 use crate::journal::store::Scan;
 use crate::journal::{Space, codec, keys};
 use crate::read::labels::LabelTally;
@@ -123,13 +123,22 @@ fn decode(space: &Space, key: &[u8], value: &[u8], labels: Option<&mut LabelTall
         })
     };
     match space {
-        Space::Procedures => match keys::parse_procedure(key) {
-            Some(id) => {
+        Space::Procedures => match (keys::parse_row(key), keys::parse_labels(key)) {
+            (Some(id), _) => {
                 let row = decode_row(id, value)?;
-                labels.into_iter().for_each(|labels| labels.add_row(&row));
+                if let Some(labels) = labels {
+                    labels.add_row(row);
+                }
                 Ok(())
             }
-            None => wanted(false),
+            (None, Some(id)) => {
+                let own = decode_labels(id, value)?;
+                if let Some(labels) = labels {
+                    labels.add_labels_of(id, &own);
+                }
+                Ok(())
+            }
+            (None, None) => wanted(false),
         },
         Space::History => {
             wanted(keys::parse_procedure(key).is_some())?;

@@ -4,7 +4,7 @@ use procession_kernel::{Blob, KeyEntry, ProcedureId};
 
 use crate::error::{ReadError, StoreError};
 use crate::export::{ExportedEntry, FamilyExport};
-use crate::journal::reader::{PAGE, decode_row};
+use crate::journal::reader::{PAGE, StoredRow, decode_row};
 use crate::journal::store::Scan;
 use crate::journal::{Reader, Space, codec, keys};
 use crate::view::ArchivedFamily;
@@ -119,7 +119,7 @@ impl Pieces<'_> {
         let first = self.entries.first();
         let entry = first.filter(|entry| entry.key.as_slice() == keys::procedure(root));
         let row = entry.and_then(|entry| decode_row(root, entry.value.as_slice()).ok());
-        match row {
+        match row.map(StoredRow::without_labels) {
             Some(row) => {
                 if let Some(key) = row.key {
                     self.read_one(Space::Keys, key.as_str().as_bytes().to_vec()).await?;

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use procession_kernel::{Label, Row};
+use procession_kernel::{Label, LabelDigest, Labels, ProcedureId, Row};
 
 use crate::error::StoreError;
-use crate::journal::reader::PAGE;
+use crate::journal::reader::{PAGE, StoredRow};
 use crate::journal::store::Scan;
 use crate::journal::{Reader, Space, keys};
 
@@ -16,15 +16,24 @@ const AT_ONCE: (usize, usize) = (8, 256);
 /// Entries of the index after which one request stops, like one that has read as many rows.
 const ENTRIES_MAX: usize = 100_000;
 
-/// Returns the digests of all labels in these rows, each once.
-pub(crate) fn digests_of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<u64> {
-    let labels = rows.into_iter().flat_map(|row| &row.labels);
-    let digests: BTreeSet<u64> = labels.map(Label::digest).collect();
+/// Returns the digests under which the index has the family of these rows, each once.
+pub(crate) fn digests_of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<LabelDigest> {
+    let digests: BTreeSet<LabelDigest> = rows.into_iter().flat_map(digests).collect();
     digests.into_iter().collect()
 }
 
+/// Returns the digests under which the index has the family of this row because of the row.
+fn digests(row: &Row) -> impl Iterator<Item = LabelDigest> {
+    in_form(&row.labels, row.labels.is_in_row())
+}
+
+fn in_form(labels: &Labels, is_old: bool) -> impl Iterator<Item = LabelDigest> {
+    let digest = if is_old { Label::long_digest } else { Label::digest };
+    labels.iter().map(digest)
+}
+
 /// Searches the whole index for a family, because rows of it cannot be read.
-pub(super) async fn search(reader: &Reader, family: u64) -> Result<Vec<u64>, StoreError> {
+pub(super) async fn search(reader: &Reader, family: u64) -> Result<Vec<LabelDigest>, StoreError> {
     let mut found = Vec::new();
     let mut from = keys::first_label().to_vec();
     loop {
@@ -63,9 +72,16 @@ pub(super) struct LabelledFamilies<'a> {
     entries: usize,
 }
 
-/// Families with one label, as far as they are read.
+/// Families with one label. The entries of procedures that were born before format 7 have long digests, and stand in a
+/// range of their own.
 struct OneLabel {
-    digest: u64,
+    short: OneDigest,
+    long: OneDigest,
+}
+
+/// Families with one digest, as far as they are read.
+struct OneDigest {
+    digest: LabelDigest,
     ahead: VecDeque<u64>,
     /// Families that are read next at once.
     at_once: usize,
@@ -75,16 +91,14 @@ struct OneLabel {
 
 impl<'a> LabelledFamilies<'a> {
     pub(super) fn new(reader: &'a Reader, labels: &[Label]) -> Self {
-        let digests: BTreeSet<u64> = labels.iter().map(Label::digest).collect();
-        let one = |digest| OneLabel {
-            digest,
-            ahead: VecDeque::new(),
-            at_once: AT_ONCE.0,
-            is_all: false,
+        let labels: BTreeSet<&Label> = labels.iter().collect();
+        let one = |label: &Label| OneLabel {
+            short: OneDigest::new(label.digest()),
+            long: OneDigest::new(label.long_digest()),
         };
         Self {
             reader,
-            labels: digests.into_iter().map(one).collect(),
+            labels: labels.into_iter().map(one).collect(),
             entries: 0,
         }
     }
@@ -114,6 +128,29 @@ impl<'a> LabelledFamilies<'a> {
 impl OneLabel {
     /// Returns the first family from this number on that has the label.
     async fn seek(&mut self, reader: &Reader, from: u64, entries: &mut usize) -> Result<Option<u64>, StoreError> {
+        let short = self.short.seek(reader, from, entries).await?;
+        if short == Some(from) {
+            // None comes before it, so the other range need not be read.
+            return Ok(short);
+        }
+        let long = self.long.seek(reader, from, entries).await?;
+        Ok(short.into_iter().chain(long).min())
+    }
+}
+
+impl OneDigest {
+    const fn new(digest: LabelDigest) -> Self {
+        Self {
+            digest,
+            ahead: VecDeque::new(),
+            at_once: AT_ONCE.0,
+            is_all: false,
+        }
+    }
+
+    /// Returns the first family from this number on that has the digest. Once the end of the range is read, nothing is
+    /// read again.
+    async fn seek(&mut self, reader: &Reader, from: u64, entries: &mut usize) -> Result<Option<u64>, StoreError> {
         // The family before this one was the front; whatever else goes is skipped.
         while self.ahead.front().is_some_and(|family| *family < from) {
             self.ahead.pop_front();
@@ -125,7 +162,7 @@ impl OneLabel {
             let scan = Scan {
                 space: Space::Live,
                 from: keys::label(self.digest, from).to_vec(),
-                to: keys::after_prefix(&self.digest.to_be_bytes()),
+                to: keys::after_label(self.digest),
                 limit: self.at_once,
             };
             let page = reader.scan(scan).await?;
@@ -139,36 +176,82 @@ impl OneLabel {
     }
 }
 
-/// Compares the index with the rows in one pass over each, in little memory: as the number of pairs of label and
-/// family, and a sum of digests of the pairs.
+/// Compares the index with the rows in one pass over each, in little memory: as the number of entries, and a sum of
+/// digests of their keys. A row says by its birth which form its entries have, so entries of both forms are compared.
 #[derive(Debug, Default)]
 pub(crate) struct LabelTally {
     rows: (u64, u64),
     index: (u64, u64),
-    /// The family whose rows are passing by, and its labels.
-    family: (u64, BTreeSet<u64>),
+    /// The family whose rows are passing by.
+    family: TalliedFamily,
+    /// The first family whose rows name other entries of labels than it has.
+    mismatched: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+struct TalliedFamily {
+    number: u64,
+    /// The digests of its labels.
+    digests: BTreeSet<LabelDigest>,
+    /// Members that rows name for their labels, and members that have an entry of labels.
+    named: BTreeSet<u32>,
+    held: BTreeSet<u32>,
 }
 
 impl LabelTally {
-    /// Counts a row. Rows arrive in the order of their ids.
-    pub(crate) fn add_row(&mut self, row: &Row) {
-        if self.family.0 != row.id.family {
-            self.family = (row.id.family, BTreeSet::new());
-        }
-        for digest in row.labels.iter().map(Label::digest) {
-            if self.family.1.insert(digest) {
-                add(&mut self.rows, digest, row.id.family);
+    /// Counts a row. Rows and their labels arrive in the order of their ids.
+    pub(crate) fn add_row(&mut self, row: StoredRow) {
+        let entry = row.labels_in();
+        let row = row.without_labels();
+        self.begin(row.id.family);
+        self.family.named.extend(entry.map(|id| id.member));
+        self.add_digests(row.id.family, digests(&row));
+    }
+
+    /// Counts an entry of labels.
+    pub(crate) fn add_labels_of(&mut self, id: ProcedureId, labels: &Labels) {
+        self.begin(id.family);
+        self.family.held.insert(id.member);
+        self.add_digests(id.family, in_form(labels, false));
+    }
+
+    fn add_digests(&mut self, family: u64, digests: impl Iterator<Item = LabelDigest>) {
+        self.begin(family);
+        for digest in digests {
+            if self.family.digests.insert(digest) {
+                add(&mut self.rows, digest, family);
             }
         }
     }
 
+    fn begin(&mut self, family: u64) {
+        if self.family.number != family {
+            self.mismatched = self.mismatched();
+            self.family = TalliedFamily {
+                number: family,
+                ..TalliedFamily::default()
+            };
+        }
+    }
+
+    fn mismatched(&self) -> Option<u64> {
+        let differs = self.family.named != self.family.held;
+        self.mismatched.or(differs.then_some(self.family.number))
+    }
+
     /// Counts an entry of the index.
-    pub(crate) fn add_entry(&mut self, digest: u64, family: u64) {
+    pub(crate) fn add_entry(&mut self, digest: LabelDigest, family: u64) {
         add(&mut self.index, digest, family);
     }
 
     /// Returns what is wrong, if the index has something else than the rows.
     pub(crate) fn difference(&self) -> Option<String> {
+        if let Some(family) = self.mismatched() {
+            return Some(format!(
+                "the rows of family {family} name other entries of labels than it has: some of its labels are missing, or \
+                 belong to no row"
+            ));
+        }
         (self.rows != self.index).then(|| {
             let (rows, index) = (self.rows.0, self.index.0);
             format!(
@@ -179,8 +262,11 @@ impl LabelTally {
     }
 }
 
-fn add(sum: &mut (u64, u64), digest: u64, family: u64) {
-    let pair = keys::label(digest, family);
+fn add(sum: &mut (u64, u64), digest: LabelDigest, family: u64) {
+    let key = keys::label(digest, family);
     sum.0 += 1;
-    sum.1 = sum.1.wrapping_add(xxhash_rust::xxh3::xxh3_64(&pair));
+    sum.1 = sum.1.wrapping_add(xxhash_rust::xxh3::xxh3_64(&key));
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ use procession_kernel::{KeyEntry, Label, ProcedureId, Row};
 use super::failures::failed_families;
 use super::labels::{LabelledFamilies, NextFamily};
 use crate::error::{ReadError, StoreError};
-use crate::journal::reader::decode_row;
+use crate::journal::reader::{LabelEntries, decode_row, slices};
 use crate::journal::store::{Entries, Scan};
 use crate::journal::{READ_OVER, Reader, Space, codec, keys};
 use crate::view::{FamilyScope, Page, Status};
@@ -179,7 +179,7 @@ impl<F: FnMut(&Row) -> Option<Status>> Filling<'_, F> {
         let mut from = keys::procedure(from).to_vec();
         loop {
             let entries = self.read(Space::Procedures, from, to.clone()).await?;
-            let filled = entries.iter().try_for_each(|(key, value)| self.put(key, value, &is_in));
+            let filled = self.put_all(&entries, &is_in).await?;
             match after(&entries) {
                 Some(next) if filled.is_continue() => from = next,
                 Some(_) | None => return Ok(filled),
@@ -187,25 +187,33 @@ impl<F: FnMut(&Row) -> Option<Status>> Filling<'_, F> {
         }
     }
 
-    fn put(&mut self, key: &[u8], value: &[u8], is_in: impl Fn(u64) -> bool) -> Filled {
-        let Some(id) = keys::parse_procedure(key) else {
-            return ControlFlow::Continue(());
-        };
+    async fn put_all(&mut self, entries: &Entries, is_in: impl Fn(u64) -> bool) -> Result<Filled, StoreError> {
+        let mut labels = LabelEntries::of(slices(entries));
         let page = &mut self.page;
-        if page.items.len() == self.limit || page.scanned == SCAN_MAX {
-            page.truncated = page.scanned == SCAN_MAX;
-            return ControlFlow::Break(id);
+        for (key, value) in entries {
+            let Some(id) = keys::parse_row(key) else {
+                continue;
+            };
+            if page.items.len() == self.limit || page.scanned == SCAN_MAX {
+                page.truncated = page.scanned == SCAN_MAX;
+                return Ok(ControlFlow::Break(id));
+            }
+            page.scanned += 1;
+            if !is_in(id.family) {
+                continue;
+            }
+            let row = match decode_row(id, value) {
+                Ok(row) => labels.complete_or_read(self.reader, row).await?,
+                Err(error) => Some(Err(error)),
+            };
+            match row {
+                Some(Ok(row)) => page.items.extend((self.show)(&row)),
+                // One damaged row must not hide all other rows.
+                Some(Err(_)) => page.unreadable.push(id),
+                None => {}
+            }
         }
-        page.scanned += 1;
-        if !is_in(id.family) {
-            return ControlFlow::Continue(());
-        }
-        match decode_row(id, value) {
-            Ok(row) => page.items.extend((self.show)(&row)),
-            // One damaged row must not hide all other rows.
-            Err(_) => page.unreadable.push(id),
-        }
-        ControlFlow::Continue(())
+        Ok(ControlFlow::Continue(()))
     }
 
     async fn read(&self, space: Space, from: Vec<u8>, to: Option<Vec<u8>>) -> Result<Entries, StoreError> {

@@ -2,13 +2,14 @@
 //! values.
 
 use procession_kernel::{
-    AuditEntry, Blob, Broadcast, Epoch, FailureEntry, HistoryEntry, KeyEntry, Limit, PauseScope, ProcedureId,
+    AuditEntry, Blob, Broadcast, Epoch, FailureEntry, HistoryEntry, KeyEntry, Labels, Limit, PauseScope, ProcedureId,
     RateWindow, Record, Row, SignalEntry,
 };
 
 use crate::error::CodecError;
 use crate::journal::encode::{self, Started, StoredSignal};
-use crate::journal::reader::decode_row;
+use crate::journal::reader::{LabelEntries, StoredRow, decode_labels, decode_row, slices};
+use crate::journal::store::Entries;
 use crate::journal::{Batch, codec, keys, rewritten_commit};
 use crate::read::failures::failure_of;
 use crate::view::ListFilter;
@@ -33,13 +34,36 @@ pub fn commit(bytes: &[u8]) -> Option<Vec<u8>> {
     rewritten_commit(bytes)
 }
 
-/// Decodes a row.
+/// Decodes all rows among these entries of `procedures`, with their labels.
+///
+/// # Errors
+///
+/// [`CodecError`] if a row cannot be read, or its labels are not among the entries.
+pub fn rows(entries: &Entries) -> Result<Vec<Row>, CodecError> {
+    let labels = LabelEntries::of(slices(entries));
+    let rows = entries
+        .iter()
+        .filter_map(|(key, value)| Some((keys::parse_row(key)?, value)));
+    rows.map(|(id, value)| labels.complete(decode_row(id, value)?))
+        .collect()
+}
+
+/// Decodes a row. Labels that have an entry of their own are not in it.
 ///
 /// # Errors
 ///
 /// [`CodecError`] if this release cannot.
 pub fn row(id: ProcedureId, bytes: &[u8]) -> Result<Row, CodecError> {
-    decode_row(id, bytes)
+    decode_row(id, bytes).map(StoredRow::without_labels)
+}
+
+/// Decodes the entry of a procedure's labels.
+///
+/// # Errors
+///
+/// [`CodecError`] if this release cannot.
+pub fn labels(id: ProcedureId, bytes: &[u8]) -> Result<Labels, CodecError> {
+    decode_labels(id, bytes)
 }
 
 /// Returns `true` if a list with this filter shows a row.

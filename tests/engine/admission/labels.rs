@@ -109,10 +109,10 @@ fn a_procedure_is_found_by_its_labels_until_its_result_goes_after_every_crash() 
         }
         run.pass(Duration::from_mins(31)).await;
         run.settle().await;
-        assert!(
-            run.world.disk.dump(&Space::Live).is_empty(),
-            "the index goes with the rows"
-        );
+        for space in [Space::Live, Space::Procedures] {
+            let left = run.world.disk.dump(&space);
+            assert!(left.is_empty(), "index and labels go with the rows: {left:?}");
+        }
         assert!(found(run, &[("customer", "4711")]).await?.is_empty());
         Ok(())
     };

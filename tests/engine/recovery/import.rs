@@ -5,6 +5,7 @@ mod back;
 mod crashed;
 mod doubt;
 mod hostile;
+mod labels;
 mod refused;
 
 use std::future::IntoFuture;
@@ -108,8 +109,8 @@ fn settled(export: &FamilyExport) -> Result<Vec<(String, Vec<u8>, String)>, Trou
     let mut all = Vec::new();
     for entry in &export.entries {
         let key = entry.key.as_slice();
-        let value = if entry.space == "procedures" {
-            let id = keys::parse_procedure(key).ok_or("it names a procedure")?;
+        let row = keys::parse_row(key).filter(|_| entry.space == "procedures");
+        let value = if let Some(id) = row {
             let mut row = format::row(id, entry.value.as_slice())?;
             row.revision = Seq::default();
             row.waits_after = Seq::default();

@@ -9,6 +9,7 @@ use procession::provider::Space;
 use procession::status::WaitReason;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Handle, Procedure, ProcedureId};
+use procession_actors::journal::keys;
 
 use super::kinds::{Brittle, all};
 use crate::support::{Lab, Tested, enumerate};
@@ -56,7 +57,7 @@ fn entries_of(world: &World, family: u64) -> usize {
         .map(|space| world.disk.dump(space).iter().filter(|(key, _)| starts(key)).count());
     let keys = world.disk.dump(&Space::Keys);
     let labels = world.disk.dump(&Space::Live);
-    let is_label = |key: &[u8]| key.len() == 16 && key.ends_with(&family.to_be_bytes());
+    let is_label = |key: &[u8]| keys::parse_label(key).is_some_and(|(_, of)| of == family);
     let labels = labels.iter().filter(|(key, _)| is_label(key)).count();
     labels + in_ranges.sum::<usize>() + keys.iter().filter(|(key, _)| key == b"spoilt").count()
 }

@@ -15,7 +15,8 @@ use procession::testkit::Trouble;
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
 use procession_kernel::{
-    Blob, Ending, FailureStreak, Gate, GraphNode, Hold, InFlight, Label, Question, Record, Round, Row, Seq, Wake,
+    Blob, Ending, FailureStreak, Gate, GraphNode, Hold, InFlight, Label, Labels, Question, Record, Round, Row,
+    RowLabels, Seq, Wake,
 };
 
 use serde_json::json;
@@ -158,6 +159,9 @@ fn edit(entries: &mut Vec<Entry>, feed: &mut Feed<'_>) {
             entries.remove(at);
             return;
         }
+        (Space::Procedures, Some(id), 1..4) if keys::parse_labels(&key).is_some() => {
+            write(&Record::Labels(id, labels(feed)))
+        }
         (Space::Procedures, Some(id), 1) => {
             // Under another member's name, or another family's.
             let other = ProcedureId::new(feed.number(), feed.count());
@@ -209,6 +213,10 @@ fn write(record: &Record) -> Option<Entry> {
     batch
         .writes()
         .find_map(|write| Some((write.space.clone(), write.key.to_vec(), write.value?.to_vec())))
+}
+
+fn labels(feed: &mut Feed<'_>) -> Labels {
+    feed.few(|feed| Label::new(feed.name(), "1")).into_iter().collect()
 }
 
 fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
@@ -270,7 +278,13 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
             row.rare_mut().failure_streak = feed.maybe(said);
         }
         37 => row.rare_mut().graph = feed.maybe(node),
-        38 => row.labels = feed.few(|feed| Label::new(feed.name(), "1")).into_iter().collect(),
+        38 => {
+            let labels = labels(feed);
+            row.labels = feed.maybe(|feed| feed.count()).map_or_else(
+                || RowLabels::in_row(labels.clone()),
+                |member| RowLabels::in_entry(member, labels.clone()),
+            );
+        }
         _ => {
             row.ended = feed.maybe(Feed::time);
             row.due = feed.maybe(Feed::time);

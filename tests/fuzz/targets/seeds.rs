@@ -10,7 +10,7 @@ use procession::ProcedureId;
 use procession::operate::{OperatorRequest, PauseScope};
 use procession::provider::{Batch, JournalStore, Space};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession_actors::journal::{EmbeddedStore, SyncMode};
+use procession_actors::journal::{EmbeddedStore, SyncMode, keys};
 use procession_actors::testkit::format;
 use procession_kernel::{Record, Seq};
 
@@ -167,9 +167,9 @@ pub(crate) fn all() -> Result<Vec<Seed>, Trouble> {
         let entries = dump(&world);
         seeds.push(("recovery", name.to_owned(), recovery::bytes_of(&entries)));
         seeds.push(("disk", name.to_owned(), world.disk.to_bytes()));
-        for (space, _, value) in &entries {
+        for (space, key, value) in &entries {
             let is_shown = ["operated", "stuck"].contains(&name);
-            if let Some(what) = values_tag(space).filter(|_| is_shown) {
+            if let Some(what) = values_tag(space, key).filter(|_| is_shown) {
                 let name = format!("{name}_{}_{}", space.name(), seeds.len());
                 seeds.push(("values", name, [&[what], value.as_slice()].concat()));
             }
@@ -251,8 +251,9 @@ fn written_log() -> Result<Vec<u8>, Trouble> {
 }
 
 /// As what the target `values` reads the values of a keyspace.
-fn values_tag(space: &Space) -> Option<u8> {
+fn values_tag(space: &Space, key: &[u8]) -> Option<u8> {
     match space {
+        Space::Procedures if keys::parse_labels(key).is_some() => Some(13),
         Space::Procedures => Some(0),
         Space::History => Some(1),
         Space::Signals => Some(2),

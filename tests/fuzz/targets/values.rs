@@ -36,7 +36,7 @@ pub(crate) fn check(bytes: &[u8]) -> Checked {
         return Ok(());
     };
     let id = ProcedureId::new(7, 3);
-    match what % 13 {
+    match what % 14 {
         0 => row(id, bytes),
         1 => same(
             bytes,
@@ -69,11 +69,16 @@ pub(crate) fn check(bytes: &[u8]) -> Checked {
             format::row(id, bytes).ok();
             Ok(())
         }
-        _ => {
+        12 => {
             let again = format::commit(bytes);
             assert!(again.is_none_or(|again| again == bytes));
             Ok(())
         }
+        _ => same(
+            bytes,
+            |bytes| format::labels(id, bytes),
+            |labels| Record::Labels(id, labels.clone()),
+        ),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::family::Family;
 use crate::history::HistoryEntry;
 use crate::id::{Blob, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp};
 use crate::kernel::{Kernel, KindRules};
-use crate::label::Labels;
+use crate::label::{Labels, RowLabels};
 use crate::latch::Latch;
 use crate::lifecycle::ProcedureState;
 use crate::outstanding::stage_of;
@@ -691,7 +691,16 @@ impl<'a> Draft<'a> {
         self.effect(DispatchEffect::Stop(row.id));
     }
 
-    /// Records labels that a newborn member brings into its family.
+    /// Returns the labels of a newborn member for its row, and records them in an entry of its own.
+    pub(super) fn store_labels(&mut self, id: ProcedureId, labels: Labels) -> RowLabels {
+        if labels.is_empty() {
+            return RowLabels::default();
+        }
+        self.record(Record::Labels(id, labels.clone()));
+        RowLabels::in_entry(id.member, labels)
+    }
+
+    /// Records labels that a newborn member brings into the index of its family.
     pub(super) fn labelled(&mut self, family: u64, labels: &Labels) {
         // Children of one list often have the same labels of their own.
         if labels.is_empty() {

@@ -8,6 +8,7 @@ use crate::cause::{Cause, CauseKind};
 use crate::effect::{DispatchEffect, LifecycleEffect, StageTask};
 use crate::event::{Birth, JoinRuling};
 use crate::id::ProcedureId;
+use crate::label::Labels;
 use crate::latch::{Join, Latch, LatchState};
 use crate::lifecycle::ProcedureState;
 use crate::outstanding::call_of;
@@ -142,12 +143,21 @@ impl Draft<'_> {
         if let Some(node) = &birth.graph {
             row.rare_mut().graph = Some(Box::new(node.placed(first)));
         }
-        row.labels = match self.row(parent).filter(|_| birth.inherits_labels) {
-            Some(parent) => birth.labels_below(&parent.labels),
-            None => birth.labels.clone(),
+        let inherited = self.row(parent).filter(|_| birth.inherits_labels);
+        let inherited = inherited.map(|parent| parent.labels.clone()).unwrap_or_default();
+        row.labels = if birth.labels.is_empty() && !inherited.is_in_row() {
+            // It names the entry that its parent names.
+            inherited.clone()
+        } else {
+            self.store_labels(id, inherited.with(&birth.labels))
         };
-        // Those of its parent are recorded already.
-        self.labelled(id.family, &birth.labels);
+        // The index has those of its parent, unless a release before format 7 wrote them.
+        let of_index: &Labels = if inherited.is_in_row() {
+            &row.labels
+        } else {
+            &birth.labels
+        };
+        self.labelled(id.family, of_index);
         if held.is_some() {
             row.wait = held;
         } else if row.wait.is_none() {

@@ -263,7 +263,7 @@ impl Draft<'_> {
         if let Some(node) = &birth.graph {
             row.rare_mut().graph = Some(node.clone());
         }
-        row.labels = birth.labels_below(creator);
+        row.labels = self.store_labels(id, birth.labels_below(creator));
         self.labelled(id.family, &row.labels);
         if let Some(brood) = &birth.brood {
             row.state = ProcedureState::Waiting;

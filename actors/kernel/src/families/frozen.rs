@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::rest::state_at_rest;
 use crate::family::Family;
 use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
-use crate::label::{Label, Labels};
+use crate::label::{Label, Labels, RowLabels};
 use crate::list::List;
 use crate::row::{GraphNode, Hold, OnFailure, OnTimeout, Rare, Row};
 use crate::wait::{Question, WaitReason};
@@ -173,8 +173,9 @@ impl Pack {
             self.number(u64::from(row.history_from));
         }
         if !row.labels.is_empty() {
+            self.number(row.labels.entry().map_or(0, |member| u64::from(member) + 1));
             self.number(row.labels.len() as u64);
-            for label in &row.labels {
+            for label in row.labels.iter() {
                 self.text(label.name());
                 self.text(label.value());
             }
@@ -349,7 +350,11 @@ impl<'a> Unpack<'a> {
                 Seq::default()
             },
             history_from: if has(WINDOW) { self.count()? } else { 0 },
-            labels: if has(LABELS) { self.labels()? } else { Labels::default() },
+            labels: if has(LABELS) {
+                self.labels()?
+            } else {
+                RowLabels::default()
+            },
             out_of_time: has(OUT_OF_TIME),
             rare: if flags & BOXED == 0 {
                 None
@@ -387,11 +392,15 @@ impl<'a> Unpack<'a> {
         }))
     }
 
-    fn labels(&mut self) -> Option<Labels> {
+    fn labels(&mut self) -> Option<RowLabels> {
+        let entry = self.number()?.checked_sub(1);
         let count = self.number()?;
-        (0..count)
-            .map(|_| Some(Label::new(self.text()?, self.text()?)))
-            .collect()
+        let labels = (0..count).map(|_| Some(Label::new(self.text()?, self.text()?)));
+        let labels = labels.collect::<Option<Labels>>()?;
+        Some(match entry {
+            Some(member) => RowLabels::in_entry(u32::try_from(member).ok()?, labels),
+            None => RowLabels::in_row(labels),
+        })
     }
 
     fn limits(&mut self) -> Option<Vec<LimitKey>> {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::id::{Blob, Key, LimitKey, Seq};
-use crate::label::Label;
+use crate::label::{Label, Labels, RowLabels};
 use crate::lifecycle::ProcedureState;
 use crate::row::{GraphNode, Hold, OnFailure, OnTimeout, PayloadSizeNote};
 use crate::wait::{Question, WaitReason};
@@ -118,10 +118,13 @@ fn family(common: Common, rare: Rare) -> Family {
             ..GraphNode::default()
         })
     });
-    row.labels = labels
-        .into_iter()
-        .map(|(name, value)| Label::new(name, value))
-        .collect();
+    let labels = labels.into_iter().map(|(name, value)| Label::new(name, value));
+    let labels: Labels = labels.collect();
+    row.labels = if is_pure || labels.is_empty() {
+        RowLabels::in_row(labels)
+    } else {
+        RowLabels::in_entry(history % 3, labels)
+    };
     row.settle_rare();
     of(row, history.wrapping_add(1))
 }

@@ -34,11 +34,27 @@ fn bounds_are_in_bytes_and_hold_to_the_last_one() {
     assert_eq!(many(LABELS_MAX + 1).check(), Err(LabelError::TooMany(LABELS_MAX + 1)));
 }
 
+#[test]
+fn a_row_has_labels_inside_or_names_the_member_that_has_them() {
+    let own = labels(&[("customer", "4711")]);
+    let inside = RowLabels::in_row(own.clone());
+    assert_eq!((inside.entry(), inside.is_in_row(), &*inside), (None, true, &own));
+    let beside = RowLabels::in_entry(3, own.clone());
+    assert_eq!((beside.entry(), beside.is_in_row(), &*beside), (Some(3), false, &own));
+    let none = RowLabels::in_row(Labels::default());
+    assert_eq!((none.entry(), none.is_in_row(), none.len()), (None, false, 0));
+    assert_eq!(none, RowLabels::default());
+}
+
 /// It is on disk.
 #[test]
 fn the_digest_of_a_label_never_changes() {
-    let digest = Label::new("customer", "4711").digest();
-    assert_eq!(digest, fnv([&b"customer\xff4711"[..]]) | LABEL_BIT);
-    assert_eq!(digest, 0xda9e_228b_5147_7a01);
+    let label = Label::new("customer", "4711");
+    let hash = fnv([&b"customer\xff4711"[..]]);
+    assert_eq!(label.long_digest(), LabelDigest::Long(hash | LABEL_BIT));
+    assert_eq!(label.long_digest(), LabelDigest::Long(0xda9e_228b_5147_7a01));
+    // The 32 highest bits without the highest and the lowest four of them.
+    assert_eq!(label.digest(), LabelDigest::Short((0xda9e_228b & 0x7fff_ffff) >> 4));
+    assert_eq!(label.digest(), LabelDigest::Short(0x05a9_e228));
     assert_ne!(Label::new("ab", "c").digest(), Label::new("a", "bc").digest());
 }

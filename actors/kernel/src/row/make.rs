@@ -2,7 +2,7 @@
 
 use super::{Hold, OnFailure, Row};
 use crate::id::{Blob, Kind, ProcedureId, Seq, Timestamp};
-use crate::label::Labels;
+use crate::label::RowLabels;
 use crate::lifecycle::ProcedureState;
 use crate::list::List;
 
@@ -49,7 +49,7 @@ impl Row {
             waits_after: Seq::default(),
             repeated: 0,
             history_from: 0,
-            labels: Labels::default(),
+            labels: RowLabels::default(),
             key: None,
             deadline: None,
             submitted: at,

@@ -7,7 +7,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::{Hold, OnFailure, OnTimeout, Rare, Row, is_none, is_normal, is_zero};
-use crate::label::Labels;
+use crate::label::RowLabels;
 use crate::list::List;
 
 impl Serialize for Row {
@@ -107,7 +107,7 @@ table! {
     "R" rare.retry_after unless Option::is_none,
     "S" row.repeated unless is_zero,
     "N" row.history_from unless is_zero,
-    "T" row.labels unless Labels::is_empty,
+    "T" row.labels unless RowLabels::is_left_out,
     "O" rare.end_signal unless Option::is_none,
     "b" row.key unless Option::is_none,
     "t" row.deadline unless Option::is_none,

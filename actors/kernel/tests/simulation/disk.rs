@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
-    AuditEntry, Blob, Broadcast, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, Label, Limit, LimitKey, LockNeed,
-    PauseScope, ProcedureId, ProcedureState, RateWindow, Record, Row, Rules, Seq, SignalEntry, Timestamp,
+    AuditEntry, Blob, Broadcast, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, Label, LabelDigest, Labels, Limit,
+    LimitKey, LockNeed, PauseScope, ProcedureId, ProcedureState, RateWindow, Record, Row, Rules, Seq, SignalEntry,
+    Timestamp,
 };
 
 use super::draw::{PAYLOAD, limits};
@@ -31,8 +32,10 @@ pub(crate) struct Disk {
     live: BTreeSet<u64>,
     ended: BTreeSet<u64>,
     pub(crate) keys: BTreeMap<Key, KeyEntry>,
+    /// The entries of labels.
+    pub(crate) label_entries: BTreeMap<ProcedureId, Labels>,
     /// The index of labels: families by digest.
-    pub(crate) labels: BTreeSet<(u64, u64)>,
+    pub(crate) labels: BTreeSet<(LabelDigest, u64)>,
     /// Failures that nobody has acknowledged: when each family ended.
     pub(crate) failures: BTreeMap<u64, Timestamp>,
     /// Finished families by the instant at which their result goes; or a key that outlives one.
@@ -107,6 +110,11 @@ impl Disk {
             Record::Key(key, entry) => {
                 if self.keys.insert(key.clone(), entry.clone()).is_some() {
                     return Err(format!("the key {key} is given twice"));
+                }
+            }
+            Record::Labels(id, labels) => {
+                if labels.is_empty() || self.label_entries.insert(*id, labels.clone()).is_some() {
+                    return Err(format!("{id} is given labels twice, or none"));
                 }
             }
             Record::Labelled(family, labels) => {
@@ -218,6 +226,11 @@ impl Disk {
         if old.is_some_and(|old| old.labels != row.labels) {
             return Err(format!("{} has got other labels", row.id));
         }
+        let entry = row.labels.entry().map(|member| ProcedureId::new(row.id.family, member));
+        let stored = entry.and_then(|id| self.label_entries.get(&id));
+        if stored.cloned().unwrap_or_default() != *row.labels {
+            return Err(format!("{} names an entry with the labels {stored:?}", row.id));
+        }
         let missing = row
             .labels
             .iter()
@@ -227,11 +240,11 @@ impl Disk {
 
     /// The index of labels has what the rows have, and nothing else.
     pub(crate) fn index_agrees(&self) -> Result<(), String> {
-        let labels = |row: &Row| -> Vec<(u64, u64)> {
+        let labels = |row: &Row| -> Vec<(LabelDigest, u64)> {
             let digests = row.labels.iter().map(Label::digest);
             digests.map(|digest| (digest, row.id.family)).collect()
         };
-        let of_rows: BTreeSet<(u64, u64)> = self.rows.values().flat_map(labels).collect();
+        let of_rows: BTreeSet<(LabelDigest, u64)> = self.rows.values().flat_map(labels).collect();
         if of_rows != self.labels {
             return Err(format!(
                 "the index has {:?}, and the rows have {of_rows:?}",

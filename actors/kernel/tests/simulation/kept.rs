@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use procession_kernel::{Event, EvictedFamily, Key, Label, ProcedureId, Row, Timestamp};
+use procession_kernel::{Event, EvictedFamily, Key, Label, LabelDigest, ProcedureId, Row, Timestamp};
 
 use super::disk::Disk;
 use super::play::Play;
@@ -55,6 +55,9 @@ impl Disk {
         if doomed.failed.is_some() {
             self.failures.remove(&doomed.family);
         }
+        for member in &doomed.labelled {
+            self.label_entries.remove(&ProcedureId::new(doomed.family, *member));
+        }
         for digest in &doomed.labels {
             self.labels.remove(&(*digest, doomed.family));
         }
@@ -80,8 +83,8 @@ impl Disk {
         let rows: Vec<&Row> = self.members(family).collect();
         let root_key = rows.first().and_then(|row| row.key.clone());
         let until = root_key.as_ref().and_then(|key| self.keys.get(key)?.until);
-        let labels = rows.iter().flat_map(|row| &row.labels);
-        let digests: BTreeSet<u64> = labels.map(Label::digest).collect();
+        let labels = rows.iter().flat_map(|row| row.labels.iter());
+        let digests: BTreeSet<LabelDigest> = labels.map(Label::digest).collect();
         let signals = self.signals.iter().filter(|((id, _), _)| id.family == family);
         EvictedFamily {
             family,
@@ -94,6 +97,7 @@ impl Disk {
                 .map(|((id, number), entry)| (id.member, entry.name.clone(), *number))
                 .collect(),
             labels: digests.into_iter().collect(),
+            labelled: rows.iter().filter_map(|row| row.labels.entry()).collect(),
             failed: self.failures.get(&family).copied(),
             key: key.cloned().or(root_key),
             key_until: until,
@@ -115,7 +119,7 @@ impl Disk {
             self.payloads.len() + self.submitted.len(),
             self.keys.len(),
             self.due.len(),
-            self.labels.len() + self.failures.len(),
+            self.labels.len() + self.label_entries.len() + self.failures.len(),
         );
         (left != (0, 0, 0) || more != (0, 0, 0, 0))
             .then(|| format!("rows, history, signals {left:?}; payloads, keys, results due, labels {more:?}"))

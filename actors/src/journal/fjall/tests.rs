@@ -299,7 +299,7 @@ fn a_newer_format_is_refused_with_both_numbers() -> Outcome {
     drop(store);
     let refused = FjallStore::open(place.path(), SyncMode::Data);
     assert!(
-        matches!(refused, Err(StoreError::Newer { found: 7, known: 6, .. })),
+        matches!(refused, Err(StoreError::Newer { found: 8, known: 7, .. })),
         "{refused:?}"
     );
     Ok(())

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{Ending, HistoryEntry, Mark, ProcedureId, ProcedureState, Row, settle_standing};
 
-use super::{OUTLINE_PAGE, Reader, decode_row};
+use super::{OUTLINE_PAGE, Reader, StoredRow, decode_row};
 use crate::error::ReadError;
 use crate::journal::keys::{self, Space};
 
@@ -89,6 +89,7 @@ impl Reader {
         for (id, bytes) in read.await? {
             // A row that cannot be read is for whoever asks for it: the entries can be shown without.
             let row = bytes.and_then(|bytes| decode_row(id, &bytes).ok());
+            let row = row.map(StoredRow::without_labels);
             rows.insert(id.member, row);
         }
         Ok(())

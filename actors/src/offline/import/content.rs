@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 
 use procession_kernel::{
-    Blob, HistoryEntry, Key, KeyEntry, NAMED_MAX, ProcedureId, Record, Row, Timestamp, check_rows,
+    Blob, HistoryEntry, Key, KeyEntry, Labels, NAMED_MAX, ProcedureId, Record, Row, RowLabels, Timestamp, check_rows,
 };
 
 use super::fields::unknown_field;
 use super::root;
 use crate::export::{EXPORT_MAX, FamilyExport};
 use crate::journal::keys::{self, OUTPUT, PAYLOAD, SUBMITTED};
+use crate::journal::reader::LabelEntries;
 use crate::journal::{Space, codec};
 use crate::supervisor::lifecycle::recovery::{row_of, signal_of};
 
@@ -130,7 +131,8 @@ fn foreign(space: &str) -> String {
 fn is_of(family: u64, space: &Space, key: &[u8]) -> Result<bool, String> {
     let begins = key.starts_with(&keys::family(family));
     match space {
-        Space::Procedures | Space::History => Ok(begins && key.len() == 12),
+        Space::Procedures => Ok(begins && (key.len() == 12 || keys::parse_labels(key).is_some())),
+        Space::History => Ok(begins && key.len() == 12),
         Space::Payloads => Ok(begins && key.len() == 13 && matches!(key.last(), Some(&PAYLOAD | &OUTPUT | &SUBMITTED))),
         Space::Signals => Ok(begins && keys::parse_signal(key).is_some()),
         Space::Live => Ok(key == keys::family(family)),
@@ -145,10 +147,12 @@ fn is_of(family: u64, space: &Space, key: &[u8]) -> Result<bool, String> {
 }
 
 fn read_rows<'a>(family: u64, entries: impl Iterator<Item = (&'a &'a [u8], &'a &'a Blob)>) -> Result<Vec<Row>, String> {
+    let (labels, entries): (Vec<_>, Vec<_>) = entries.partition(|(key, _)| keys::parse_labels(key).is_some());
+    let label_entries = LabelEntries::of(labels.iter().map(|(key, value)| (**key, value.as_slice())));
     let mut rows = Vec::new();
-    for ((key, value), member) in entries.zip(0_u32..) {
+    for ((key, value), member) in entries.into_iter().zip(0_u32..) {
         let id = ProcedureId::new(family, member);
-        let row = row_of(id, key, value.as_slice())?;
+        let row = row_of(id, key, value.as_slice(), &label_entries)?;
         if row.revision.0 > NAMED_MAX {
             return Err(format!("the row of {id}: its commit number is impossible"));
         }
@@ -164,6 +168,16 @@ fn read_rows<'a>(family: u64, entries: impl Iterator<Item = (&'a &'a [u8], &'a &
         return Err("its root is missing".to_owned());
     }
     check_rows(&rows)?;
+    for id in labels.iter().filter_map(|(key, _)| keys::parse_labels(key)) {
+        let row = rows.get(id.member as usize);
+        if row.and_then(|row| row.labels.entry()) != Some(id.member) {
+            return Err(format!("it has labels of {id}, whose row does not name them"));
+        }
+    }
+    // Older releases kept them in the row.
+    for row in rows.iter_mut().filter(|row| row.labels.is_in_row()) {
+        row.labels = RowLabels::in_entry(row.id.member, Labels::clone(&row.labels));
+    }
     Ok(rows)
 }
 

@@ -1,6 +1,8 @@
 //! The one commit of an import: rows, values, index, key, numbers and the audit entry.
 
-use procession_kernel::{AUDIT_KEPT, Act, AuditEntry, FailureEntry, OperatorRequest, Record, Rules, Seq, Timestamp};
+use procession_kernel::{
+    AUDIT_KEPT, Act, AuditEntry, FailureEntry, Labels, OperatorRequest, Record, Rules, Seq, Timestamp,
+};
 
 use super::content::Content;
 use super::root;
@@ -36,9 +38,15 @@ pub(super) async fn batch(
         .iter()
         .map(|row| Record::Row(Box::new(row.clone())))
         .collect();
-    let labels = content.rows.iter().map(|row| row.labels.clone());
-    let labels = labels.filter(|labels| !labels.is_empty());
-    records.extend(labels.map(|labels| Record::Labelled(content.family, labels)));
+    // Rows that inherit labels name the entry of another.
+    let own = content
+        .rows
+        .iter()
+        .filter(|row| row.labels.entry() == Some(row.id.member));
+    for row in own {
+        records.push(Record::Labels(row.id, Labels::clone(&row.labels)));
+        records.push(Record::Labelled(content.family, Labels::clone(&row.labels)));
+    }
     records.push(match settled.due {
         Some(due) => Record::FamilyEnded(content.family, due),
         None => Record::FamilyBegan(content.family),

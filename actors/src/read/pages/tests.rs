@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::executor::block_on;
-use procession_kernel::{Blob, KeyEntry, Kind, Label, ProcedureId, Row, Seq, Timestamp};
+use procession_kernel::{Blob, KeyEntry, Kind, Label, Labels, ProcedureId, Row, RowLabels, Seq, Timestamp};
 
 use super::*;
 use crate::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
@@ -198,6 +198,48 @@ fn families_of_labels_are_read_page_by_page_and_few_others() -> Outcome {
 }
 
 #[test]
+fn families_of_old_and_new_entries_are_one_list() -> Outcome {
+    let Stored { reader, memory, store } = stored()?;
+    let (customer, region) = (label("customer", 1), label("region", 1));
+    let mut batch = Batch::new(block_on(memory.acquire())?);
+    batch.advance_to(Seq(2));
+    for family in 1..=ALL {
+        // Older families have old entries, save some that got a member since.
+        let digest = if family < 3_000 {
+            customer.long_digest()
+        } else {
+            customer.digest()
+        };
+        batch.put(Space::Live, &keys::label(digest, family), &[]);
+        if family.is_multiple_of(5) {
+            batch.put(Space::Live, &keys::label(customer.digest(), family), &[]);
+        }
+        // Of the other label all entries are new.
+        if family.is_multiple_of(2) {
+            batch.put(Space::Live, &keys::label(region.digest(), family), &[]);
+        }
+    }
+    block_on(memory.append(batch))?;
+    actix_rt::System::new().block_on(async {
+        let cases = [
+            (vec![customer.clone()], expected(|_| true)),
+            (vec![customer, region], expected(|family| family.is_multiple_of(2))),
+        ];
+        for (labels, expected) in cases {
+            let scope = FamilyScope::Labelled(labels);
+            for limit in [97, 1_000] {
+                assert_eq!(walk(&reader, &scope, limit).await?.0, expected, "{scope:?} by {limit}");
+            }
+        }
+        // Nor are entries of the index taken for live families.
+        assert_eq!(walk(&reader, &FamilyScope::Live, 1_000).await?.0, expected(is_live));
+        Ok::<_, Box<dyn std::error::Error>>(())
+    })?;
+    drop(store);
+    Ok(())
+}
+
+#[test]
 fn keys_lead_to_their_families_in_the_order_of_ids() -> Outcome {
     let Stored { reader, memory, store } = stored()?;
     let mut batch = Batch::new(block_on(memory.acquire())?);
@@ -264,5 +306,49 @@ fn a_search_for_labels_ends_when_it_has_read_as_much_as_it_may() -> Outcome {
         (false, None),
         "it goes on where the first ended"
     );
+    Ok(())
+}
+
+#[test]
+fn rows_of_a_page_have_their_labels_wherever_a_read_of_the_store_ends() -> Outcome {
+    // Two entries for most members, so that the 1,000 entries of one read end between a row and its labels, too.
+    const MEMBERS: u32 = 1_701;
+    let memory = Arc::new(MemoryStore::open(&MemoryDisk::new(), FaultPlan::none())?);
+    let mut batch = Batch::new(block_on(memory.acquire())?);
+    batch.advance_to(Seq(1));
+    let holder = |member: u32| if member % 10 == 9 { 0 } else { member };
+    let labels = |member: u32| -> Labels { [label("member", member.into())].into_iter().collect() };
+    for member in 0..MEMBERS {
+        let id = ProcedureId::new(3, member);
+        let mut row = Row::new(id, Kind::from("kind"), 1, Blob::default(), Timestamp(0));
+        row.labels = RowLabels::in_entry(holder(member), labels(holder(member)));
+        batch.put_with(Space::Procedures, &keys::procedure(id), |bytes| {
+            codec::encode_into(bytes, &row)
+        })?;
+        if holder(member) == member {
+            batch.put_with(Space::Procedures, &keys::labels(id), |bytes| {
+                codec::encode_into(bytes, &labels(member))
+            })?;
+        }
+    }
+    block_on(memory.append(batch))?;
+    let store: Arc<dyn JournalStore> = memory;
+    let reader = Reader::new(&store);
+    for limit in [7, 500, PAGE_MAX] {
+        let (mut cursor, mut found) = (None, Vec::new());
+        loop {
+            let show = |row: &Row| Some(Status::of(row));
+            let page = block_on(page(&reader, &FamilyScope::All, cursor, limit, show))?;
+            assert!(page.unreadable.is_empty() && page.items.len() <= limit);
+            found.extend(page.items.into_iter().map(|status| (status.id.member, status.labels)));
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => break,
+            }
+        }
+        let expected: Vec<_> = (0..MEMBERS).map(|member| (member, labels(holder(member)))).collect();
+        assert_eq!(found, expected, "{limit}");
+    }
+    drop(store);
     Ok(())
 }

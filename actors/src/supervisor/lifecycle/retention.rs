@@ -191,7 +191,7 @@ impl DueResults {
         };
         self.size += u64::from(doomed.members) * 3
             + u64::from(doomed.history.saturating_sub(doomed.history_from))
-            + doomed.labels.len() as u64;
+            + (doomed.labels.len() + doomed.labelled.len()) as u64;
         self.doomed.push(doomed);
         Ok(())
     }
@@ -208,6 +208,7 @@ fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> EvictedFamily {
         history: 0,
         signals: Vec::new(),
         labels: Vec::new(),
+        labelled: Vec::new(),
         failed: None,
         key: Some(Key::from(String::from_utf8_lossy(key).into_owned())),
         key_until: None,
@@ -262,6 +263,10 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Evicte
             .map(|(id, number, name)| (id.member, EventName::from(name), number))
             .collect(),
         labels: digests_of(&rows),
+        labelled: rows
+            .iter()
+            .filter_map(|row| row.labels.entry().filter(|member| *member == row.id.member))
+            .collect(),
         failed: root.filter(|root| root.state.is_failure()).and_then(|root| root.ended),
         key,
         key_until,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use procession_kernel::{
-    Blob, EvictedFamily, Kernel, NotNow, OperatorRequest, ProcedureId, StoredTarget, Timestamp, WaitReason,
+    Blob, EvictedFamily, Kernel, LabelDigest, NotNow, OperatorRequest, ProcedureId, StoredTarget, Timestamp, WaitReason,
 };
 
 use super::Requests;
@@ -106,7 +106,7 @@ pub(in crate::supervisor) fn why_quarantined(
 }
 
 /// Names every key of a family as it is on disk, because its rows may not be readable.
-fn doomed(export: &FamilyExport, labels: Vec<u64>) -> EvictedFamily {
+fn doomed(export: &FamilyExport, labels: Vec<LabelDigest>) -> EvictedFamily {
     let keys = export
         .entries
         .iter()
@@ -122,6 +122,7 @@ fn doomed(export: &FamilyExport, labels: Vec<u64>) -> EvictedFamily {
         history: 0,
         signals: Vec::new(),
         labels,
+        labelled: Vec::new(),
         failed: None,
         key: export.idempotency_key(),
         key_until: None,

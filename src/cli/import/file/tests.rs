@@ -34,7 +34,7 @@ fn what_is_wrong_with_a_file_is_said() {
             format!("{OTHERS}{}", &FAMILY[..FAMILY.len() / 2]),
             "line 4 of a file is cut off",
         ),
-        (FAMILY.replace("\"format\":1", "\"format\":2"), "reads up to 1"),
+        (FAMILY.replace("\"format\":1", "\"format\":3"), "reads up to 2"),
         (FAMILY.replace("\"whole\":true,", ""), "missing field `whole`"),
         (
             FAMILY.replace(

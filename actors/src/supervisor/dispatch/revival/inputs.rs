@@ -135,7 +135,7 @@ async fn outcomes(
         next = end;
         let full = rows.len() == PAGE;
         for (key, bytes) in rows {
-            let Some(id) = keys::parse_procedure(&key) else {
+            let Some(id) = keys::parse_row(&key) else {
                 continue;
             };
             outcomes.push(outcome(store, id, &bytes).await?);
@@ -158,7 +158,7 @@ async fn outcomes_of(store: &dyn JournalStore, siblings: Vec<ProcedureId>) -> Re
 }
 
 async fn outcome(store: &dyn JournalStore, id: ProcedureId, row: &[u8]) -> Result<ChildOutcome, ReadError> {
-    let row = decode_row(id, row)?;
+    let row = decode_row(id, row)?.without_labels();
     let output = output_of(store, id).await?;
     Ok(ChildOutcome::of(&row, output))
 }

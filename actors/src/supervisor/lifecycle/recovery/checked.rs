@@ -8,7 +8,7 @@ use procession_kernel::{Kind, KindRules, Members, ProcedureId, Record, Row, chec
 use super::Code;
 use super::ranges::Stored;
 use crate::journal::encode::StoredSignal;
-use crate::journal::reader::decode_row;
+use crate::journal::reader::{LabelEntries, StoredRow, decode_row, slices};
 use crate::journal::{codec, keys};
 use crate::supervisor::admission::requests::is_holder;
 
@@ -58,8 +58,10 @@ impl Checker {
             return Err("its rows are missing".to_owned());
         }
         let mut rows = Vec::with_capacity(stored.rows.len());
-        for ((key, value), member) in stored.rows.iter().zip(0_u32..) {
-            let mut row = row_of(ProcedureId::new(stored.family, member), key, value)?;
+        let labels = LabelEntries::of(slices(&stored.rows));
+        let entries = stored.rows.iter().filter(|(key, _)| keys::parse_labels(key).is_none());
+        for ((key, value), member) in entries.zip(0_u32..) {
+            let mut row = row_of(ProcedureId::new(stored.family, member), key, value, &labels)?;
             // All rows of a kind share its name.
             if let Some((kind, _)) = self.kinds.get_key_value(&row.kind) {
                 row.kind = kind.clone();
@@ -100,8 +102,8 @@ impl Checker {
 /// its permits and locks are not kept; the reason says so.
 fn faulty(mut why: String, rows: &[(Vec<u8>, Vec<u8>)]) -> Faulty {
     let read = rows.iter().filter_map(|(key, value)| {
-        let id = keys::parse_procedure(key)?;
-        Some((id, decode_row(id, value)))
+        let id = keys::parse_row(key)?;
+        Some((id, decode_row(id, value).map(StoredRow::without_labels)))
     });
     let (readable, lost): (Vec<_>, Vec<_>) = read.partition(|(_, row)| row.is_ok());
     if let Some((id, _)) = lost.first() {
@@ -113,12 +115,13 @@ fn faulty(mut why: String, rows: &[(Vec<u8>, Vec<u8>)]) -> Faulty {
 }
 
 /// Reads the row of a member. Its parent must have been born before it.
-pub(crate) fn row_of(expected: ProcedureId, key: &[u8], value: &[u8]) -> Result<Row, String> {
-    let id = keys::parse_procedure(key).ok_or("a row has a key that names no procedure")?;
+pub(crate) fn row_of(expected: ProcedureId, key: &[u8], value: &[u8], labels: &LabelEntries) -> Result<Row, String> {
+    let id = keys::parse_row(key).ok_or("a row has a key that names no procedure")?;
     if id.member != expected.member {
         return Err(format!("member {} is missing", expected.member));
     }
-    let row = decode_row(id, value).map_err(|error| format!("the row of {id}: {error}"))?;
+    let row = decode_row(id, value).and_then(|row| labels.complete(row));
+    let row = row.map_err(|error| format!("the row of {id}: {error}"))?;
     check_place(expected.family, &row)?;
     Ok(row)
 }
