@@ -106,31 +106,35 @@ pub fn procedure(id: ProcedureId) -> [u8; 12] {
     key
 }
 
-/// Returns the key of a procedure's labels. Those of a root, which most labels are, have a short key, behind all rows of
-/// the family; all others stand right behind their row.
-#[must_use]
-pub fn labels(id: ProcedureId) -> LabelsKey {
-    let mut bytes = payload(id, LABELS);
-    if id.is_root() {
-        bytes[8] = LABELS_OF_ROOT;
-        return LabelsKey { bytes, length: 9 };
-    }
-    LabelsKey { bytes, length: 13 }
-}
-
-/// The key of a procedure's labels.
+/// A key of labels, or of their index. It has at most 16 bytes: no longer key passes through the records of the newest
+/// commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LabelsKey {
-    bytes: [u8; 13],
+pub struct LabelKey {
+    /// The key, followed by zeros.
+    bytes: [u8; 16],
     length: u8,
 }
 
-impl Deref for LabelsKey {
+impl Deref for LabelKey {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.length)).unwrap_or_default()
     }
+}
+
+/// Returns the key of a procedure's labels. Those of a root, which most labels are, have a short key, behind all rows of
+/// the family; all others stand right behind their row.
+#[must_use]
+pub fn labels(id: ProcedureId) -> LabelKey {
+    let mut bytes = [0; 16];
+    if id.is_root() {
+        bytes[..8].copy_from_slice(&family(id.family));
+        bytes[8] = LABELS_OF_ROOT;
+        return LabelKey { bytes, length: 9 };
+    }
+    bytes[..13].copy_from_slice(&payload(id, LABELS));
+    LabelKey { bytes, length: 13 }
 }
 
 /// Returns the key of a payload or an output.
@@ -161,22 +165,6 @@ pub fn signal(id: ProcedureId, number: u32, name: &str) -> Vec<u8> {
 #[must_use]
 pub fn family(family: u64) -> [u8; 8] {
     family.to_be_bytes()
-}
-
-/// A key of the label index. It has at most 16 bytes: no longer key passes through the records of the newest commits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LabelKey {
-    /// The key, followed by zeros.
-    bytes: [u8; 16],
-    length: u8,
-}
-
-impl Deref for LabelKey {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        self.bytes.get(..usize::from(self.length)).unwrap_or_default()
-    }
 }
 
 /// Set in the first four bytes of a key with a short digest. The bit above it is not set.
