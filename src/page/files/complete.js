@@ -125,7 +125,8 @@ export function Completions({ field, rows, onTake, onState }) {
     choose(-1);
     shut(choice.ends);
   };
-  useEffect(() => {
+  // Heard from the moment that it is drawn: what is written before an effect would run is not missed.
+  useLayoutEffect(() => {
     const moved = () => {
       setAt((old) => (old.text === field.value && old.cursor === field.selectionStart ? old : written(field)));
     };
@@ -143,7 +144,7 @@ export function Completions({ field, rows, onTake, onState }) {
       field.removeEventListener('click', changed);
     };
   }, [field]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const press = (/** @type {KeyboardEvent} */ event) => {
       const { text, cursor } = written(field);
       const { choices: now } = complete(text.slice(0, cursor), rows, names);

@@ -177,6 +177,25 @@ journey('columns are chosen, and stay so', async (page, go) => {
   await becomes(async () => (await titles()).length, 9);
 });
 
+journey('what is written at the moment that the completions are drawn is not missed', async (page, go) => {
+  const mine = await submit({ wait: 'go' }, { labels: { customer: '4711' } });
+  await submit({ wait: 'go' });
+  await go('procedures');
+  await becomes(async () => (await ids(page)).length, 2);
+  // An observer hears of the list before anything that is due for the next frame.
+  await filter(page).evaluate((field) => new MutationObserver((_, observer) => {
+    if (!document.querySelector('#choices')) return;
+    observer.disconnect();
+    field.value = 'label:customer=4711';
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+  }).observe(document.body, { childList: true, subtree: true }));
+  await filter(page).focus();
+  await becomes(() => filter(page).inputValue(), 'label:customer=4711');
+  // Nothing is left to complete, so nothing covers the row.
+  await page.getByRole('link', { name: mine }).click();
+  await shown(page, /^job v1/);
+});
+
 journey('the filter offers fields, states, kinds, reasons, rules, and labels and keys that are shown', async (page, go) => {
   const mine = await submit({ wait: 'go' }, { key: 'order-1', labels: { customer: '4711', city: 'New York' } });
   await submit({ sleep: 60_000 }, { kind: 'limited' });
