@@ -1,6 +1,6 @@
 //! `WorkerInbox`: an actor on each worker that moves queued calls to the mailboxes of their actors, on the thread that
 //! they share. So a worker is woken once for many calls, and the supervisor does not lose its processor to each of
-//! them.
+//! them. A call that is alone needs no inbox, and is sent directly.
 
 use std::sync::Arc;
 
@@ -28,16 +28,40 @@ impl CallQueue {
         Self { queue, inbox }
     }
 
-    /// Queues a call. Returns `true` if the worker must be woken.
-    #[must_use]
-    pub(crate) fn push(&self, to: &Arc<Addr<ProcedureActor>>, call: Call) -> bool {
-        self.queue.push((Arc::clone(to), call))
+    /// Takes the calls from the queue, and returns their numbers.
+    #[cfg(test)]
+    pub(crate) fn take_numbers(&self) -> Vec<u64> {
+        let (calls, _) = self.queue.pop_batch(usize::MAX);
+        calls.iter().map(|(_, call)| call.fence.call).collect()
     }
 
     /// Wakes the worker. At most one wake is under way, so the mailbox has room for it. If the inbox is gone with its
     /// thread, so are its actors, and a health check finds them.
     pub(crate) fn wake(&self) {
         self.inbox.try_send(InboxWake).ok();
+    }
+}
+
+/// A call on its way to an actor.
+pub(crate) struct OutgoingCall {
+    /// The queue of the actor's worker.
+    pub(crate) queue: Arc<CallQueue>,
+    pub(crate) to: Arc<Addr<ProcedureActor>>,
+    pub(crate) call: Call,
+}
+
+impl OutgoingCall {
+    /// Sends the call to its actor, whose earlier calls must all have ended: one of them could be in the queue, and
+    /// must not be overtaken. So the mailbox is empty and has room. A health check finds an actor that is gone.
+    pub(crate) fn send_directly(self) {
+        self.to.try_send(self.call).ok();
+    }
+
+    /// Puts the call into its queue. Returns the queue if its worker must be woken.
+    #[must_use]
+    pub(crate) fn enqueue(self) -> Option<Arc<CallQueue>> {
+        let must_wake = self.queue.queue.push((self.to, self.call));
+        must_wake.then_some(self.queue)
     }
 }
 

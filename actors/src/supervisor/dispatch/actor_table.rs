@@ -12,7 +12,7 @@ use crate::journal::codec;
 use crate::procedure_actor::ProcedureActor;
 use crate::view::UserCall;
 use crate::worker::CallSlot;
-use crate::worker_inbox::CallQueue;
+use crate::worker_inbox::{CallQueue, OutgoingCall};
 
 /// A call that was sent, by what identifies it in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,12 +132,18 @@ impl ActiveProcedure {
 
     /// Sends a call; returns `false` if the actor is gone.
     fn send(&mut self, call: Call, wakes: &mut WakeBatch) -> bool {
+        let may_go_directly = self.is_idle();
         self.sent
             .push(Issued::of(&call.stage), call.is_speculative, call.stage.ahead > 0);
         let is_connected = self.addr.connected();
         if is_connected {
             self.slot.sent();
-            wakes.send(&self.queue, &self.addr, call);
+            let call = OutgoingCall {
+                queue: Arc::clone(&self.queue),
+                to: Arc::clone(&self.addr),
+                call,
+            };
+            wakes.send(call, may_go_directly);
         }
         is_connected
     }
