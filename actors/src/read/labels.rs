@@ -205,21 +205,20 @@ impl LabelTally {
         let row = row.without_labels();
         self.begin(row.id.family);
         self.family.named.extend(entry.map(|id| id.member));
-        self.add_digests(row.id.family, digests(&row));
+        self.add_digests(digests(&row));
     }
 
     /// Counts an entry of labels.
     pub(crate) fn add_labels_of(&mut self, id: ProcedureId, labels: &Labels) {
         self.begin(id.family);
         self.family.held.insert(id.member);
-        self.add_digests(id.family, in_form(labels, false));
+        self.add_digests(in_form(labels, false));
     }
 
-    fn add_digests(&mut self, family: u64, digests: impl Iterator<Item = LabelDigest>) {
-        self.begin(family);
+    fn add_digests(&mut self, digests: impl Iterator<Item = LabelDigest>) {
         for digest in digests {
             if self.family.digests.insert(digest) {
-                add(&mut self.rows, digest, family);
+                add(&mut self.rows, digest, self.family.number);
             }
         }
     }

@@ -13,6 +13,8 @@ mod output_cache;
 mod payload_cache;
 pub(super) mod revival;
 pub(crate) mod rollback_stacks;
+#[cfg(test)]
+mod sample;
 mod wake_batch;
 pub(crate) mod workers;
 

@@ -32,7 +32,8 @@ const ROWS: [Labelled; 6] = [
 fn of_rows() -> LabelTally {
     let mut tally = LabelTally::default();
     for (family, is_old, own) in ROWS {
-        tally.add_digests(family, in_form(&labels(own), is_old));
+        tally.begin(family);
+        tally.add_digests(in_form(&labels(own), is_old));
     }
     tally
 }

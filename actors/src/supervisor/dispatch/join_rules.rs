@@ -34,24 +34,13 @@ impl JoinRules {
 mod tests {
     //! How many calls of one rule there are.
 
-    use procession_kernel::{Blob, Kind, StageTask, Timestamp};
-
     use super::*;
+    use crate::supervisor::dispatch::sample;
 
     fn call(family: u64, version: u16) -> Box<StageCall> {
         Box::new(StageCall {
-            id: ProcedureId::root(family),
-            kind: Kind::from("k"),
             version,
-            stage: Blob::default(),
-            visit: 0,
-            attempt: 1,
-            ready: Timestamp::default(),
-            payload: None,
-            as_submitted: false,
-            before: Vec::new(),
-            ahead: 0,
-            task: StageTask::CleanUp,
+            ..sample::call(family)
         })
     }
 

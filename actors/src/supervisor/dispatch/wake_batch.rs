@@ -1,8 +1,8 @@
 //! When to wake a worker for its calls: at once, or once for many calls that the same receipt releases. A worker that
 //! wakes takes the supervisor's processor, serves the few calls that are there by then, and sleeps again.
 //!
-//! A batch of one call goes directly to its actor: the turn of the worker's inbox would be an eighth of all the work
-//! that a worker has with a short stage.
+//! A batch of one call goes directly to its actor: the turn of the inbox was a seventh of a worker's time for a short
+//! stage.
 
 use std::sync::Arc;
 

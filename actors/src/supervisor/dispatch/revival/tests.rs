@@ -1,26 +1,10 @@
 //! Which procedures have a pending read, and in which order groups leave.
 
-use procession_kernel::{Blob, Kernel, Kind, ProcedureId, StageCall, StageTask, Timestamp};
+use procession_kernel::{Kernel, ProcedureId, StageCall};
 
 use super::{CallInputs, GROUP, GROUPS, GroupRead, Revival};
 use crate::context::Woken;
-
-fn call(family: u64) -> StageCall {
-    StageCall {
-        id: ProcedureId::root(family),
-        kind: Kind::from("k"),
-        version: 1,
-        stage: Blob::default(),
-        visit: 0,
-        attempt: 1,
-        ready: Timestamp::default(),
-        payload: None,
-        as_submitted: false,
-        before: Vec::new(),
-        ahead: 0,
-        task: StageTask::CleanUp,
-    }
-}
+use crate::supervisor::dispatch::sample::call;
 
 fn read(number: u64, group: Vec<StageCall>) -> GroupRead {
     let found = || CallInputs {

@@ -1,30 +1,17 @@
 //! Which calls pass through the worker's queue.
 
 use actix::prelude::*;
-use procession_kernel::{Blob, Epoch, Kind, ProcedureId, StageCall, StageTask, Timestamp};
+use procession_kernel::Epoch;
 
 use super::*;
 use crate::context::{Call, Fence, RunProgress, Woken};
 use crate::procedure_actor::ProcedureActor;
+use crate::supervisor::dispatch::sample;
 
 fn call(number: u64) -> Call {
-    let stage = StageCall {
-        id: ProcedureId::root(1),
-        kind: Kind::from("k"),
-        version: 1,
-        stage: Blob::default(),
-        visit: 0,
-        attempt: 1,
-        ready: Timestamp::default(),
-        payload: None,
-        as_submitted: false,
-        before: Vec::new(),
-        ahead: 0,
-        task: StageTask::CleanUp,
-    };
     let (epoch, call) = (Epoch(1), number);
     Call {
-        stage: Box::new(stage),
+        stage: Box::new(sample::call(1)),
         store: 0,
         fence: Fence { epoch, call },
         woken: Woken::Plainly,
