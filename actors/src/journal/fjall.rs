@@ -46,6 +46,7 @@ mod unfinished;
 mod versions;
 mod watch;
 mod write;
+mod zero_fill;
 
 use opened::Opened;
 use write::Pending;

@@ -3,7 +3,7 @@
 
 mod alarm;
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +42,11 @@ impl LogWatch {
             alarm,
             commits: 0,
         })
+    }
+
+    /// Returns the number of the watched log, and the file: up to 64 commits behind the newest log.
+    pub(super) const fn log(&self) -> (u64, &File) {
+        (self.number, &self.held.0)
     }
 
     /// Checks the log after each commit, before it is acknowledged. It costs one system call.
@@ -107,7 +112,7 @@ impl LogWatch {
 }
 
 fn hold(path: &Path) -> io::Result<(File, Option<(u64, u64)>)> {
-    let file = File::open(path)?;
+    let file = OpenOptions::new().read(true).write(true).open(path)?;
     let identity = identity(file.metadata());
     Ok((file, identity))
 }

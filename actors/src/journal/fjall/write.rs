@@ -10,6 +10,7 @@ use procession_kernel::{Epoch, Receipt, Seq};
 use super::chain::{CHAIN_KEY, Link};
 use super::opened::Opened;
 use super::versions::{VERSIONS_KEY, Versions};
+use super::zero_fill::ZeroFill;
 use super::{BOUNDS, BatchRecord, Encoder, SyncMode, open, remedy};
 use crate::clock::machine_now;
 use crate::journal::batch::{Batch, Write};
@@ -34,8 +35,9 @@ pub(super) struct Writer {
     pub(super) versions: Versions,
     /// Commits since the sizes of memory tables were checked.
     pub(super) unbounded: u32,
-    /// What the newest commit left to [`Opened::settle`] has not been done.
-    pub(super) unsettled: bool,
+    /// Bytes of the newest commit, if what it left to [`Opened::settle`] has not been done.
+    pub(super) unsettled: Option<u64>,
+    pub(super) zero_fill: ZeroFill,
     /// Bytes of the commits since readers were shown the newest one.
     pub(super) unshown: usize,
     /// Why no more is written.
@@ -49,6 +51,9 @@ const MEMORY_LOOK: u32 = 16;
 /// Bytes of commits without direct writes after which readers are shown the newest one all the same: what has been
 /// overwritten since the snapshot before it cannot be dropped from tables.
 const SHOW: usize = 64 << 10;
+
+/// What fjall adds to each entry of its log, and more than the keys of the journal's own entries.
+const ITEM_BYTES: usize = 48;
 
 /// A batch in the form in which it is written.
 struct Sorted<'a> {
@@ -86,12 +91,13 @@ impl Opened {
     }
 
     fn settle_newest(&self, writer: &mut Writer) {
-        if !std::mem::take(&mut writer.unsettled) {
+        let Some(bytes) = writer.unsettled.take() else {
             return;
-        }
-        // Without a sync the watermark could outlive the commit that it names.
+        };
+        // Without a sync the watermark could outlive the commit that it names, and commits pay for no block.
         if self.sync != SyncMode::None {
             self.directory.set_mark(writer.epoch, writer.seq);
+            self.fill_log(&mut writer.zero_fill, bytes);
         }
         self.bound_memory(&mut writer.unbounded);
     }
@@ -101,18 +107,19 @@ impl Opened {
         self.settle_newest(writer);
         let written = self.write(writer, batch);
         match &written {
-            Ok(()) => {
+            Ok(bytes) => {
                 writer.epoch = batch.epoch();
                 writer.seq = batch.seq();
-                writer.unsettled = true;
+                writer.unsettled = Some(*bytes);
             }
             Err(AppendError::Failed(why) | AppendError::Unknown(why)) => writer.failure = Some(why.clone()),
             Err(AppendError::Fenced { .. }) => {}
         }
-        written.map(|()| Receipt::new(batch.epoch(), batch.seq()))
+        written.map(|_| Receipt::new(batch.epoch(), batch.seq()))
     }
 
-    fn write(&self, writer: &mut Writer, batch: &Batch) -> Result<(), AppendError> {
+    /// Writes a batch, and returns the bytes that it takes in the log, or some more.
+    fn write(&self, writer: &mut Writer, batch: &Batch) -> Result<u64, AppendError> {
         let superfluous = self.checkpoints.superfluous().map_err(AppendError::Failed)?;
         let Sorted { records, direct } = self.sort(batch, &mut writer.encoder)?;
         let room = direct.len() + records.len() + superfluous.len() + 5;
@@ -161,7 +168,7 @@ impl Opened {
             self.committed.renew(&self.database);
         }
         writer.encoder.take_back(records);
-        Ok(())
+        Ok((batch.size_bytes() + room * ITEM_BYTES) as u64)
     }
 
     /// Splits a batch into writes that pass through `recent` and writes that go directly into tables.
@@ -247,6 +254,15 @@ impl Opened {
     fn check_log(&self) -> Result<(), AppendError> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         watch.check().map_err(AppendError::Unknown)
+    }
+
+    /// Keeps zeros ahead of the log's end. `open_plain` is fjall alone.
+    fn fill_log(&self, zeros: &mut ZeroFill, commit_bytes: u64) {
+        if !self.is_plain {
+            let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+            let (number, log) = watch.log();
+            zeros.keep_ahead(number, log, commit_bytes);
+        }
     }
 
     /// Returns a keyspace. A user keyspace is created by its first write; its name goes into `meta` with the batch
