@@ -348,16 +348,19 @@ struct Typed<P: Procedure> {
 
 impl<P: Procedure> Typed<P> {
     fn value_mut(&mut self) -> Result<&mut P, CodecError> {
-        let value = match self.value.take() {
-            Some(value) => value,
-            None => guarded("Deserialize", || codec::decode_user(self.committed.as_slice())).unwrap_or_else(|why| {
-                Err(CodecError {
-                    what: "the stored value cannot be read",
-                    why,
-                })
-            })?,
-        };
-        Ok(self.value.insert(value))
+        match &mut self.value {
+            Some(value) => Ok(value),
+            none => {
+                let value = guarded("Deserialize", || codec::decode_user(self.committed.as_slice()));
+                let value = value.unwrap_or_else(|why| {
+                    Err(CodecError {
+                        what: "the stored value cannot be read",
+                        why,
+                    })
+                })?;
+                Ok(none.insert(value))
+            }
+        }
     }
 
     /// Upgrades the committed value to this version, once: after a call without a commit, the upgraded value is read
@@ -540,7 +543,9 @@ impl<P: Procedure> Running for Typed<P> {
         (run, begun): (Seq, Timestamp),
         host: &'a Host,
     ) -> LocalBoxFuture<'a, Executed> {
-        Box::pin(async move {
+        // Made where it is to be: with the user's code in it, it has thousands of bytes, and is made for each call.
+        let place = Box::new_uninit();
+        let future = Box::write(place, async move {
             let stage = match stage_of::<P>(call) {
                 Ok(stage) => stage,
                 Err(unknown) => return Executed::Unknown(unknown),
@@ -568,7 +573,8 @@ impl<P: Procedure> Running for Typed<P> {
                 report.upgraded = self.unwritten.take();
             }
             Executed::Ended(report)
-        })
+        });
+        Box::into_pin(future)
     }
 
     fn go_back(&mut self, report: StageEnded) {
