@@ -92,12 +92,16 @@ const plan = (verb, { isHidden = false, fill, says } = {}) => async (/** @type {
   await until(async () => (await open.getByRole('region', { name: 'Plan' }).getAttribute('aria-busy')) === 'false', `${verb} has its plan`);
 };
 
-/** The notice that the engine suffers, over the screen. @param {string} engine @param {string | RegExp} says */
+/**
+ * The notice that the engine suffers, over the screen. It is told again until it is seen, as a page that heard nothing for
+ * a second reads anew how the engine truly stands.
+ * @param {string} engine @param {string | RegExp} says
+ */
 const notice = (engine, says) => ({
-  open: async (/** @type {Page} */ page) => {
+  open: (/** @type {Page} */ page) => until(async () => {
     await stands(page, engine);
-    await page.getByRole('alert').filter({ hasText: says }).waitFor();
-  },
+    return page.getByRole('alert').filter({ hasText: says }).isVisible();
+  }, `the notice says ${engine}`),
   close: async (/** @type {Page} */ page) => {
     await stands(page, 'live');
     await page.getByRole('alert').filter({ hasText: says }).waitFor({ state: 'detached' });
