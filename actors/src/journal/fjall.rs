@@ -35,6 +35,7 @@ mod directory;
 mod keyspace_tables;
 mod locks;
 mod log;
+mod log_batch;
 mod log_files;
 mod manifest;
 mod open;

@@ -3,11 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 
-use fjall::{AbstractTree, Keyspace, OwnedWriteBatch};
+use fjall::{AbstractTree, Keyspace};
 use futures::channel::oneshot;
 use procession_kernel::{Epoch, Receipt, Seq};
 
 use super::chain::{CHAIN_KEY, Link};
+use super::log_batch::LogBatch;
 use super::opened::Opened;
 use super::versions::{VERSIONS_KEY, Versions};
 use super::zero_fill::ZeroFill;
@@ -51,9 +52,6 @@ const MEMORY_LOOK: u32 = 16;
 /// Bytes of commits without direct writes after which readers are shown the newest one all the same: what has been
 /// overwritten since the snapshot before it cannot be dropped from tables.
 const SHOW: usize = 64 << 10;
-
-/// What fjall adds to each entry of its log, and more than the keys of the journal's own entries.
-const ITEM_BYTES: usize = 48;
 
 /// A batch in the form in which it is written.
 struct Sorted<'a> {
@@ -118,13 +116,12 @@ impl Opened {
         written.map(|_| Receipt::new(batch.epoch(), batch.seq()))
     }
 
-    /// Writes a batch, and returns the bytes that it takes in the log, or some more.
+    /// Writes a batch, and returns the bytes that it takes in the log.
     fn write(&self, writer: &mut Writer, batch: &Batch) -> Result<u64, AppendError> {
         let superfluous = self.checkpoints.superfluous().map_err(AppendError::Failed)?;
         let Sorted { records, direct } = self.sort(batch, &mut writer.encoder)?;
         let room = direct.len() + records.len() + superfluous.len() + 5;
-        let mut writes =
-            OwnedWriteBatch::with_capacity(self.database.clone(), room).durability(Some(self.sync.persist()));
+        let mut writes = LogBatch::new(self.database.clone(), room, self.sync);
         // Records are removed when tables hold them, so the same commit notes how new tables must be.
         let takes_out = !superfluous.is_empty();
         let oldest = superfluous.last().map_or(writer.oldest, |number| number + 1);
@@ -156,6 +153,7 @@ impl Opened {
         };
         // Last: an opening recognises the newest batch by it.
         writes.insert(&meta, SEQ_KEY, link.encode());
+        let log_bytes = writes.bytes();
         self.persist(writes)?;
         self.check_log()?;
         (writer.oldest, writer.record) = (oldest, record);
@@ -168,7 +166,7 @@ impl Opened {
             self.committed.renew(&self.database);
         }
         writer.encoder.take_back(records);
-        Ok((batch.size_bytes() + room * ITEM_BYTES) as u64)
+        Ok(log_bytes)
     }
 
     /// Splits a batch into writes that pass through `recent` and writes that go directly into tables.
@@ -188,7 +186,7 @@ impl Opened {
         Ok(Sorted { records, direct })
     }
 
-    fn write_direct(&self, direct: &[Write<'_>], writes: &mut OwnedWriteBatch) -> Result<(), AppendError> {
+    fn write_direct(&self, direct: &[Write<'_>], writes: &mut LogBatch) -> Result<(), AppendError> {
         for group in in_order(direct).chunk_by(|one, next| one.space == next.space) {
             let Some(first) = group.first() else { continue };
             let keyspace = self.keyspace_for_write(first.space, writes)?;
@@ -235,7 +233,7 @@ impl Opened {
         })
     }
 
-    fn persist(&self, writes: OwnedWriteBatch) -> Result<(), AppendError> {
+    fn persist(&self, writes: LogBatch) -> Result<(), AppendError> {
         let begun = machine_now();
         let committed = writes.commit();
         self.sync_seconds.record(begun.elapsed());
@@ -267,7 +265,7 @@ impl Opened {
 
     /// Returns a keyspace. A user keyspace is created by its first write; its name goes into `meta` with the batch
     /// that needs it.
-    fn keyspace_for_write(&self, space: &Space, writes: &mut OwnedWriteBatch) -> Result<Keyspace, AppendError> {
+    fn keyspace_for_write(&self, space: &Space, writes: &mut LogBatch) -> Result<Keyspace, AppendError> {
         if let Some(keyspace) = self.keyspace(space) {
             return Ok(keyspace);
         }
