@@ -160,8 +160,6 @@ pub(crate) struct Call {
     pub(crate) fence: Fence,
     /// What was read for the call.
     pub(crate) woken: Woken,
-    /// The trace in which its family was submitted.
-    pub(crate) trace: Option<Box<TraceParent>>,
     /// For the span alone; `None` if no span is wanted.
     pub(crate) row: Option<Box<OfRow>>,
     /// What the call rests on may not be on disk yet, so it must reach nothing but its report.
@@ -503,7 +501,7 @@ impl<'a> CallContext<'a> {
     /// without one.
     #[must_use]
     pub fn trace_parent(&self) -> Option<TraceParent> {
-        self.call.trace.as_deref().copied()
+        self.call.stage.trace.as_deref().copied()
     }
 
     /// Returns the time of the engine's clock.

@@ -285,7 +285,7 @@ fn marks(call: &Call, run: Option<Seq>) -> Marks<'_> {
         attempt: call.stage.attempt,
         visit: call.stage.visit,
         store: call.store,
-        link: call.trace.as_deref().copied(),
+        link: call.stage.trace.as_deref().copied(),
         is_speculative: call.is_speculative,
     }
 }

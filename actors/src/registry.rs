@@ -346,21 +346,27 @@ struct Typed<P: Procedure> {
     hooks: Arc<Hooks<P>>,
 }
 
+/// Returns the value, which is decoded from the committed one if there is none. It borrows these alone, so that the
+/// environment can be lent to the same call: a clone of it would be one more change of a count that all workers share.
+fn at_hand<'v, P: Procedure>(value: &'v mut Option<P>, committed: &Blob) -> Result<&'v mut P, CodecError> {
+    match value {
+        Some(value) => Ok(value),
+        none => {
+            let value = guarded("Deserialize", || codec::decode_user(committed.as_slice()));
+            let value = value.unwrap_or_else(|why| {
+                Err(CodecError {
+                    what: "the stored value cannot be read",
+                    why,
+                })
+            })?;
+            Ok(none.insert(value))
+        }
+    }
+}
+
 impl<P: Procedure> Typed<P> {
     fn value_mut(&mut self) -> Result<&mut P, CodecError> {
-        match &mut self.value {
-            Some(value) => Ok(value),
-            none => {
-                let value = guarded("Deserialize", || codec::decode_user(self.committed.as_slice()));
-                let value = value.unwrap_or_else(|why| {
-                    Err(CodecError {
-                        what: "the stored value cannot be read",
-                        why,
-                    })
-                })?;
-                Ok(none.insert(value))
-            }
-        }
+        at_hand(&mut self.value, &self.committed)
     }
 
     /// Upgrades the committed value to this version, once: after a call without a commit, the upgraded value is read
@@ -407,9 +413,8 @@ impl<P: Procedure> Typed<P> {
     /// Runs a stage, and fills in its report in place: a report is large, and each stage would move it. Returns `true` if
     /// another stage may follow in its run. The value is not in the report then.
     async fn run_stage(&mut self, stage: P::Stage, call: &Call, host: &Host, report: &mut StageEnded) -> bool {
-        let env = self.env.clone();
-        let mut cx = StageContext::<P>::new(call, host, &env);
-        let value = match self.value_mut() {
+        let mut cx = StageContext::<P>::new(call, host, &self.env);
+        let value = match at_hand(&mut self.value, &self.committed) {
             Ok(value) => value,
             Err(error) => {
                 report.outcome = StageOutcome::Panicked(error.to_string());
@@ -489,18 +494,20 @@ impl<P: Procedure> Typed<P> {
     }
 
     async fn run_cleanup(&mut self) {
-        let (env, hooks) = (self.env.clone(), Arc::clone(&self.hooks));
-        let Ok(value) = self.value_mut() else { return };
-        let done = AssertUnwindSafe(hooks.clean_up(value, &env)).catch_unwind().await;
+        let Ok(value) = at_hand(&mut self.value, &self.committed) else {
+            return;
+        };
+        let done = AssertUnwindSafe(self.hooks.clean_up(value, &self.env))
+            .catch_unwind()
+            .await;
         if let Err(panic) = done {
             tracing::error!(kind = %self.kind, why = panic_text(&*panic), "the cleanup panicked");
         }
     }
 
     async fn run_undo(&mut self, stage: P::Stage, call: &Call, host: &Host) -> Undone {
-        let env = self.env.clone();
-        let mut cx = StageContext::<P>::new(call, host, &env);
-        let value = match self.value_mut() {
+        let mut cx = StageContext::<P>::new(call, host, &self.env);
+        let value = match at_hand(&mut self.value, &self.committed) {
             Ok(value) => value,
             Err(error) => return Undone::failed(error.into(), None),
         };

@@ -108,6 +108,8 @@ pub struct SagaInstance {
     pub(super) is_kept: bool,
     /// Who had it undone, and why.
     pub(super) aborted: Option<String>,
+    /// Why one of its members goes on only if an operator says so, apart from those that rest.
+    pub(super) paused: Option<String>,
 }
 
 impl SagaInstance {
@@ -124,7 +126,10 @@ impl SagaInstance {
             .unwrap_or_else(|| "it failed".to_owned());
         match (self.standing, self.status, self.compensation) {
             (Standing::Running, ..) if self.is_kept => "every step took effect, and it can still be undone".to_owned(),
-            (Standing::Running, ..) => format!("at [{at}]"),
+            (Standing::Running, ..) => match &self.paused {
+                Some(why) => format!("at [{at}], {why}"),
+                None => format!("at [{at}]"),
+            },
             (Standing::Rests, ..) => self.questions(),
             (Standing::Compensating, ..) => {
                 format!("undoing, {undone} of {} undone, now [{at}]", undone + self.stands)
@@ -147,6 +152,7 @@ impl SagaInstance {
         let mut questions: Vec<String> = shown.map(|rest| rest.question.clone()).collect();
         let more = self.rests.len().saturating_sub(QUESTIONS);
         questions.extend((more > 0).then(|| format!("{more} more rest")));
+        questions.extend(self.paused.clone());
         questions.join("; ")
     }
 
@@ -217,6 +223,18 @@ pub(super) fn is_still(member: &Status) -> bool {
         Some(WaitReason::Decision(_) | WaitReason::Children | WaitReason::Width)
     );
     member.ended.is_some() || (waits && !member.going)
+}
+
+/// Says why a member goes on only if an operator says so, apart from those that rest. None of the decisions about a saga is
+/// for it.
+fn paused(members: &[Status]) -> Option<String> {
+    let is_paused =
+        |wait: &&WaitReason| matches!(wait, WaitReason::Paused | WaitReason::Poison | WaitReason::RepeatLimit);
+    let mut members = members.iter().filter(|member| member.ended.is_none());
+    members.find_map(|member| {
+        let wait = member.wait.as_ref().filter(is_paused)?;
+        Some(format!("{wait} ({}): {}", member.id, member.next))
+    })
 }
 
 /// Returns the member whose undo has failed as often as it may. One that is rolled back with a larger part is not, whatever
@@ -319,6 +337,7 @@ pub(super) fn instance(found: &Found) -> SagaInstance {
         aborted: cause
             .filter(|cause| cause.kind == CauseKind::Aborted)
             .map(|cause| cause.text.clone()),
+        paused: paused(&found.members),
     }
 }
 

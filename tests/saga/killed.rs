@@ -67,3 +67,32 @@ fn a_call_that_a_kill_cut_off_is_answered_by_the_rules_of_its_step() -> Tested {
         Ok(())
     })
 }
+
+#[test]
+fn a_call_with_which_processes_end_is_told_with_who_lets_it_go_on() -> Tested {
+    actix_rt::System::new().block_on(async {
+        let case = runner::read(&Path::new(ROOT).join(CASE))?;
+        let place = TempDir::new()?;
+        let held = serde_json::from_value::<Vec<_>>(json!([{ "state": "ForthState", "held": true }]))?;
+        let mut process = Process::begin(place.path(), &case).await?;
+        process.double.set_rules(&held);
+        let id = process.submit(&case).await?;
+        let mut told = Vec::new();
+        for _ in 0..4 {
+            process.ground.settle().await;
+            let saga = process.ground.executor.saga(id);
+            let instance = process.ground.at_rest(saga.instance()).await.ok_or("no answer")??;
+            told.push(instance.sentence());
+            process.ground.executor.shutdown().await;
+            process = Process::begin(place.path(), &case).await?;
+            process.double.set_rules(&held);
+        }
+        process.ground.executor.shutdown().await;
+        let at = "at [ForthState]".to_owned();
+        // The branch of the Fork, which is the one to be retried.
+        let branch = ProcedureId::new(id.family, 2);
+        let paused = format!("{at}, paused as poison ({branch}): stage ForthState runs once an operator resumes it");
+        assert_eq!(told, [at.clone(), at.clone(), at, paused]);
+        Ok(())
+    })
+}

@@ -2,7 +2,7 @@
 
 use crate::audit::{AuditEntry, Changed, Reach};
 use crate::cause::{Cause, NotUndone};
-use crate::id::{Blob, ClaimId, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp};
+use crate::id::{Blob, ClaimId, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp, TraceParent};
 use crate::label::LabelError;
 use crate::lifecycle::ProcedureState;
 use crate::limit::Limit;
@@ -41,6 +41,9 @@ pub struct StageCall {
     /// and is followed by a pure one. They are part of [the same report](crate::StageEnded::earlier). 0 if the stage is to be
     /// reported alone.
     pub ahead: u32,
+    /// The trace in which the procedure was submitted. The kernel knows it of a root alone; the shell adds that of the root to
+    /// the call of a child.
+    pub trace: Option<Box<TraceParent>>,
     /// The task for user code.
     pub task: StageTask,
 }

@@ -47,6 +47,7 @@ pub(crate) fn call_of(row: &Row, task: StageTask) -> StageCall {
         as_submitted: row.as_submitted,
         before: before(row),
         ahead: 0,
+        trace: row.rare().trace.clone(),
         task,
     }
 }
@@ -88,6 +89,7 @@ pub(crate) fn undo_call(row: &Row, scope: ProcedureId, entry: &HistoryEntry, att
         as_submitted: row.as_submitted,
         before: before(row),
         ahead: 0,
+        trace: row.rare().trace.clone(),
         task: StageTask::Undo {
             scope,
             number: entry.number,

@@ -300,13 +300,16 @@ impl Dispatch {
     }
 
     /// Adds to a call what its code may ask for. Only stages and undos have a fence of their own and a span.
-    fn equip(&mut self, kernel: &Kernel, stage: Box<StageCall>, woken: Woken, timing: Timing) -> Call {
-        let (mut row, mut trace) = (None, None);
+    fn equip(&mut self, kernel: &Kernel, mut stage: Box<StageCall>, woken: Woken, timing: Timing) -> Call {
+        let mut row = None;
         if let StageTask::Execute { .. } | StageTask::Undo { .. } = stage.task {
             self.calls += 1;
-            // A child was submitted by its parent's stage, so it belongs to the trace of its family.
-            let root = kernel.row(ProcedureId::root(stage.id.family));
-            trace = root.and_then(|root| root.rare().trace.clone());
+            // A child was submitted by its parent's stage, so it belongs to the trace of its family. The row of a root is not
+            // looked at again for that: among thousands it has left the processor's caches since the decision.
+            if !stage.id.is_root() {
+                let root = kernel.row(ProcedureId::root(stage.id.family));
+                stage.trace = root.and_then(|root| root.rare().trace.clone());
+            }
             if tracing::level_enabled!(tracing::Level::INFO) {
                 row = of_row(kernel, stage.id).map(Box::new);
             }
@@ -319,7 +322,6 @@ impl Dispatch {
                 call: self.calls,
             },
             woken,
-            trace,
             row,
             is_speculative: matches!(timing, Timing::Speculative),
             run: RunProgress::default(),

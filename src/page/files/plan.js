@@ -26,8 +26,10 @@ export function Plan({ plan, isDone, planned }) {
   const inner = plan.plan ?? {};
   const all = { ...plan, ...inner };
   const changes = all.changes ?? [];
+  // The identity that a plan tells is the next that is free: whoever comes first gets it.
+  const isSure = (/** @type {string} */ name) => isDone || name !== 'submitted';
   const more = [...Object.keys(PARTS), ...Object.keys(all).filter((name) => !KNOWN.includes(name) && !(name in PARTS))]
-    .filter((name) => all[name] !== null && all[name] !== undefined && !(Array.isArray(all[name]) && all[name].length === 0));
+    .filter((name) => isSure(name) && all[name] !== null && all[name] !== undefined && !(Array.isArray(all[name]) && all[name].length === 0));
   return html`
     ${all.abort && html`<p class=${all.abort.outcome === 'too_late' ? 'warning' : ''}>${abort(all.abort, isDone)}</p>`}
     ${(all.warnings ?? []).map((/** @type {unknown} */ warning) => html`<p class="warning"><${Linked} text=${sentence(said(warning))} />.</p>`)}

@@ -16,6 +16,7 @@ pub(super) fn call(family: u64) -> StageCall {
         as_submitted: false,
         before: Vec::new(),
         ahead: 0,
+        trace: None,
         task: StageTask::CleanUp,
     }
 }

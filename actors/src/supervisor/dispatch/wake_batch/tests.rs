@@ -15,7 +15,6 @@ fn call(number: u64) -> Call {
         store: 0,
         fence: Fence { epoch, call },
         woken: Woken::Plainly,
-        trace: None,
         row: None,
         is_speculative: false,
         run: RunProgress::default(),
