@@ -225,8 +225,8 @@ pub(super) fn is_still(member: &Status) -> bool {
     member.ended.is_some() || (waits && !member.going)
 }
 
-/// Says why a member goes on only if an operator says so, apart from those that rest. None of the decisions about a saga is
-/// for it.
+/// Says why a member goes on only if an operator says so, apart from those that rest: it asks nothing, so it can be neither
+/// forwarded nor skipped.
 fn paused(members: &[Status]) -> Option<String> {
     let is_paused =
         |wait: &&WaitReason| matches!(wait, WaitReason::Paused | WaitReason::Poison | WaitReason::RepeatLimit);

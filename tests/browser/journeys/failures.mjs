@@ -71,6 +71,8 @@ journey('the failures of a group run again, and one of them once more', async (p
   await go('procedures/3.0');
   await page.getByRole('button', { name: 'Run again…' }).click();
   const one = page.getByRole('dialog', { name: /^Run again/ });
+  await one.getByRole('region', { name: 'Plan' }).getByText(/^A new procedure runs/).waitFor();
+  assert.equal(await one.getByText('Runs again as').count(), 0, 'a plan does not know which identity is free by then');
   await one.getByRole('textbox', { name: /^Reason/ }).fill('once more');
   await one.getByRole('button', { name: 'Run again', exact: true }).click();
   await one.getByText('Runs again as').waitFor();
