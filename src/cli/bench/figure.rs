@@ -40,6 +40,17 @@ impl Figure {
         Self::new(name, number, row, thousands(number), remark)
     }
 
+    /// Makes a ratio of two times; none where too little was measured to tell.
+    pub(super) fn ratio(name: &'static str, ratio: Option<f64>, row: &'static str, remark: &str) -> Self {
+        Self {
+            name,
+            value: ratio,
+            row,
+            text: ratio.map_or_else(|| "unknown".to_owned(), |ratio| ratio.to_string()),
+            remark: remark.to_owned(),
+        }
+    }
+
     /// Makes a size in bytes; none where the system does not tell.
     pub(super) fn bytes(name: &'static str, bytes: Option<f64>, row: &'static str, remark: &str) -> Self {
         let value = bytes.map(tenths);

@@ -243,7 +243,7 @@ async fn measure(common: &Common, sizes: &Sizes, directory: &Path) -> Result<Mea
 fn restart_ratio(sagas: Duration, plain: Duration) -> Figure {
     let ratio = sagas.as_secs_f64() / plain.as_secs_f64().max(f64::EPSILON);
     let row = "time, to plain procedures";
-    Figure::new("restart_ratio", thousandths(ratio), row, format!("{ratio:.2}"), "")
+    Figure::new("restart_ratio", significant(ratio), row, format!("{ratio:.2}"), "")
 }
 
 /// The closing line. Its names are a promise to scripts.
@@ -301,7 +301,7 @@ impl Closing {
             states_per_second: tenths(taken.rate()),
             raw_states_per_second: tenths(summary.raw_rate()),
             ratio: significant(summary.ratio()),
-            chain_ratio: thousandths(measured.chain_ratio),
+            chain_ratio: significant(measured.chain_ratio),
             without_choices_ratio: measured.without_choices_ratio.map(thousandths),
             seata_ratio: measured.seata_ratio.map(thousandths),
             state_us_p50: state(0.5),

@@ -13,7 +13,7 @@ use crate::bench::common::at_once;
 use crate::bench::figure::Figure;
 use crate::bench::machine;
 use crate::bench::node::Work;
-use crate::bench::taken::{Probe, count, now, quantile_us, record, thousandths, times};
+use crate::bench::taken::{Probe, count, now, quantile_us, record, significant, times};
 
 /// Nodes that one append of a batch has.
 pub(super) const BATCH: u32 = 100;
@@ -48,9 +48,10 @@ pub(super) async fn round(bench: &Bench, sizes: &Sizes, batch: u32) -> Round {
         .zip(memory)
         .map(|(after, before)| count(after.saturating_sub(before)));
     bench.abort(&streams).await?;
-    let last = all.saturating_sub(begin_of_last.unwrap_or_default()).as_secs_f64();
-    let first = first_tenth.unwrap_or(all).as_secs_f64();
-    let ratio = thousandths(last / first.max(f64::EPSILON));
+    let last_tenth = begin_of_last
+        .zip(first_tenth)
+        .filter(|_| tells_tenths(appends, sizes.producers))
+        .map(|(begin, first)| ratio(all.saturating_sub(begin), first));
     let median = quantile_us(&answers, 0.5);
     let figures = vec![
         Figure::new(
@@ -66,15 +67,19 @@ pub(super) async fn round(bench: &Bench, sizes: &Sizes, batch: u32) -> Round {
             "memory of what waits",
             "resident memory, first round",
         ),
-        Figure::new(
-            "last_tenth",
-            ratio,
-            "the last tenth",
-            format!("{ratio}"),
-            "of the time of the first",
-        ),
+        Figure::ratio("last_tenth", last_tenth, "the last tenth", "of the time of the first"),
     ];
     Ok((taken, figures))
+}
+
+/// Whether the answers to a tenth of the appends take a time that tells something. All producers may be answered at
+/// once, by the commit of one: of no more appends than producers, the last tenth may take no time at all.
+fn tells_tenths(appends: u32, producers: u32) -> bool {
+    appends / 10 > producers
+}
+
+fn ratio(last: Duration, first: Duration) -> f64 {
+    significant(last.as_secs_f64() / first.as_secs_f64().max(f64::EPSILON))
 }
 
 /// Appends the next nodes to the next stream. Returns how long that took, and how many they were.
