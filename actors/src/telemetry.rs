@@ -15,6 +15,7 @@ mod rates;
 mod refused;
 mod signals;
 mod spans;
+mod stage_names;
 mod times;
 mod uses;
 
@@ -25,6 +26,7 @@ pub use passes::StagePass;
 pub use rates::KindRate;
 pub(crate) use signals::SignalsWaiting;
 pub(crate) use spans::{ERRORS, FailedSpan, Marks, record_outcome, stage_span, undo_span};
+pub(crate) use stage_names::StagePlace;
 pub use times::SyncTimes;
 pub(crate) use times::Times;
 pub use uses::{KindUse, StageUse};
@@ -35,8 +37,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram};
-use procession_kernel::{Kind, KindRules, ProcedureState, Timestamp};
+use procession_kernel::{Blob, Kind, KindRules, ProcedureState, Timestamp};
 
+use crate::journal::codec;
 use kinds::KindMetrics;
 use labels::{LIVE, MAILBOXES, RULES, UNKNOWN};
 use names::{
@@ -252,6 +255,12 @@ impl Telemetry {
         let place = *self.places.get(kind)?;
         *at_hand = Some((kind.clone(), place));
         Some(place)
+    }
+
+    /// Returns the place of a stage of this kind, given as its bytes; `None` if there are no such handles.
+    pub(crate) fn stage_place(&mut self, kind: usize, stage: &Blob) -> Option<StagePlace> {
+        let kind = self.kinds.get_mut(kind)?;
+        Some(kind.stage_place(codec::variant(stage.as_slice())))
     }
 
     /// Returns the figures of each kind since the engine started, and those of the last minute.

@@ -108,7 +108,15 @@ impl Metrics {
         clock: &'a dyn Clock,
         into: &'a mut Vec<Observation>,
     ) -> Observer<'a> {
-        Observer::new(&self.telemetry, kernel, clock, self.failed_span.take(), into)
+        let readers = (&self.hooks, &self.failures);
+        Observer::new(
+            &mut self.telemetry,
+            readers,
+            kernel,
+            clock,
+            self.failed_span.take(),
+            into,
+        )
     }
 
     /// Sets the span of the call whose report is decided next, if that call has failed.

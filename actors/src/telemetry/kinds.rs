@@ -5,19 +5,17 @@ use std::time::Duration;
 use metrics::{Counter, Gauge, Histogram, SharedString};
 use procession_kernel::{Ending, Kind, KindRules, ProcedureState, Timestamp};
 
-use super::labels::{LIVE, OTHER, OUTCOMES, WAITS, outcome_place};
+use super::labels::{LIVE, OUTCOMES, WAITS, outcome_place};
 use super::names::{
     ACTIVE, ASKED, FAILED, FINISHED, LATE, LOST_WAKES, OLDEST_SIGNAL, PANICS, PROCEDURE_SECONDS, RETRIES,
     SIGNALS_WAITING, STAGE_SECONDS, SUBMITTED, UNDO_SECONDS, WAIT_SECONDS, counter, gauge, histogram, shared,
 };
 use super::passes::StagePasses;
 use super::rates::Rates;
+use super::stage_names::{StageNames, StagePlace};
 use super::times::Times;
 use super::uses::{KindUse, StageUse};
 
-/// Stages of one kind with series of their own. An enum has fewer variants; further stages share one series, so that
-/// no kind can flood the recorder.
-const STAGES: usize = 64;
 /// Runs that are needed for a 99th percentile.
 const ENOUGH: usize = 100;
 
@@ -37,9 +35,9 @@ pub(crate) struct KindMetrics {
     oldest_signal: Gauge,
     /// The kind's name, for stages that appear later.
     name: SharedString,
-    stages: Vec<(String, StageMetrics)>,
-    /// Index of the stage that ran last.
-    last: usize,
+    stage_names: StageNames,
+    /// By the places of their names; `None` for a stage that has not run.
+    stages: Vec<Option<StageMetrics>>,
     passes: StagePasses,
     rates: Rates,
     tally: Tally,
@@ -74,8 +72,8 @@ impl KindMetrics {
             signals: gauge(&SIGNALS_WAITING, [kind.clone()]),
             oldest_signal: gauge(&OLDEST_SIGNAL, [kind.clone()]),
             name: kind,
+            stage_names: StageNames::default(),
             stages: Vec::new(),
-            last: 0,
             passes: StagePasses::default(),
             rates: Rates::default(),
             tally: Tally::default(),
@@ -84,9 +82,11 @@ impl KindMetrics {
 
     /// Returns the figures since the engine started, and those of the last minute.
     pub(super) fn uses(&self, kind: &Kind, rules: &KindRules, now: Timestamp) -> KindUse {
-        let stages = self.stages.iter().map(|(stage, metrics)| StageUse {
-            stage: stage.clone(),
-            ..metrics.taken.clone()
+        let stages = self.stages.iter().enumerate().filter_map(|(index, metrics)| {
+            Some(StageUse {
+                stage: self.stage_names.name(index).to_owned(),
+                ..metrics.as_ref()?.taken.clone()
+            })
         });
         KindUse {
             kind: kind.clone(),
@@ -98,12 +98,17 @@ impl KindMetrics {
             panics: self.tally.panics,
             last_minute: self.rates.of(now),
             stages: stages.collect(),
-            passes: self.passes.all(),
+            passes: self.passes.all(&self.stage_names),
         }
     }
 
+    /// Returns the place of a stage, by which it is counted.
+    pub(super) fn stage_place(&mut self, stage: &str) -> StagePlace {
+        self.stage_names.place(stage)
+    }
+
     /// Records a procedure whose first stage this is.
-    pub(crate) fn born(&mut self, stage: &str, now: Timestamp) {
+    pub(crate) fn born(&mut self, stage: StagePlace, now: Timestamp) {
         self.rates.started(now);
         self.passes.begun(stage);
         self.tally.submitted += 1;
@@ -124,7 +129,7 @@ impl KindMetrics {
     }
 
     /// Records an end, and the stage that the procedure had reached.
-    pub(crate) fn finished(&mut self, state: ProcedureState, elapsed: Duration, stage: &str, now: Timestamp) {
+    pub(crate) fn finished(&mut self, state: ProcedureState, elapsed: Duration, stage: StagePlace, now: Timestamp) {
         self.rates.ended(state, now);
         self.passes.ended(stage, state);
         if let Some(count) = outcome_place(state).and_then(|place| self.tally.finished.get_mut(place)) {
@@ -153,7 +158,7 @@ impl KindMetrics {
     }
 
     /// Records that user code of this stage, or of its undo, has run, and which stage follows.
-    pub(crate) fn ran(&mut self, stage: &str, ending: Ending, took: Duration, next: Option<&str>) {
+    pub(crate) fn ran(&mut self, stage: StagePlace, ending: Ending, took: Duration, next: Option<StagePlace>) {
         self.passes.ran(stage, ending, next);
         if ending == Ending::Panic {
             self.tally.panics += 1;
@@ -182,30 +187,19 @@ impl KindMetrics {
     /// Returns the 99th percentile of the newest runs of a stage. Returns `None` before a hundred runs, and for a
     /// stage without a series of its own.
     pub(crate) fn usual(&self, stage: &str) -> Option<Duration> {
-        let (_, metrics) = self.stages.iter().find(|(name, _)| name == stage)?;
-        metrics.newest.p99().filter(|_| metrics.newest.len() >= ENOUGH)
+        let index = self.stage_names.position(stage)?;
+        let newest = &self.stages.get(index)?.as_ref()?.newest;
+        newest.p99().filter(|_| newest.len() >= ENOUGH)
     }
 
-    /// Finds the handles of a stage, which is mostly the stage of the previous call.
-    fn stage(&mut self, stage: &str) -> Option<&mut StageMetrics> {
-        let is_it = |(name, _): &(String, StageMetrics)| name == stage;
-        if !self.stages.get(self.last).is_some_and(is_it) {
-            self.last = match self.stages.iter().position(is_it) {
-                Some(place) => place,
-                None => self.add_stage(stage),
-            };
+    /// Returns the handles of a stage.
+    fn stage(&mut self, stage: StagePlace) -> Option<&mut StageMetrics> {
+        let index = stage.index();
+        if index >= self.stages.len() {
+            self.stages.resize_with(index + 1, || None);
         }
-        self.stages.get_mut(self.last).map(|(_, metrics)| metrics)
-    }
-
-    fn add_stage(&mut self, stage: &str) -> usize {
-        let has_own = self.stages.len() < STAGES;
-        let name = if has_own { stage } else { OTHER };
-        if let Some(place) = self.stages.iter().position(|(known, _)| known == name) {
-            return place;
-        }
-        self.stages.push((name.to_owned(), StageMetrics::new(&self.name, name)));
-        self.stages.len() - 1
+        let name = || StageMetrics::new(&self.name, self.stage_names.name(index));
+        self.stages.get_mut(index).map(|stage| stage.get_or_insert_with(name))
     }
 
     /// Records that a procedure of this kind left one state and entered another.

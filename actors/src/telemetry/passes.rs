@@ -3,10 +3,8 @@
 
 use procession_kernel::{Ending, ProcedureState};
 
-use super::labels::{OTHER, outcome_place};
-
-/// Stages of one kind, and stages that follow one of them. An enum has fewer variants; further stages count as one.
-const STAGES: usize = 64;
+use super::labels::outcome_place;
+use super::stage_names::{StageNames, StagePlace};
 
 /// How procedures left one stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,32 +26,65 @@ pub struct StagePass {
     pub undo_failed: u64,
 }
 
-/// The stages of one kind, in the order in which they were first seen.
+/// The stages of one kind, by their places; `None` for one that has only been named.
 #[derive(Default)]
-pub(super) struct StagePasses {
-    stages: Vec<StagePass>,
-    /// Index of the stage that was counted last.
-    last: usize,
+pub(super) struct StagePasses(Vec<Option<Pass>>);
+
+/// A [`StagePass`] without names.
+#[derive(Default)]
+struct Pass {
+    begun: u64,
+    retries: u64,
+    next: Vec<(StagePlace, u64)>,
+    ended: [u64; 3],
+    undone: u64,
+    undo_failed: u64,
 }
 
 impl StagePasses {
-    pub(super) fn all(&self) -> Vec<StagePass> {
-        self.stages.clone()
+    /// Returns the stages that were counted, in the order in which they were first seen.
+    pub(super) fn all(&self, names: &StageNames) -> Vec<StagePass> {
+        let passes = self.0.iter().enumerate();
+        passes
+            .filter_map(|(index, pass)| Some(pass.as_ref()?.named(index, names)))
+            .collect()
     }
 
-    pub(super) fn begun(&mut self, stage: &str) {
-        if let Some(pass) = self.stage(stage) {
-            pass.begun += 1;
-        }
+    pub(super) fn begun(&mut self, stage: StagePlace) {
+        self.of(stage, |pass| pass.begun += 1);
     }
 
     /// Counts a call that has ended, and the stage that follows it.
-    pub(super) fn ran(&mut self, stage: &str, ending: Ending, next: Option<&str>) {
-        let Some(pass) = self.stage(stage) else { return };
+    pub(super) fn ran(&mut self, stage: StagePlace, ending: Ending, next: Option<StagePlace>) {
+        self.of(stage, |pass| pass.ran(ending, next));
+    }
+
+    pub(super) fn ended(&mut self, stage: StagePlace, state: ProcedureState) {
+        let outcome = outcome_place(state);
+        self.of(stage, |pass| {
+            if let Some(count) = outcome.and_then(|outcome| pass.ended.get_mut(outcome)) {
+                *count += 1;
+            }
+        });
+    }
+
+    fn of(&mut self, stage: StagePlace, count: impl FnOnce(&mut Pass)) {
+        let index = stage.index();
+        if index >= self.0.len() {
+            self.0.resize_with(index + 1, || None);
+        }
+        if let Some(pass) = self.0.get_mut(index) {
+            count(pass.get_or_insert_default());
+        }
+    }
+}
+
+impl Pass {
+    fn ran(&mut self, ending: Ending, next: Option<StagePlace>) {
         match ending {
-            Ending::Retry | Ending::Panic => pass.retries += 1,
-            Ending::Undone => pass.undone += 1,
-            Ending::UndoFailed => pass.undo_failed += 1,
+            Ending::Retry | Ending::Panic => self.retries += 1,
+            Ending::Undone => self.undone += 1,
+            Ending::UndoFailed => self.undo_failed += 1,
             Ending::Next
             | Ending::Done
             | Ending::Spawn
@@ -65,71 +96,51 @@ impl StagePasses {
             _ => {}
         }
         let Some(next) = next else { return };
-        match pass.next.iter_mut().find(|(name, _)| name == next) {
+        match self.next.iter_mut().find(|(known, _)| *known == next) {
             Some((_, count)) => *count += 1,
-            None => pass.further(next),
+            None => self.next.push((next, 1)),
         }
     }
 
-    pub(super) fn ended(&mut self, stage: &str, state: ProcedureState) {
-        let place = outcome_place(state);
-        let pass = self.stage(stage);
-        if let Some(count) = pass.zip(place).and_then(|(pass, place)| pass.ended.get_mut(place)) {
-            *count += 1;
-        }
-    }
-
-    /// Finds a stage, which is mostly the one of the previous call.
-    fn stage(&mut self, stage: &str) -> Option<&mut StagePass> {
-        if self.stages.get(self.last).is_none_or(|pass| pass.stage != stage) {
-            self.last = match self.stages.iter().position(|pass| pass.stage == stage) {
-                Some(place) => place,
-                None => self.add(stage),
-            };
-        }
-        self.stages.get_mut(self.last)
-    }
-
-    fn add(&mut self, stage: &str) -> usize {
-        let name = if self.stages.len() < STAGES { stage } else { OTHER };
-        if let Some(place) = self.stages.iter().position(|pass| pass.stage == name) {
-            return place;
-        }
-        self.stages.push(StagePass {
-            stage: name.to_owned(),
-            ..StagePass::default()
-        });
-        self.stages.len() - 1
-    }
-}
-
-impl StagePass {
-    /// Counts a stage that has not followed this one before.
-    fn further(&mut self, next: &str) {
-        let name = if self.next.len() < STAGES { next } else { OTHER };
-        match self.next.iter_mut().find(|(known, _)| known == name) {
-            Some((_, count)) => *count += 1,
-            None => self.next.push((name.to_owned(), 1)),
+    fn named(&self, index: usize, names: &StageNames) -> StagePass {
+        let next = self.next.iter();
+        StagePass {
+            stage: names.name(index).to_owned(),
+            begun: self.begun,
+            retries: self.retries,
+            next: next
+                .map(|(next, count)| (names.name(next.index()).to_owned(), *count))
+                .collect(),
+            ended: self.ended,
+            undone: self.undone,
+            undo_failed: self.undo_failed,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::stage_names::STAGES;
     use super::*;
 
     #[test]
     fn stages_and_what_follows_them_are_bounded() {
-        let mut passes = StagePasses::default();
+        let (mut names, mut passes) = (StageNames::default(), StagePasses::default());
+        let (one, next) = (names.place("one"), names.place("next"));
         for number in 0..1_000 {
-            passes.ran(&format!("stage {number}"), Ending::Next, Some("next"));
-            passes.ran("one", Ending::Next, Some(&format!("stage {number}")));
+            let stage = names.place(&format!("stage {number}"));
+            passes.ran(stage, Ending::Next, Some(next));
+            passes.ran(one, Ending::Next, Some(stage));
         }
-        let all = passes.all();
+        let all = passes.all(&names);
         assert_eq!(all.len(), STAGES + 1);
         let runs = |pass: &StagePass| pass.next.iter().map(|(_, count)| count).sum::<u64>();
         assert_eq!(all.iter().map(runs).sum::<u64>(), 2_000, "none is lost");
         let one = all.iter().find(|pass| pass.stage == "one").expect("it was counted");
-        assert_eq!((one.next.len(), runs(one)), (STAGES + 1, 1_000));
+        assert_eq!(
+            (one.next.len(), runs(one)),
+            (STAGES - 1, 1_000),
+            "it and `next` did not follow it"
+        );
     }
 }

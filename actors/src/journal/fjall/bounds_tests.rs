@@ -7,6 +7,7 @@ use futures::executor::block_on;
 use procession_kernel::{Key, Seq};
 use tempfile::TempDir;
 
+use super::open::RECENT_BYTES;
 use super::*;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -82,6 +83,36 @@ fn memory_tables_of_many_keyspaces_have_one_bound() -> Outcome {
     // A commit has eleven writes, and sixteen commits pass between two checks.
     assert!(most < BOUND + 16 * 11 * 1500, "{most} bytes of {BOUND}");
     assert!(most > BOUND / 2, "the bound was not met: {most}");
+    Ok(())
+}
+
+/// When fjall writes out the memory table of `recent` by itself, the table is full of records that the next checkpoint
+/// deletes.
+#[test]
+fn recent_is_written_out_once_a_checkpoint_has_emptied_it() -> Outcome {
+    const EACH: usize = 8 * 1024;
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::None)?.checkpoint_at(1024 * 1024);
+    let epoch = block_on(store.acquire())?;
+    let recent = store.recent();
+    let (mut commits, mut held) = (0, 0);
+    while recent.tree.active_memtable().size() >= held {
+        held = recent.tree.active_memtable().size();
+        assert!(
+            held < RECENT_BYTES - RECENT_BYTES / 4,
+            "{held} bytes, and not written out"
+        );
+        commits += 1;
+        let mut batch = Batch::new(epoch);
+        batch.advance_to(Seq(commits));
+        batch.put(Space::Procedures, &commits.to_be_bytes(), &[7; EACH]);
+        block_on(store.append(batch))?;
+    }
+    while recent.table_count() == 0 {
+        std::thread::yield_now();
+    }
+    let table = recent.disk_space();
+    assert!(table < held / 4, "{table} of {held} bytes were still needed");
     Ok(())
 }
 

@@ -21,7 +21,7 @@ use crate::journal::recent::LAST;
 const FULL: usize = 3;
 /// Unmerged tables of a keyspace at which a checkpoint merges some before it adds another. fjall slows down at the
 /// same number, but only writers that go through its log; and it cannot count beyond 255.
-const UNMERGED: usize = 20;
+pub(super) const UNMERGED: usize = 20;
 /// Consecutive merges without a change before the whole keyspace is merged at once. Each waits [`LOOK`], so this
 /// takes at least a minute; merges by other threads have ended by then.
 const IN_VAIN: u32 = 6_000;

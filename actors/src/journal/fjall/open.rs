@@ -40,12 +40,9 @@ const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
 const LOG_BYTES: u64 = 64 * 1024 * 1024;
 /// Cache of table blocks. Only woken values and history come from tables; newer data is in memory.
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
-/// Size of the memory table of `recent`. Most of its contents are deleted before it is written out.
-const RECENT_BYTES: u64 = 48 * 1024 * 1024;
-/// Number of tables at which a keyspace written by checkpoints merges them. Each checkpoint adds one, and each merge
-/// rewrites the tables that it meets on the next level. A keyspace keeps the value it was created with; in older
-/// stores that is fjall's 4.
-const MERGED: u8 = 12;
+/// Size at which the memory table of `recent` goes to disk, if it has not been [written out
+/// before](super::write::RECENT_EMPTIED).
+pub(super) const RECENT_BYTES: u64 = 48 * 1024 * 1024;
 /// Table size of these keyspaces. Procedures' writes arrive in the order of their numbers, so a merge meets and
 /// rewrites only the last table of the next level. With fjall's 64 MiB that was more than the new data of all
 /// keyspaces but `history`.
@@ -106,7 +103,7 @@ pub(super) fn make_keyspace(database: &Database, directory: &Directory, space: &
     let options = KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
     let options = match part_of(space) {
         Some(_) => {
-            let merging = Leveled::default().with_l0_threshold(MERGED);
+            let merging = Leveled::default().with_l0_threshold(merged_at(space));
             options.compaction_strategy(Arc::new(merging.with_table_target_size(TABLE_BYTES)))
         }
         None => options,
@@ -117,6 +114,26 @@ pub(super) fn make_keyspace(database: &Database, directory: &Directory, space: &
         options.filter_policy(FilterPolicy::disabled())
     };
     make_named(database, directory, &space.name(), options)
+}
+
+/// Returns the number of tables at which a keyspace written by checkpoints merges them. Each checkpoint adds one to each
+/// keyspace, and each merge rewrites the tables that it meets on the next level. The numbers differ, so that the
+/// keyspaces do not merge all at once: while a merge waits for a free thread, fjall's first thread passes its request
+/// on without pause. A keyspace keeps the value it was created with; in older stores that is 12 for each, or fjall's 4.
+const fn merged_at(space: &Space) -> u8 {
+    match space {
+        Space::Procedures => 10,
+        Space::Payloads => 11,
+        Space::Live => 13,
+        Space::Finished => 14,
+        Space::History
+        | Space::Signals
+        | Space::Keys
+        | Space::Meta
+        | Space::Audit
+        | Space::Archive
+        | Space::User(_) => 12,
+    }
 }
 
 /// Returns `true` if single keys of a keyspace are read. Other keyspaces are read by ranges, for which a filter is
@@ -476,4 +493,21 @@ fn explain_table(error: &LsmError) -> String {
         _ => return error.to_string(),
     };
     text.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::fjall::checkpoint::UNMERGED;
+
+    #[test]
+    fn keyspaces_of_checkpoints_merge_at_different_numbers_of_tables() {
+        let mut numbers = PARTS.map(|space| merged_at(&space));
+        numbers.sort_unstable();
+        assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+        assert!(
+            numbers.iter().all(|number| usize::from(*number) < UNMERGED),
+            "{numbers:?}"
+        );
+    }
 }

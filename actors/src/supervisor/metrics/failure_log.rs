@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use procession_kernel::{Blob, Key, Kind, ProcedureId, Row, Timestamp, WaitReason};
+use procession_kernel::{Key, Kind, ProcedureId, ProcedureState, Row, Timestamp, WaitReason};
 use tracing::Span;
 
 use crate::hooks::Finished;
@@ -30,11 +30,9 @@ pub(crate) struct FailedAttempt {
     pub(super) span: FailedSpan,
 }
 
-/// The end of a procedure, as far as its line needs more than the hooks do.
+/// The end of a procedure, for its line and for the hooks.
 pub(crate) struct LoggedEnd {
     pub(super) finished: Finished,
-    /// The stage that the procedure had reached.
-    pub(super) stage: Blob,
     /// The idempotency key of its root.
     pub(super) key: Option<Key>,
     /// The failure began elsewhere in its family, and its root has a line of its own.
@@ -144,6 +142,11 @@ impl FailureLog {
             left_out = (left_out > 0).then_some(left_out),
             "an attempt failed"
         );
+    }
+
+    /// Returns `true` if the end of a procedure of this kind in this state may have a line.
+    pub(super) fn wants_end(&self, place: usize, state: ProcedureState) -> bool {
+        state.is_failure() || self.logs_ends.get(place) == Some(&true)
     }
 
     /// Writes the line of an end, if it is one of a failure, or if the kind wants all ends to be logged. The kind is the

@@ -58,6 +58,11 @@ impl HookQueue {
         }
     }
 
+    /// Returns `true` if a kind has `on_finish`.
+    pub(super) fn wants_end(&self, place: usize) -> bool {
+        matches!(self.kinds.get(place), Some(Some((_, hooks))) if hooks.on_finish)
+    }
+
     /// Queues a call of `on_finish` for a kind that has it. Returns `false` if there is no room, and drops the call.
     pub(super) fn finished(&mut self, place: usize, finished: Finished) -> bool {
         match self.kinds.get(place) {

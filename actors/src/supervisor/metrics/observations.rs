@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Blob, Ending, Family, HistoryEntry, Kernel, Key, ProcedureId, ProcedureState, Record, Row, Timestamp,
+    Ending, Family, HistoryEntry, Kernel, Key, ProcedureId, ProcedureState, Record, Row, Timestamp,
 };
 
 use super::failure_log::{FailedAttempt, FailureLog, LoggedEnd, NextAttempt};
@@ -13,7 +13,7 @@ use crate::charts::Sample;
 use crate::clock::Clock;
 use crate::hooks::Finished;
 use crate::journal::codec;
-use crate::telemetry::{FailedSpan, Telemetry, live_place, wait_place};
+use crate::telemetry::{FailedSpan, StagePlace, Telemetry, live_place, wait_place};
 
 /// A call of user code, for a stage or an undo.
 pub(crate) struct Ran {
@@ -22,15 +22,27 @@ pub(crate) struct Ran {
     /// How long a stage had waited for its turn. An undo is not counted, and a stage that followed another in its run did
     /// not wait.
     queued: Option<Duration>,
-    stage: Blob,
+    stage: StagePlace,
     /// The stage that follows.
-    next: Option<Blob>,
+    next: Option<StagePlace>,
+}
+
+/// An end.
+pub(crate) struct End {
+    state: ProcedureState,
+    /// Time from birth to end.
+    elapsed: Duration,
+    is_root: bool,
+    /// The stage that the procedure had reached.
+    stage: StagePlace,
+    /// For the log and the hooks, if one of them wants it.
+    logged: Option<Box<LoggedEnd>>,
 }
 
 /// Something to count after the receipt. The first number is the index of the kind's handles.
 pub(crate) enum Observation {
     /// With its first stage.
-    Born(usize, ProcedureId, Timestamp, Blob),
+    Born(usize, ProcedureId, Timestamp, StagePlace),
     Moved(usize, Option<usize>, Option<usize>),
     /// User code has run.
     Ran(usize, Ran),
@@ -40,12 +52,14 @@ pub(crate) enum Observation {
     AttemptFailed(usize, Box<FailedAttempt>),
     /// A report or wake arrived late, of a known kind or of none.
     Late(Option<usize>),
-    Ended(usize, Box<LoggedEnd>),
+    Ended(usize, End),
 }
 
 /// Reads the changes in the records of one decision. The kernel must not have applied them yet.
 pub(in crate::supervisor) struct Observer<'a> {
-    telemetry: &'a Telemetry,
+    telemetry: &'a mut Telemetry,
+    hooks: &'a HookQueue,
+    log: &'a FailureLog,
     rows: Rows<'a>,
     clock: &'a dyn Clock,
     /// The span of the call that has failed, if the decision is about one.
@@ -59,7 +73,8 @@ pub(in crate::supervisor) struct Observer<'a> {
 
 impl<'a> Observer<'a> {
     pub(super) const fn new(
-        telemetry: &'a Telemetry,
+        telemetry: &'a mut Telemetry,
+        (hooks, log): (&'a HookQueue, &'a FailureLog),
         kernel: &'a Kernel,
         clock: &'a dyn Clock,
         span: FailedSpan,
@@ -67,6 +82,8 @@ impl<'a> Observer<'a> {
     ) -> Self {
         Self {
             telemetry,
+            hooks,
+            log,
             rows: Rows { kernel, at_hand: None },
             clock,
             span,
@@ -84,7 +101,7 @@ impl<'a> Observer<'a> {
             if changes(old, row)
                 && let Some(place) = self.telemetry.place(&row.kind)
             {
-                row_seen(place, old, row, self.clock, self.seen);
+                row_seen(self.telemetry, place, old, row, self.clock, self.seen);
                 if ends(old, row) {
                     self.end_seen(place, row);
                 }
@@ -142,8 +159,8 @@ impl Observer<'_> {
             return false;
         };
         let follows = (id.family, id.member, visit + 1) == (entry.family, entry.member, entry.visit);
-        if follows && let Some(Observation::Ran(_, ran)) = self.seen.get_mut(place) {
-            ran.next = Some(entry.stage.clone());
+        if follows && let Some(Observation::Ran(kind, ran)) = self.seen.get_mut(place) {
+            ran.next = self.telemetry.stage_place(*kind, &entry.stage);
         }
         follows
     }
@@ -156,12 +173,12 @@ impl Observer<'_> {
         else {
             return;
         };
-        if let Some(Observation::Ran(_, ran)) = self.seen.get_mut(place)
+        if let Some(Observation::Ran(kind, ran)) = self.seen.get_mut(place)
             && ran.ending != Ending::Done
             && !row.is_failing()
             && !row.is_ended()
         {
-            ran.next = Some(row.stage.clone());
+            ran.next = self.telemetry.stage_place(*kind, &row.stage);
         }
     }
 
@@ -182,19 +199,32 @@ impl Observer<'_> {
     /// Observes an end.
     #[inline(never)]
     fn end_seen(&mut self, kind: usize, row: &Row) {
+        let Some(stage) = self.telemetry.stage_place(kind, &row.stage) else {
+            return;
+        };
+        let is_wanted = self.log.wants_end(kind, row.state) || self.hooks.wants_end(kind);
+        let end = End {
+            state: row.state,
+            elapsed: elapsed(row),
+            is_root: row.id.is_root(),
+            stage,
+            logged: is_wanted.then(|| Box::new(self.logged_end(row))),
+        };
+        self.seen.push(Observation::Ended(kind, end));
+    }
+
+    fn logged_end(&mut self, row: &Row) -> LoggedEnd {
         let key = match (row.id.is_root(), row.state.is_failure()) {
             (true, _) => row.key.clone(),
             (false, true) => self.rows.family(row.id.family).and_then(key_of),
             (false, false) => None,
         };
         let origin = row.rare().cause.as_ref().map(|cause| cause.origin);
-        let end = LoggedEnd {
+        LoggedEnd {
             finished: finished(row),
-            stage: row.stage.clone(),
             key,
             is_dragged_along: !row.id.is_root() && origin != Some(row.id),
-        };
-        self.seen.push(Observation::Ended(kind, Box::new(end)));
+        }
     }
 }
 
@@ -231,9 +261,17 @@ fn changes(old: Option<&Row>, new: &Row) -> bool {
 }
 
 #[inline(never)]
-fn row_seen(kind: usize, old: Option<&Row>, new: &Row, clock: &dyn Clock, seen: &mut Vec<Observation>) {
+fn row_seen(
+    telemetry: &mut Telemetry,
+    kind: usize,
+    old: Option<&Row>,
+    new: &Row,
+    clock: &dyn Clock,
+    seen: &mut Vec<Observation>,
+) {
     if old.is_none() {
-        seen.push(Observation::Born(kind, new.id, new.submitted, new.stage.clone()));
+        let stage = telemetry.stage_place(kind, &new.stage);
+        seen.extend(stage.map(|stage| Observation::Born(kind, new.id, new.submitted, stage)));
     }
     let (from, to) = (old.and_then(live), live(new));
     if from != to {
@@ -269,7 +307,7 @@ fn live(row: &Row) -> Option<usize> {
 /// doubt, in which case it was not out. `follows` says that it ran after another in one run. Returns `true` if something was
 /// observed.
 fn entry_seen(
-    telemetry: &Telemetry,
+    telemetry: &mut Telemetry,
     rows: &mut Rows<'_>,
     entry: &HistoryEntry,
     follows: bool,
@@ -282,14 +320,16 @@ fn entry_seen(
     let Some(row) = row.filter(|row| is_undo(entry.ending) || row.in_flight.is_some()) else {
         return false;
     };
-    let Some(place) = telemetry.place(&row.kind) else {
+    let place = telemetry.place(&row.kind);
+    let found = place.and_then(|place| Some((place, telemetry.stage_place(place, &entry.stage)?)));
+    let Some((place, stage)) = found else {
         return false;
     };
     let ran = Ran {
         ending: entry.ending,
         took: entry.ended.since(entry.begun),
         queued: (!is_undo(entry.ending) && !follows).then(|| entry.begun.since(entry.queued)),
-        stage: entry.stage.clone(),
+        stage,
         next: None,
     };
     seen.push(Observation::Ran(place, ran));
@@ -325,9 +365,9 @@ impl Observation {
         match self {
             Self::Ended(place, end) => Some(Sample::Ended {
                 place: *place,
-                is_root: end.finished.id.is_root(),
-                has_failed: end.finished.state != ProcedureState::Success,
-                took: end.finished.elapsed,
+                is_root: end.is_root,
+                has_failed: end.state != ProcedureState::Success,
+                took: end.elapsed,
             }),
             Self::Ran(place, ran) => ran.queued.map(|time| Sample::Queued { place: *place, time }),
             Self::Born(..)
@@ -355,21 +395,18 @@ impl Observation {
         let Some(kind) = telemetry.kind(place) else { return };
         let queued = match self {
             Self::Born(_, id, at, stage) => {
-                kind.born(codec::variant(stage.as_slice()), now);
+                kind.born(stage, now);
                 hooks.submitted(place, id, at)
             }
             Self::Ended(_, end) => {
-                let stage = codec::variant(end.stage.as_slice());
-                kind.finished(end.finished.state, end.finished.elapsed, stage, now);
-                log.ended(place, &end, now);
-                hooks.finished(place, end.finished)
+                kind.finished(end.state, end.elapsed, end.stage, now);
+                let Some(logged) = end.logged else { return };
+                log.ended(place, &logged, now);
+                hooks.finished(place, logged.finished)
             }
             Self::AttemptFailed(_, failed) => return log.attempt_failed(&failed, now),
             Self::Moved(_, from, to) => return kind.moved(from, to),
-            Self::Ran(_, ran) => {
-                let next = ran.next.as_ref().map(|next| codec::variant(next.as_slice()));
-                return kind.ran(codec::variant(ran.stage.as_slice()), ran.ending, ran.took, next);
-            }
+            Self::Ran(_, ran) => return kind.ran(ran.stage, ran.ending, ran.took, ran.next),
             Self::Waited(_, reason, took) => return kind.waited(reason, took),
             Self::Retried(_) => return kind.retried(),
             Self::Late(_) => return kind.late(1),
@@ -386,6 +423,10 @@ fn finished(row: &Row) -> Finished {
         kind: row.kind.clone(),
         state: row.state,
         cause: row.rare().cause.as_deref().cloned(),
-        elapsed: row.ended.unwrap_or(row.submitted).since(row.submitted),
+        elapsed: elapsed(row),
     }
+}
+
+fn elapsed(row: &Row) -> Duration {
+    row.ended.unwrap_or(row.submitted).since(row.submitted)
 }
