@@ -37,9 +37,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram};
-use procession_kernel::{Blob, Kind, KindRules, ProcedureState, Timestamp};
+use procession_kernel::{Kind, KindRules, ProcedureState, Timestamp};
 
-use crate::journal::codec;
 use kinds::KindMetrics;
 use labels::{LIVE, MAILBOXES, RULES, UNKNOWN};
 use names::{
@@ -257,10 +256,9 @@ impl Telemetry {
         Some(place)
     }
 
-    /// Returns the place of a stage of this kind, given as its bytes; `None` if there are no such handles.
-    pub(crate) fn stage_place(&mut self, kind: usize, stage: &Blob) -> Option<StagePlace> {
-        let kind = self.kinds.get_mut(kind)?;
-        Some(kind.stage_place(codec::variant(stage.as_slice())))
+    /// Returns the place of a stage of the kind with these handles; `None` if there are none.
+    pub(crate) fn stage_place(&mut self, kind: usize, stage: &str) -> Option<StagePlace> {
+        Some(self.kinds.get_mut(kind)?.stage_place(stage))
     }
 
     /// Returns the figures of each kind since the engine started, and those of the last minute.

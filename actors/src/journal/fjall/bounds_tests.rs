@@ -109,6 +109,8 @@ fn recent_is_written_out_once_a_checkpoint_has_emptied_it() -> Outcome {
         block_on(store.append(batch))?;
     }
     while recent.table_count() == 0 {
+        // It says so if the threads that write the table out have failed.
+        store.database().persist(fjall::PersistMode::Buffer)?;
         std::thread::yield_now();
     }
     let table = recent.disk_space();

@@ -13,7 +13,8 @@ use std::time::Duration;
 use fjall::{AbstractTree, Database, Keyspace, PersistMode};
 
 use super::CLOSED;
-use super::open::explain;
+use super::open::{RECENT_BYTES, explain};
+use super::write::write_out;
 use super::{BatchRecord, Layers, Table};
 use crate::journal::recent::LAST;
 
@@ -27,6 +28,12 @@ pub(super) const UNMERGED: usize = 20;
 const IN_VAIN: u32 = 6_000;
 /// How long a checkpoint waits for other threads' merges before it looks again.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// Size from which the memory table of `recent` goes to disk as soon as a checkpoint's records have been removed from
+/// it: their deletes are written then, and the newest records alone. When the table is full, which is at any time
+/// between two removals, a fifth of it on average are records that the next removal deletes from the table on disk.
+/// It is less than half, so that a table that is smaller has room for as much again until the next removal.
+pub(super) const RECENT_EMPTIED: u64 = RECENT_BYTES / 16 * 7;
 
 /// Recent commits, and the thread that moves them into tables.
 pub(super) struct Checkpoints {
@@ -45,7 +52,16 @@ struct Shared {
 #[derive(Default)]
 struct Work {
     stage: Stage,
+    /// A commit has removed the records of a checkpoint from `recent`.
+    has_removed: bool,
     ends: bool,
+}
+
+/// What the thread does next.
+enum Task {
+    WriteTables,
+    WriteOutRecent,
+    End,
 }
 
 #[derive(Default)]
@@ -64,6 +80,7 @@ impl Checkpoints {
     pub(super) fn start(
         found: Table,
         database: &Database,
+        recent: Keyspace,
         parts: Vec<Keyspace>,
         due_at: usize,
     ) -> std::io::Result<Self> {
@@ -78,6 +95,7 @@ impl Checkpoints {
         });
         let tables = Tables {
             database: database.clone(),
+            recent,
             parts,
             in_vain: IN_VAIN,
         };
@@ -135,6 +153,12 @@ impl Checkpoints {
         }
     }
 
+    /// Notes that the records of [`superfluous`](Self::superfluous) were removed.
+    pub(super) fn removed(&self) {
+        self.shared.work().has_removed = true;
+        self.shared.changed.notify_all();
+    }
+
     /// Makes the thread end as soon as it can; the next opening does the rest. A commit that waits for the thread is
     /// answered.
     pub(super) fn end(&self) {
@@ -178,7 +202,7 @@ impl Shared {
     }
 
     fn serve(&self, tables: &Tables) {
-        self.write_what_comes(tables);
+        self.do_what_comes(tables);
         // A commit that waits for an abandoned checkpoint would otherwise wait for ever.
         let mut work = self.work();
         if matches!(work.stage, Stage::Runs) {
@@ -188,44 +212,72 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    fn write_what_comes(&self, tables: &Tables) {
-        while self.is_asked() {
-            let layers = self.layers.read().unwrap_or_else(PoisonError::into_inner);
-            let frozen = layers.frozen.clone();
-            drop(layers);
-            let Some(frozen) = frozen else { continue };
-            let written = catch_unwind(AssertUnwindSafe(|| tables.write(&frozen, &|| self.work().ends)));
-            let stage = match written {
-                // The records are there at the next start.
-                Ok(Ok(Written::Left)) => return,
-                Ok(Ok(Written::All)) => {
-                    self.layers.write().unwrap_or_else(PoisonError::into_inner).frozen = None;
-                    Stage::Done(frozen.numbers().to_vec())
+    fn do_what_comes(&self, tables: &Tables) {
+        loop {
+            match self.next_task() {
+                Task::WriteTables => {
+                    if matches!(self.write_tables(tables), Written::Left) {
+                        return;
+                    }
                 }
-                Ok(Err(error)) => Stage::Failed(format!("a checkpoint failed: {}", explain(&error))),
-                Err(_) => Stage::Failed("a checkpoint panicked; open the journal again".to_owned()),
-            };
-            if let Stage::Failed(why) = &stage {
-                tracing::error!(%why, "the journal cannot move commits into tables and takes no more commits");
+                Task::WriteOutRecent => {
+                    // Whatever fails or panics here is met by the next commit, too.
+                    catch_unwind(AssertUnwindSafe(|| tables.write_out_recent())).ok();
+                }
+                Task::End => return,
             }
-            self.work().stage = stage;
-            self.changed.notify_all();
         }
     }
 
-    /// Waits for work; returns `true` if there is some, and `false` at the end.
-    fn is_asked(&self) -> bool {
+    /// Writes the frozen table, and notes how that ended.
+    fn write_tables(&self, tables: &Tables) -> Written {
+        let layers = self.layers.read().unwrap_or_else(PoisonError::into_inner);
+        let frozen = layers.frozen.clone();
+        drop(layers);
+        let Some(frozen) = frozen else {
+            return Written::All;
+        };
+        let written = catch_unwind(AssertUnwindSafe(|| tables.write(&frozen, &|| self.work().ends)));
+        let stage = match written {
+            // The records are there at the next start.
+            Ok(Ok(Written::Left)) => return Written::Left,
+            Ok(Ok(Written::All)) => {
+                self.layers.write().unwrap_or_else(PoisonError::into_inner).frozen = None;
+                Stage::Done(frozen.numbers().to_vec())
+            }
+            Ok(Err(error)) => Stage::Failed(format!("a checkpoint failed: {}", explain(&error))),
+            Err(_) => Stage::Failed("a checkpoint panicked; open the journal again".to_owned()),
+        };
+        if let Stage::Failed(why) = &stage {
+            tracing::error!(%why, "the journal cannot move commits into tables and takes no more commits");
+        }
+        self.work().stage = stage;
+        self.changed.notify_all();
+        Written::All
+    }
+
+    /// Waits for work.
+    fn next_task(&self) -> Task {
         let mut work = self.work();
-        while !work.ends && !matches!(work.stage, Stage::Runs) {
+        loop {
+            if work.ends {
+                return Task::End;
+            }
+            if std::mem::take(&mut work.has_removed) {
+                return Task::WriteOutRecent;
+            }
+            if matches!(work.stage, Stage::Runs) {
+                return Task::WriteTables;
+            }
             work = self.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
         }
-        !work.ends
     }
 }
 
 /// The destination of checkpoints.
 struct Tables {
     database: Database,
+    recent: Keyspace,
     /// In the order of [`PARTS`](crate::journal::recent::PARTS).
     parts: Vec<Keyspace>,
     /// See [`IN_VAIN`].
@@ -265,6 +317,13 @@ impl Tables {
             ingestion.finish()?;
         }
         Ok(Written::All)
+    }
+
+    /// Has the memory table of `recent` written out while most of it has been deleted.
+    fn write_out_recent(&self) {
+        if self.recent.tree.active_memtable().size() >= RECENT_EMPTIED {
+            write_out(&self.recent);
+        }
     }
 
     /// Merges while there are too many tables, so that a fast writer harms neither reads nor fjall's count. Returns

@@ -40,8 +40,8 @@ const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
 const LOG_BYTES: u64 = 64 * 1024 * 1024;
 /// Cache of table blocks. Only woken values and history come from tables; newer data is in memory.
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
-/// Size at which the memory table of `recent` goes to disk, if it has not been [written out
-/// before](super::write::RECENT_EMPTIED).
+/// Size at which the memory table of `recent` goes to disk, if it was not [written out
+/// before](super::checkpoint::RECENT_EMPTIED).
 pub(super) const RECENT_BYTES: u64 = 48 * 1024 * 1024;
 /// Table size of these keyspaces. Procedures' writes arrive in the order of their numbers, so a merge meets and
 /// rewrites only the last table of the next level. With fjall's 64 MiB that was more than the new data of all
@@ -72,7 +72,7 @@ pub(super) fn open(place: &Path, sync: SyncMode) -> Result<Opened, StoreError> {
     begin_records(&mut writer, found.numbers(), &directory)?;
     let parts: Option<Vec<Keyspace>> = PARTS.iter().map(|space| spaces.get(space).cloned()).collect();
     let parts = parts.ok_or_else(|| directory.damaged("a keyspace of its own is missing"))?;
-    let checkpoints = Checkpoints::start(found, &database, parts, FjallStore::CHECKPOINT_BYTES)
+    let checkpoints = Checkpoints::start(found, &database, recent.clone(), parts, FjallStore::CHECKPOINT_BYTES)
         .map_err(|error| directory.refused("the thread of its checkpoints cannot be started", &error))?;
     if sync != SyncMode::None {
         directory.set_mark(writer.epoch, writer.seq);

@@ -9,7 +9,6 @@ use procession_kernel::{Epoch, Receipt, Seq};
 
 use super::chain::{CHAIN_KEY, Link};
 use super::log_batch::LogBatch;
-use super::open::RECENT_BYTES;
 use super::opened::Opened;
 use super::versions::{VERSIONS_KEY, Versions};
 use super::zero_fill::ZeroFill;
@@ -37,8 +36,6 @@ pub(super) struct Writer {
     pub(super) versions: Versions,
     /// Commits since the sizes of memory tables were checked.
     pub(super) unbounded: u32,
-    /// The newest commit removed records that tables hold now.
-    pub(super) has_removed: bool,
     /// Bytes of the newest commit, if what it left to [`Opened::settle`] has not been done.
     pub(super) unsettled: Option<u64>,
     pub(super) zero_fill: ZeroFill,
@@ -51,11 +48,6 @@ pub(super) struct Writer {
 
 /// Commits between two checks of the memory tables' sizes: 16 batches of usual size add little to them.
 const MEMORY_LOOK: u32 = 16;
-
-/// Size from which the memory table of `recent` goes to disk as soon as a checkpoint's records have been removed from
-/// it. Their deletes are written then, and only the newest records. At fjall's own time, when the table is full, a
-/// fifth of it would be records that the next removal deletes from the table on disk.
-pub(super) const RECENT_EMPTIED: u64 = RECENT_BYTES / 2;
 
 /// Bytes of commits without direct writes after which readers are shown the newest one all the same: what has been
 /// overwritten since the snapshot before it cannot be dropped from tables.
@@ -104,9 +96,6 @@ impl Opened {
         if self.sync != SyncMode::None {
             self.directory.set_mark(writer.epoch, writer.seq);
             self.fill_log(&mut writer.zero_fill, bytes);
-        }
-        if std::mem::take(&mut writer.has_removed) {
-            self.empty_recent();
         }
         self.bound_memory(&mut writer.unbounded);
     }
@@ -168,12 +157,14 @@ impl Opened {
         self.persist(writes)?;
         self.check_log()?;
         (writer.oldest, writer.record) = (oldest, record);
-        writer.has_removed = takes_out;
+        if takes_out {
+            self.checkpoints.removed();
+        }
         self.checkpoints.add(&records);
         // Readers find records in `recent`, so what they see through a snapshot changes with direct writes alone, and most
         // commits have none. A snapshot costs a commit a hundredth of its time.
         writer.unshown += batch.size_bytes();
-        if is_first || takes_out || !direct.is_empty() || writer.unshown >= SHOW {
+        if is_first || !direct.is_empty() || writer.unshown >= SHOW {
             writer.unshown = 0;
             self.committed.renew(&self.database);
         }
@@ -210,13 +201,6 @@ impl Opened {
             }
         }
         Ok(())
-    }
-
-    /// Has the memory table of `recent` written out while most of it has been deleted.
-    fn empty_recent(&self) {
-        if self.recent.tree.active_memtable().size() >= RECENT_EMPTIED {
-            write_out(&self.recent);
-        }
     }
 
     /// Has the largest memory tables written out while all of them together exceed the limit.
@@ -304,7 +288,7 @@ const NUMBER_BITS: u32 = 24;
 
 /// Has a memory table written out. Returns `false` if that fails: the next commit meets the same error, and is answered
 /// with it.
-fn write_out(keyspace: &Keyspace) -> bool {
+pub(super) fn write_out(keyspace: &Keyspace) -> bool {
     let rotated = keyspace.rotate_memtable();
     if let Err(error) = &rotated {
         tracing::warn!(why = open::explain(error), "a memory table cannot be written out");

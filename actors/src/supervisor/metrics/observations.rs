@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Ending, Family, HistoryEntry, Kernel, Key, ProcedureId, ProcedureState, Record, Row, Timestamp,
+    Blob, Ending, Family, HistoryEntry, Kernel, Key, ProcedureId, ProcedureState, Record, Row, Timestamp,
 };
 
 use super::failure_log::{FailedAttempt, FailureLog, LoggedEnd, NextAttempt};
@@ -160,7 +160,7 @@ impl Observer<'_> {
         };
         let follows = (id.family, id.member, visit + 1) == (entry.family, entry.member, entry.visit);
         if follows && let Some(Observation::Ran(kind, ran)) = self.seen.get_mut(place) {
-            ran.next = self.telemetry.stage_place(*kind, &entry.stage);
+            ran.next = stage_place(self.telemetry, *kind, &entry.stage);
         }
         follows
     }
@@ -178,7 +178,7 @@ impl Observer<'_> {
             && !row.is_failing()
             && !row.is_ended()
         {
-            ran.next = self.telemetry.stage_place(*kind, &row.stage);
+            ran.next = stage_place(self.telemetry, *kind, &row.stage);
         }
     }
 
@@ -199,7 +199,7 @@ impl Observer<'_> {
     /// Observes an end.
     #[inline(never)]
     fn end_seen(&mut self, kind: usize, row: &Row) {
-        let Some(stage) = self.telemetry.stage_place(kind, &row.stage) else {
+        let Some(stage) = stage_place(self.telemetry, kind, &row.stage) else {
             return;
         };
         let is_wanted = self.log.wants_end(kind, row.state) || self.hooks.wants_end(kind);
@@ -226,6 +226,10 @@ impl Observer<'_> {
             is_dragged_along: !row.id.is_root() && origin != Some(row.id),
         }
     }
+}
+
+fn stage_place(telemetry: &mut Telemetry, kind: usize, stage: &Blob) -> Option<StagePlace> {
+    telemetry.stage_place(kind, codec::variant(stage.as_slice()))
 }
 
 fn key_of(family: &Family) -> Option<Key> {
@@ -270,7 +274,7 @@ fn row_seen(
     seen: &mut Vec<Observation>,
 ) {
     if old.is_none() {
-        let stage = telemetry.stage_place(kind, &new.stage);
+        let stage = stage_place(telemetry, kind, &new.stage);
         seen.extend(stage.map(|stage| Observation::Born(kind, new.id, new.submitted, stage)));
     }
     let (from, to) = (old.and_then(live), live(new));
@@ -321,7 +325,7 @@ fn entry_seen(
         return false;
     };
     let place = telemetry.place(&row.kind);
-    let found = place.and_then(|place| Some((place, telemetry.stage_place(place, &entry.stage)?)));
+    let found = place.and_then(|place| Some((place, stage_place(telemetry, place, &entry.stage)?)));
     let Some((place, stage)) = found else {
         return false;
     };

@@ -25,6 +25,7 @@ fn crowded(directory: &TempDir) -> Result<Tables, Box<dyn Error>> {
         ingestion.finish()?;
     }
     Ok(Tables {
+        recent: database.keyspace("recent", KeyspaceCreateOptions::default)?,
         database,
         parts: vec![keyspace],
         in_vain: IN_VAIN,
