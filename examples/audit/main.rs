@@ -205,23 +205,30 @@ impl Audit {
                     return self.watch_lines().await;
                 }
                 SetState::Pending => {
-                    let mut moves = self.options.is_held;
-                    for name in self
-                        .asking(status)
-                        .await?
-                        .into_iter()
-                        .filter(|name| seen.insert(name.clone()))
-                    {
-                        moves |= self.settle(&name).await?;
-                    }
-                    if !moves {
+                    let moves = self.settle_new(status, &mut seen).await?;
+                    if !moves && !self.options.is_held {
                         return self.watch_lines().await;
                     }
                 }
-                SetState::Init | SetState::Running => {}
+                // One that rests as poison keeps its slot: with a width of one, nothing runs beside it.
+                SetState::Running => {
+                    self.settle_new(status, &mut seen).await?;
+                }
+                SetState::Init => {}
             }
             SystemClock.sleep_until(SystemClock.now().after(LOOK)).await;
         }
+    }
+
+    /// Settles the nodes that ask and were not seen before. Returns `true` if one of them is tried.
+    async fn settle_new(&self, status: SetStatus, seen: &mut BTreeSet<String>) -> Result<bool, Box<dyn Error>> {
+        let mut moves = false;
+        for name in self.asking(status).await? {
+            if seen.insert(name.clone()) {
+                moves |= self.settle(&name).await?;
+            }
+        }
+        Ok(moves)
     }
 
     /// Returns the nodes that ask. A status names no more than the first of them.

@@ -249,6 +249,24 @@ fn f_066_killed_in_the_same_line_three_times_it_goes_on() -> Tested {
     Ok(())
 }
 
+/// A package that is looked at each time the process is killed rests as poison at the fourth start, and keeps the only
+/// slot. It is looked at once more all the same.
+#[test]
+fn f_066_killed_in_the_same_package_three_times_it_goes_on() -> Tested {
+    let ground = Ground::damaged()?;
+    ground.reinstall("locked")?;
+    // Nobody reads a file of a terabyte to its end.
+    fs::File::create(ground.file("notes"))?.set_len(1 << 40)?;
+    for _ in 0..3 {
+        let closing = ground.process("killed", |line| line == "reading notes")?;
+        assert_eq!(closing, None);
+    }
+    ground.reinstall("notes")?;
+    let closing = ground.process("killed", never)?.ok_or("it does not end")?;
+    assert!(closing.contains("pending 0, lines 12"), "{closing}");
+    Ok(())
+}
+
 impl Ground {
     /// Makes a root on which all differs that dpkg knows how to look at, and some that it does not.
     fn of_all_sorts() -> Tested<Self> {
@@ -338,7 +356,7 @@ fn never(_: &str) -> bool {
 fn audit_as_told(words: &str) -> Tested {
     in_system(async {
         let audit = Audit::begin(Options::parse(words.split(' ').map(str::to_owned))?).await?;
-        let told = actix_rt::spawn(tell_of(audit.executor.clone()));
+        let told = actix_rt::spawn(tell_of(audit.executor.clone(), audit.set.clone()));
         let closing = run(audit).await?;
         told.abort();
         println!("\n{closing}");
@@ -346,14 +364,18 @@ fn audit_as_told(words: &str) -> Tested {
     })
 }
 
-/// Says how many packages were looked at, and when a line of the editors is being written.
-async fn tell_of(executor: Executor) -> Tested {
-    let (mut before, mut is_written) = (None, false);
+/// Says how many packages were looked at, when one of them is being read, and when a line of the editors is being written.
+async fn tell_of(executor: Executor, set: SetHandle) -> Tested {
+    let (mut before, mut is_read, mut is_written) = (None, false, false);
     let editors = executor.stream(SCENE, "editors")?;
     loop {
         let checked = executor.scan::<Checked>(CHECKED, "").await?;
         if before.replace(checked.len()) != Some(checked.len()) {
             println!("checked {}", checked.len());
+        }
+        let is_reading = set.node("notes").await?.state == NodeState::Running;
+        if is_reading && !std::mem::replace(&mut is_read, true) {
+            println!("reading notes");
         }
         let line = editors.status().await?.in_hand;
         if line.is_some_and(|line| line.state == NodeState::Running) && !std::mem::replace(&mut is_written, true) {
