@@ -249,8 +249,9 @@ fn f_066_killed_in_the_same_line_three_times_it_goes_on() -> Tested {
     Ok(())
 }
 
-/// A package that is looked at each time the process is killed rests as poison at the fourth start, and keeps the only
-/// slot. It is looked at once more all the same.
+/// A package that is read each time the process is killed is looked at once more all the same. At the third start it
+/// asks, being in doubt; if that start is killed before it could ask, it rests as poison at the fourth, and keeps the only
+/// place.
 #[test]
 fn f_066_killed_in_the_same_package_three_times_it_goes_on() -> Tested {
     let ground = Ground::damaged()?;

@@ -108,13 +108,14 @@ impl Metrics {
         clock: &'a dyn Clock,
         into: &'a mut Vec<Observation>,
     ) -> Observer<'a> {
-        let readers = (&self.hooks, &self.failures);
+        let span = self.failed_span.take();
         Observer::new(
             &mut self.telemetry,
-            readers,
+            &self.hooks,
+            &self.failures,
             kernel,
             clock,
-            self.failed_span.take(),
+            span,
             into,
         )
     }

@@ -12,7 +12,7 @@ use super::names::{
 };
 use super::passes::StagePasses;
 use super::rates::Rates;
-use super::stage_names::{StageNames, StagePlace};
+use super::stage_names::{ByStage, StageNames, StagePlace};
 use super::times::Times;
 use super::uses::{KindUse, StageUse};
 
@@ -36,8 +36,8 @@ pub(crate) struct KindMetrics {
     /// The kind's name, for stages that appear later.
     name: SharedString,
     stage_names: StageNames,
-    /// By the places of their names; `None` for a stage that has not run.
-    stages: Vec<Option<StageMetrics>>,
+    /// The stages that have run.
+    stages: ByStage<StageMetrics>,
     passes: StagePasses,
     rates: Rates,
     tally: Tally,
@@ -73,7 +73,7 @@ impl KindMetrics {
             oldest_signal: gauge(&OLDEST_SIGNAL, [kind.clone()]),
             name: kind,
             stage_names: StageNames::default(),
-            stages: Vec::new(),
+            stages: ByStage::default(),
             passes: StagePasses::default(),
             rates: Rates::default(),
             tally: Tally::default(),
@@ -82,11 +82,9 @@ impl KindMetrics {
 
     /// Returns the figures since the engine started, and those of the last minute.
     pub(super) fn uses(&self, kind: &Kind, rules: &KindRules, now: Timestamp) -> KindUse {
-        let stages = self.stages.iter().enumerate().filter_map(|(index, metrics)| {
-            Some(StageUse {
-                stage: self.stage_names.name(index).to_owned(),
-                ..metrics.as_ref()?.taken.clone()
-            })
+        let stages = self.stages.iter().map(|(stage, metrics)| StageUse {
+            stage: self.stage_names.name(stage).to_owned(),
+            ..metrics.taken.clone()
         });
         KindUse {
             kind: kind.clone(),
@@ -187,19 +185,14 @@ impl KindMetrics {
     /// Returns the 99th percentile of the newest runs of a stage. Returns `None` before a hundred runs, and for a
     /// stage without a series of its own.
     pub(crate) fn usual(&self, stage: &str) -> Option<Duration> {
-        let index = self.stage_names.position(stage)?;
-        let newest = &self.stages.get(index)?.as_ref()?.newest;
+        let newest = &self.stages.get(self.stage_names.known(stage)?)?.newest;
         newest.p99().filter(|_| newest.len() >= ENOUGH)
     }
 
     /// Returns the handles of a stage.
     fn stage(&mut self, stage: StagePlace) -> Option<&mut StageMetrics> {
-        let index = stage.index();
-        if index >= self.stages.len() {
-            self.stages.resize_with(index + 1, || None);
-        }
-        let name = || StageMetrics::new(&self.name, self.stage_names.name(index));
-        self.stages.get_mut(index).map(|stage| stage.get_or_insert_with(name))
+        let new = || StageMetrics::new(&self.name, self.stage_names.name(stage));
+        self.stages.of(stage, new)
     }
 
     /// Records that a procedure of this kind left one state and entered another.

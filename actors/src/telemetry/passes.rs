@@ -4,7 +4,7 @@
 use procession_kernel::{Ending, ProcedureState};
 
 use super::labels::outcome_place;
-use super::stage_names::{StageNames, StagePlace};
+use super::stage_names::{ByStage, StageNames, StagePlace};
 
 /// How procedures left one stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,65 +26,37 @@ pub struct StagePass {
     pub undo_failed: u64,
 }
 
-/// The stages of one kind, by their places; `None` for one that has only been named.
+/// The stages of one kind.
 #[derive(Default)]
-pub(super) struct StagePasses(Vec<Option<Pass>>);
+pub(super) struct StagePasses(ByStage<Pass>);
 
-/// A [`StagePass`] without names.
+/// How procedures left one stage, without names.
 #[derive(Default)]
 struct Pass {
-    begun: u64,
-    retries: u64,
+    /// Its name and what followed are stored elsewhere.
+    counts: StagePass,
     next: Vec<(StagePlace, u64)>,
-    ended: [u64; 3],
-    undone: u64,
-    undo_failed: u64,
 }
 
 impl StagePasses {
     /// Returns the stages that were counted, in the order in which they were first seen.
     pub(super) fn all(&self, names: &StageNames) -> Vec<StagePass> {
-        let passes = self.0.iter().enumerate();
-        passes
-            .filter_map(|(index, pass)| Some(pass.as_ref()?.named(index, names)))
-            .collect()
+        self.0.iter().map(|(stage, pass)| pass.named(stage, names)).collect()
     }
 
     pub(super) fn begun(&mut self, stage: StagePlace) {
-        self.of(stage, |pass| pass.begun += 1);
+        if let Some(pass) = self.of(stage) {
+            pass.counts.begun += 1;
+        }
     }
 
     /// Counts a call that has ended, and the stage that follows it.
     pub(super) fn ran(&mut self, stage: StagePlace, ending: Ending, next: Option<StagePlace>) {
-        self.of(stage, |pass| pass.ran(ending, next));
-    }
-
-    pub(super) fn ended(&mut self, stage: StagePlace, state: ProcedureState) {
-        let outcome = outcome_place(state);
-        self.of(stage, |pass| {
-            if let Some(count) = outcome.and_then(|outcome| pass.ended.get_mut(outcome)) {
-                *count += 1;
-            }
-        });
-    }
-
-    fn of(&mut self, stage: StagePlace, count: impl FnOnce(&mut Pass)) {
-        let index = stage.index();
-        if index >= self.0.len() {
-            self.0.resize_with(index + 1, || None);
-        }
-        if let Some(pass) = self.0.get_mut(index) {
-            count(pass.get_or_insert_default());
-        }
-    }
-}
-
-impl Pass {
-    fn ran(&mut self, ending: Ending, next: Option<StagePlace>) {
+        let Some(pass) = self.of(stage) else { return };
         match ending {
-            Ending::Retry | Ending::Panic => self.retries += 1,
-            Ending::Undone => self.undone += 1,
-            Ending::UndoFailed => self.undo_failed += 1,
+            Ending::Retry | Ending::Panic => pass.counts.retries += 1,
+            Ending::Undone => pass.counts.undone += 1,
+            Ending::UndoFailed => pass.counts.undo_failed += 1,
             Ending::Next
             | Ending::Done
             | Ending::Spawn
@@ -96,24 +68,37 @@ impl Pass {
             _ => {}
         }
         let Some(next) = next else { return };
-        match self.next.iter_mut().find(|(known, _)| *known == next) {
+        match pass.next.iter_mut().find(|(known, _)| *known == next) {
             Some((_, count)) => *count += 1,
-            None => self.next.push((next, 1)),
+            None => pass.next.push((next, 1)),
         }
     }
 
-    fn named(&self, index: usize, names: &StageNames) -> StagePass {
+    pub(super) fn ended(&mut self, stage: StagePlace, state: ProcedureState) {
+        let outcome = outcome_place(state);
+        let pass = self.of(stage);
+        if let Some(count) = pass
+            .zip(outcome)
+            .and_then(|(pass, outcome)| pass.counts.ended.get_mut(outcome))
+        {
+            *count += 1;
+        }
+    }
+
+    fn of(&mut self, stage: StagePlace) -> Option<&mut Pass> {
+        self.0.of(stage, Pass::default)
+    }
+}
+
+impl Pass {
+    fn named(&self, stage: StagePlace, names: &StageNames) -> StagePass {
         let next = self.next.iter();
         StagePass {
-            stage: names.name(index).to_owned(),
-            begun: self.begun,
-            retries: self.retries,
+            stage: names.name(stage).to_owned(),
             next: next
-                .map(|(next, count)| (names.name(next.index()).to_owned(), *count))
+                .map(|(next, count)| (names.name(*next).to_owned(), *count))
                 .collect(),
-            ended: self.ended,
-            undone: self.undone,
-            undo_failed: self.undo_failed,
+            ..self.counts.clone()
         }
     }
 }

@@ -74,7 +74,8 @@ pub(in crate::supervisor) struct Observer<'a> {
 impl<'a> Observer<'a> {
     pub(super) const fn new(
         telemetry: &'a mut Telemetry,
-        (hooks, log): (&'a HookQueue, &'a FailureLog),
+        hooks: &'a HookQueue,
+        log: &'a FailureLog,
         kernel: &'a Kernel,
         clock: &'a dyn Clock,
         span: FailedSpan,
