@@ -183,6 +183,7 @@ pub(crate) fn history() -> Vec<Sample> {
             limits: Vec::new(),
             note: None,
             value: None,
+            submitted: None,
         };
         (format!("{ending:?}"), Record::History(Box::new(entry)))
     };

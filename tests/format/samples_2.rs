@@ -167,6 +167,7 @@ pub(crate) fn history() -> Vec<Sample> {
         limits: Vec::new(),
         note: None,
         value: None,
+        submitted: None,
     };
     vec![("admitted".to_owned(), Record::History(Box::new(entry)))]
 }

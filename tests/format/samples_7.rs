@@ -1,8 +1,9 @@
 //! One record of every shape that format 7 has besides those before it.
 
-use procession_kernel::{EvictedFamily, Label, ProcedureId, Record, Row, RowLabels};
+use procession_kernel::{EvictedFamily, HistoryEntry, Label, ProcedureId, Record, Row, RowLabels, SubmittedValue};
 
-use crate::samples::{ID, Sample, plain, row};
+use crate::samples::{ID, Sample, blob, plain, row};
+use crate::samples_2;
 use crate::samples_4::{doomed, labels};
 
 /// Labels in the index, of families whose numbers have one byte, four and eight, and families that leave it: one with the new
@@ -44,4 +45,20 @@ pub(crate) fn label_entries() -> Vec<Sample> {
         row("inherited".to_owned(), names(0)),
         ("evicted".to_owned(), Record::Evicted(Box::new(gone))),
     ]
+}
+
+/// Entries of stages that replaced the value with which their root was submitted.
+pub(crate) fn first_values() -> Vec<Sample> {
+    let with = |(name, record): Sample| match record {
+        Record::History(entry) => {
+            let submitted = Some(Box::new(SubmittedValue {
+                version: 3,
+                value: blob("value"),
+            }));
+            let entry = HistoryEntry { submitted, ..*entry };
+            (name, Record::History(Box::new(entry)))
+        }
+        other => (name, other),
+    };
+    samples_2::history().into_iter().map(with).collect()
 }

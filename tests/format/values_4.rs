@@ -174,7 +174,7 @@ fn a_history_entry_is_as_it_was_when_it_got_values() -> Tested {
     read_history("v4/left_values.hex", &samples::left_values())
 }
 
-fn read_history(golden: &str, samples: &[Sample]) -> Tested {
+pub(crate) fn read_history(golden: &str, samples: &[Sample]) -> Tested {
     for (line, (name, record)) in compare(golden, samples)?.iter().zip(samples) {
         let Record::History(entry) = record else {
             return Err(format!("{name} is no entry").into());

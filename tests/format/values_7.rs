@@ -10,6 +10,7 @@ use crate::samples::ID;
 use crate::samples_4::labels;
 use crate::samples_7 as samples;
 use crate::values::{compare, value};
+use crate::values_4::read_history;
 use crate::{Line, Tested};
 
 #[test]
@@ -79,4 +80,9 @@ fn labels_are_as_they_were_when_they_got_an_entry_of_their_own() -> Tested {
     let expected = [0, 300].map(|member| (Some(ProcedureId::new(42, member)), true));
     assert_eq!(gone, expected);
     Ok(())
+}
+
+#[test]
+fn a_history_entry_is_as_it_was_when_it_got_the_first_value() -> Tested {
+    read_history("v7/first_values.hex", &samples::first_values())
 }

@@ -458,6 +458,17 @@ async fn first_values(
             Some(_) | None => {}
         }
     }
+    for (key, value) in scan(run, Space::History).await? {
+        let id = keys::parse_procedure(&key).ok_or("a key of the history names no entry")?;
+        let entry = format::history(id.family, id.member, &value)?;
+        let Some(submitted) = entry.submitted else { continue };
+        let id = ProcedureId::new(id.family, entry.member);
+        // A family that was damaged may have no row.
+        let Some(root) = roots.get(&id) else { continue };
+        if root.as_submitted || first.insert(id, submitted.value.as_slice().to_vec()).is_some() {
+            return Err(format!("the value of {id} is kept twice").into());
+        }
+    }
     let missing = roots
         .values()
         .find(|root| root.state.is_failure() && !first.contains_key(&root.id));

@@ -135,6 +135,25 @@ pub struct HistoryEntry {
     /// What the call did to the value, if its kind kept values then.
     #[serde(rename = "v", default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Box<LeftValue>>,
+    /// The value that the root was submitted with, if the call of this entry replaced it and it is
+    /// [small](SUBMITTED_IN_ENTRY_MAX). A larger one has a key of its own.
+    #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
+    pub submitted: Option<Box<SubmittedValue>>,
+}
+
+/// Up to how many bytes of the value that a root was submitted with stand in a history entry. A key of its own costs more
+/// than so few bytes; and of more the readers of a history would have to take the burden.
+pub const SUBMITTED_IN_ENTRY_MAX: usize = 1024;
+
+/// The value that a root was submitted with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubmittedValue {
+    /// The schema version of its encoding.
+    #[serde(rename = "v")]
+    pub version: u16,
+    /// The encoded value.
+    #[serde(rename = "b")]
+    pub value: Blob,
 }
 
 /// Up to how many bytes of a value a history entry has, whatever its kind asks for. Pages have hundreds of entries, and

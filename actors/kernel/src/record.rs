@@ -90,7 +90,8 @@ pub enum Record {
     FinishedRow(Box<Row>),
     /// The encoded value of a procedure.
     Payload(ProcedureId, Blob),
-    /// The value that a root was submitted with, of that schema version, when another value replaces it.
+    /// The value that a root was submitted with, of that schema version, when another value replaces it and no history
+    /// entry [has it](crate::HistoryEntry::submitted).
     Submitted(ProcedureId, u16, Blob),
     /// The encoded output of a procedure.
     Output(ProcedureId, Blob),

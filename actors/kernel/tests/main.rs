@@ -13,6 +13,7 @@ mod decided_failures;
 mod decisions;
 mod end_signals;
 mod failure_streaks;
+mod first_values;
 mod gates;
 mod held_since;
 mod join_counts;

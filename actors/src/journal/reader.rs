@@ -7,7 +7,7 @@ pub(crate) use rows::{LabelEntries, StoredRow, decode_labels, decode_row, slices
 
 use std::sync::{Arc, Weak};
 
-use procession_kernel::{AuditEntry, Blob, HistoryEntry, Key, KeyEntry, ProcedureId, Row};
+use procession_kernel::{AuditEntry, Blob, HistoryEntry, Key, KeyEntry, ProcedureId, Row, SubmittedValue};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
@@ -199,11 +199,32 @@ impl Reader {
             let value = self.payload(root.id, keys::PAYLOAD).await?;
             return Ok(value.map(|value| (Blob::from(value), root.version)));
         }
-        let stored = self.payload(root.id, keys::SUBMITTED).await?;
-        Ok(stored.and_then(|stored| {
-            let (version, value) = stored.split_first_chunk()?;
-            Some((Blob::from(value), u16::from_be_bytes(*version)))
-        }))
+        if let Some(stored) = self.payload(root.id, keys::SUBMITTED).await? {
+            return Ok(stored
+                .split_first_chunk()
+                .map(|(version, value)| (Blob::from(value), u16::from_be_bytes(*version))));
+        }
+        let found = self.submitted_in_history(root).await?;
+        Ok(found.map(|SubmittedValue { version, value }| (value, version)))
+    }
+
+    /// Finds the history entry that has the value with which a root was submitted. It is nearly always among the first.
+    async fn submitted_in_history(&self, root: &Row) -> Result<Option<SubmittedValue>, ReadError> {
+        let mut from = root.history_from;
+        loop {
+            let page = self.entries_in(root.id.family, from, u32::MAX, OUTLINE_PAGE).await?;
+            let next = page
+                .last()
+                .filter(|_| page.len() == OUTLINE_PAGE)
+                .map(|last| last.number.saturating_add(1));
+            if let Some(found) = page.into_iter().find_map(|entry| entry.submitted) {
+                return Ok(Some(*found));
+            }
+            match next {
+                Some(next) => from = next,
+                None => return Ok(None),
+            }
+        }
     }
 
     /// Reads the audit entries with numbers in `begin..end`.
@@ -405,6 +426,7 @@ mod tests {
             limits: Vec::new(),
             note: None,
             value: None,
+            submitted: None,
         };
         let mut bytes = Vec::new();
         codec::encode_into(&mut bytes, &entry).unwrap();

@@ -72,7 +72,7 @@ fn e_041_e_092_children_in_the_middle_and_at_the_end() -> Tested {
             plain.compare(crashed, crashes)
         },
     )?;
-    check(done, &Expected { commits: 8, torn: 56 });
+    check(done, &Expected { commits: 8, torn: 55 });
     Ok(())
 }
 

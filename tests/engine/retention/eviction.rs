@@ -18,9 +18,9 @@ use crate::support::{Act, Lab, Plan, Planned, Tested, chain, kinds, live_in, pla
 
 /// Families that one commit evicts at most.
 const AT_ONCE: usize = 64;
-/// Keys of one of them: two rows, two values and the one that its root was submitted with, two outputs, four entries of
-/// history, a signal, its place in the index of dues, its key.
-const KEYS: u64 = 2 + 2 + 1 + 2 + 4 + 1 + 1 + 1;
+/// Keys of one of them: two rows, two values, two outputs, four entries of history, a signal, its place in the index of
+/// dues, its key.
+const KEYS: u64 = 2 + 2 + 2 + 4 + 1 + 1 + 1;
 /// Evictions at which it crashes.
 const CRASHED: usize = 20;
 const FINISHED: usize = 10_000;

@@ -12,6 +12,8 @@ use procession::status::{ListFilter, ProcedureState, WaitReason};
 use procession::submit::Label;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Builder, Children, Procedure, ProcedureId, StageContext, StageError, Step};
+use procession_actors::journal::keys::SUBMITTED;
+use procession_kernel::SUBMITTED_IN_ENTRY_MAX;
 use serde::{Deserialize, Serialize};
 
 use crate::support::{Act, Lab, Planned, Tested, each_crash, end, plan};
@@ -221,6 +223,102 @@ fn a_value_that_was_refused_or_undone_is_not_the_first_one() -> Tested {
         let seen = shop.0.lock().map_err(|_| "poisoned")?.clone();
         let second = again.submitted.ok_or("it does not run again")?;
         assert_eq!(seen, [(first, Vec::new()), (second, Vec::new())]);
+        Ok(())
+    };
+    World::new().run(FaultPlan::none(), set_up, drive)?.done()
+}
+
+#[test]
+fn a_large_first_value_has_a_key_of_its_own_and_runs_again_as_a_small_one_does() -> Tested {
+    live(async |run: &Run| {
+        let large = "long".repeat(SUBMITTED_IN_ENTRY_MAX / 4);
+        for (item, key) in [("book", "a"), (large.as_str(), "b")] {
+            end(run, Order::of(item), key).await?.err();
+        }
+        let keys = run.world.disk.dump(&Space::Payloads);
+        let own: Vec<_> = keys.iter().filter(|(key, _)| key.last() == Some(&SUBMITTED)).collect();
+        assert_eq!(own.len(), 1, "{own:?}");
+        for (root, item) in [(1, "book"), (2, large.as_str())] {
+            let again = run.executor.run_again(ProcedureId::root(root), by()).await?;
+            run.settle().await;
+            let second = again.submitted.ok_or("it does not run again")?;
+            let ended: Order = run.executor.value(second).await?.ok_or("its value is kept")?;
+            assert_eq!(ended.item, item);
+            assert_eq!(ended.notes, ["reserved", "undone", "undone", "undone"]);
+        }
+        run.pass(15 * DAY).await;
+        for space in [Space::Payloads, Space::History] {
+            let left = run.world.disk.dump(&space);
+            assert_eq!(left.len(), 0, "{left:?}");
+        }
+        Ok(())
+    })
+}
+
+/// Changes its value only behind its children.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Crowd {
+    children: usize,
+    met: bool,
+}
+
+impl Procedure for Crowd {
+    const KIND: &'static str = "crowd";
+    type Stage = Stage;
+    type Env = ();
+    type Output = u32;
+
+    fn first(&self) -> Stage {
+        Stage::Look
+    }
+
+    async fn execute(&mut self, stage: Stage, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        match stage {
+            Stage::Look if self.met => Err(StageError::fail("this is not the first value")),
+            Stage::Look => {
+                let mut children = Children::new();
+                for _ in 0..self.children {
+                    children = children.child(Child::new(&Order::of("free"))?);
+                }
+                Ok(Step::Spawn {
+                    children,
+                    then: Stage::Reserve,
+                })
+            }
+            Stage::Reserve => {
+                self.met = true;
+                Ok(Step::Next(Stage::Pay))
+            }
+            Stage::Pay => Err(StageError::fail("the payment service is down")),
+        }
+    }
+
+    async fn rollback(&mut self, _: Stage, _: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_first_value_is_found_behind_the_entries_of_many_children() -> Tested {
+    let set_up = |builder: Builder| builder.register::<Order>(Shop::default()).register::<Crowd>(());
+    let drive = async |run: &Run| {
+        let crowd = Crowd {
+            children: 200,
+            met: false,
+        };
+        let first = run.wait(run.executor.submit(crowd).into_future()).await??;
+        run.wait(first.outcome()).await?.err().ok_or("it does not fail")?;
+        let history = run.executor.history(first.id()).await?;
+        let place = history.iter().position(|entry| entry.submitted.is_some());
+        assert!(
+            place.is_some_and(|place| place > 500),
+            "not in the first page: {place:?}"
+        );
+        let again = run.executor.run_again(first.id(), by()).await?;
+        let second = again.submitted.ok_or("it does not run again")?;
+        let failed = run.wait(run.executor.handle::<Crowd>(second).outcome()).await?;
+        let failed = failed.err().ok_or("it does not fail")?.to_string();
+        assert!(failed.contains("the payment service"), "{failed}");
         Ok(())
     };
     World::new().run(FaultPlan::none(), set_up, drive)?.done()

@@ -89,6 +89,7 @@ impl Draft<'_> {
             limits: row.stage_limits.to_vec(),
             note: None,
             value: self.value_left(row, None),
+            submitted: None,
         })));
         match row.attempt {
             0 => row.standing += u32::from(stands),

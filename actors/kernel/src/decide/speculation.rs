@@ -90,6 +90,7 @@ impl Draft<'_> {
                 limits: Vec::new(),
                 note: None,
                 value: None,
+                submitted: None,
             })));
             row.standing += u32::from(stands);
             row.history = number;

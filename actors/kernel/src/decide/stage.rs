@@ -9,7 +9,7 @@ use super::submit::oversized_end_signal;
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{AdmissionEffect, DispatchEffect};
 use crate::event::{Birth, StageEffects, StageEnded, StageOutcome, Submission};
-use crate::history::{Ending, HistoryEntry, LeftValue};
+use crate::history::{Ending, HistoryEntry, LeftValue, SUBMITTED_IN_ENTRY_MAX, SubmittedValue};
 use crate::id::{Blob, EventName, ProcedureId};
 use crate::kernel::HistoryDetail;
 use crate::label::Labels;
@@ -308,6 +308,7 @@ impl Draft<'_> {
 
     /// Records what the stage did: history entry, value, user data, submissions.
     fn stage_recorded(&mut self, row: &mut Row, report: &mut StageEnded) {
+        let submitted = self.submitted_kept(row, report);
         let number = self.next_history(row.id.family);
         let (ending, error) = ending_of(&report.outcome);
         let window = self.window(row);
@@ -336,6 +337,7 @@ impl Draft<'_> {
             limits: if stands { row.stage_limits.to_vec() } else { Vec::new() },
             note: report.note.take(),
             value: self.value_left(row, report.payload.as_ref()),
+            submitted,
         })));
         match (row.attempt, stands) {
             (0, true) => row.standing += 1,
@@ -364,13 +366,6 @@ impl Draft<'_> {
         self.admission_recorded(row, report);
         if !runs_again(row, &report.outcome) {
             self.consume_wake(row);
-        }
-        if report.payload.is_some() {
-            // A root that succeeds now never fails, so it is never run again. One that is stopped fails whatever its
-            // last stage says.
-            let succeeds = matches!(report.outcome, StageOutcome::Done(_)) && !self.is_stopping(row);
-            let is_needed = !succeeds || !row.rounds.is_empty() || !report.children().is_empty();
-            self.submitted_replaced(row, report.replaced.take().filter(|_| is_needed));
         }
         if let Some(value) = report.payload.as_ref().or(report.upgraded.as_ref()) {
             self.value_recorded(row, value.clone(), |row| row.stage.clone());
@@ -444,16 +439,39 @@ impl Draft<'_> {
         }
     }
 
-    /// Records that another value is about to replace the one that a root was submitted with. That one is kept, so that
-    /// the root can be run again.
-    pub(super) fn submitted_replaced(&mut self, row: &mut Row, submitted: Option<Blob>) {
+    /// Notes that another value is about to replace the one that a root was submitted with. Returns that one, which must
+    /// be kept so that the root can be run again.
+    pub(super) fn submitted_replaced(&self, row: &mut Row, submitted: Option<Blob>) -> Option<SubmittedValue> {
         if !std::mem::take(&mut row.as_submitted) {
-            return;
+            return None;
         }
-        if let Some(value) = submitted {
-            let version = self.rules_of(&row.kind).map_or(row.version, |rules| rules.version);
-            self.record(Record::Submitted(row.id, version, value));
+        let version = self.rules_of(&row.kind).map_or(row.version, |rules| rules.version);
+        submitted.map(|value| SubmittedValue { version, value })
+    }
+
+    /// Keeps the value that a root was submitted with under a key of its own.
+    pub(super) fn submitted_recorded(&mut self, root: ProcedureId, submitted: SubmittedValue) {
+        let SubmittedValue { version, value } = submitted;
+        self.record(Record::Submitted(root, version, value));
+    }
+
+    /// Keeps the value that a root was submitted with, if this stage replaces it. Returns it if the history entry of the
+    /// stage is to have it: a small one, in an entry that goes with the root's result. A stage that changes the value is
+    /// no failed attempt, whose entry may go earlier.
+    fn submitted_kept(&mut self, row: &mut Row, report: &mut StageEnded) -> Option<Box<SubmittedValue>> {
+        if !row.as_submitted || report.payload.is_none() {
+            return None;
         }
+        // A root that succeeds now never fails, so it is never run again. One that is stopped fails whatever its
+        // last stage says.
+        let succeeds = matches!(report.outcome, StageOutcome::Done(_)) && !self.is_stopping(row);
+        let is_needed = !succeeds || !row.rounds.is_empty() || !report.children().is_empty();
+        let submitted = self.submitted_replaced(row, report.replaced.take().filter(|_| is_needed))?;
+        if self.keeps_whole_history(row) && submitted.value.len() <= SUBMITTED_IN_ENTRY_MAX {
+            return Some(Box::new(submitted));
+        }
+        self.submitted_recorded(row.id, submitted);
+        None
     }
 
     fn stage_obeyed(&mut self, mut row: Box<Row>, report: Box<StageEnded>) {
@@ -563,6 +581,12 @@ impl Draft<'_> {
                 self.record(Record::HistoryDropped(row.id.family, number));
             }
         }
+    }
+
+    /// Returns `true` if the kind keeps all entries, except those of old attempts.
+    fn keeps_whole_history(&self, row: &Row) -> bool {
+        self.rules_of(&row.kind)
+            .is_some_and(|rules| rules.history == HistoryDetail::Full)
     }
 
     /// Returns `true` if the kind keeps only the entries on the rollback stack.

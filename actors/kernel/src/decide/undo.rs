@@ -136,8 +136,10 @@ impl Draft<'_> {
         if let Some(mut row) = self.take(id) {
             row.history = number;
             let changed = report.payload.filter(|_| report.outcome.is_ok());
-            if changed.is_some() {
-                self.submitted_replaced(&mut row, report.replaced);
+            if changed.is_some()
+                && let Some(submitted) = self.submitted_replaced(&mut row, report.replaced)
+            {
+                self.submitted_recorded(id, submitted);
             }
             if let Some(value) = changed.or(report.upgraded) {
                 self.value_recorded(&mut row, value, |_| top.stage.clone());
@@ -209,6 +211,7 @@ impl Draft<'_> {
             limits: Vec::new(),
             note,
             value,
+            submitted: None,
         })));
         number
     }
@@ -222,9 +225,10 @@ impl Draft<'_> {
             let row = self.row(id).filter(|row| row.visit == top.visit);
             let older = row.map(|row| row.rare().attempts_kept.clone()).unwrap_or_default();
             let mut dropped: BTreeSet<u32> = older.into_iter().chain([top.number]).collect();
-            if top.locks.is_some() {
+            if top.locks.is_some() || top.submitted.is_some() {
                 // It says under which locks the entries below it ran. Without it a start would take those of an entry
-                // above it that the rollback has passed over.
+                // above it that the rollback has passed over. Or it has the value that the root was submitted with,
+                // since its kind kept all entries then.
                 dropped.remove(&top.number);
                 top.stands = false;
                 self.record(Record::History(Box::new(top)));

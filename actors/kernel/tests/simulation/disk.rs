@@ -90,15 +90,17 @@ impl Disk {
             Record::Payload(id, value) => {
                 self.payloads.insert(*id, value.len());
             }
-            Record::Submitted(id, _, value) => {
-                if !id.is_root() || self.submitted.insert(id.family, value.len()).is_some() {
-                    return Err(format!("the first value of {id} is kept twice, or it is no root"));
-                }
-            }
+            Record::Submitted(id, _, value) => self.first_kept(*id, value)?,
             Record::History(entry) => self.history_put(entry)?,
             Record::HistoryDropped(family, number) => {
                 let dropped = self.history.remove(&(*family, *number));
-                dropped.ok_or_else(|| format!("entry {number} of family {family} is dropped, and is not there"))?;
+                let dropped =
+                    dropped.ok_or_else(|| format!("entry {number} of family {family} is dropped, and is not there"))?;
+                if dropped.submitted.is_some() {
+                    return Err(format!(
+                        "entry {number} of family {family} is dropped with the root's first value"
+                    ));
+                }
             }
             Record::Signal(id, number, entry, _) => {
                 self.signals.insert((*id, *number), entry.clone());
@@ -254,6 +256,14 @@ impl Disk {
         Ok(())
     }
 
+    /// Only a root has a first value, and it is kept once: under a key of its own, or in the history.
+    fn first_kept(&mut self, id: ProcedureId, value: &Blob) -> Result<(), String> {
+        if !id.is_root() || self.submitted.insert(id.family, value.len()).is_some() {
+            return Err(format!("the first value of {id} is kept twice, or it is no root"));
+        }
+        Ok(())
+    }
+
     /// Numbers are dense, an entry is overwritten only to stand no more where its
     /// undo leaves none, and nothing is undone twice.
     fn history_put(&mut self, entry: &HistoryEntry) -> Result<(), String> {
@@ -278,6 +288,9 @@ impl Disk {
                     .unwrap_or(0);
                 if entry.number <= newest {
                     return Err(format!("entry {key:?} comes after entry {newest}"));
+                }
+                if let Some(submitted) = &entry.submitted {
+                    self.first_kept(ProcedureId::new(entry.family, entry.member), &submitted.value)?;
                 }
             }
         }

@@ -245,9 +245,9 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Evicte
         let entry = reader.key_entry(key.as_str().as_bytes()).await?;
         key_until = entry.and_then(|entry| entry.until);
     }
-    // A root that changed its value with its last stage has left no other.
+    // A small value is in the history, and a root that changed its value with its last stage has left no other.
     let submitted = match root.filter(|root| !root.as_submitted) {
-        Some(root) => reader.submitted(root).await?.is_some(),
+        Some(root) => reader.payload(root.id, keys::SUBMITTED).await?.is_some(),
         None => false,
     };
     Ok(EvictedFamily {
