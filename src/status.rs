@@ -8,5 +8,5 @@ pub use procession_actors::view::{
 };
 pub use procession_kernel::{
     Cause, CauseKind, Ending, Epoch, FailureEntry, HistoryEntry, Key, LEFT_VALUE_MAX, LeftValue, Mark, NotUndone,
-    ProcedureState, Seq, WaitReason, fingerprint,
+    ProcedureState, Seq, SubmittedValue, WaitReason, fingerprint,
 };

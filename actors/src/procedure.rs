@@ -85,9 +85,7 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// taken as a new signal.
     const SIGNAL_KEYS: usize = procession_kernel::SIGNAL_KEYS;
     /// How much history is kept. A kind that runs without end has no [`ROLLBACK`](Self::ROLLBACK) and keeps the
-    /// [`Newest`](HistoryDetail::Newest) entries; the two together do not compile otherwise. Where later code says `Newest`
-    /// of a kind that kept all entries, its older roots lose the value that they were submitted with, so that they cannot
-    /// be run again.
+    /// [`Newest`](HistoryDetail::Newest) entries; the two together do not compile otherwise.
     const HISTORY: HistoryDetail = HistoryDetail::Full;
     /// `true` to log each end of this kind at the level info. Failed attempts and failed ends are logged anyway, at warn
     /// and error.

@@ -162,7 +162,8 @@ impl CommittedReader {
         let Some(root) = self.row(ProcedureId::root(family)).await? else {
             return Ok(None);
         };
-        let submitted = self.reader.submitted(&root).await?;
+        let submitted = self.reader.submitted(&root).await;
+        let submitted = submitted.map_err(|error| self.unreadable(family, error))?;
         Ok(submitted.map(|(value, _)| value))
     }
 

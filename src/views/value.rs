@@ -1,7 +1,10 @@
 //! Stored values of an exported family: how large each is, and in full where users' data may be seen.
 
+use std::borrow::Cow;
+
 use procession_actors::FamilyExport;
 use procession_actors::journal::{Space, codec, keys};
+use procession_kernel::{ProcedureId, SubmittedValue};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -53,35 +56,55 @@ pub(crate) fn revealed(bytes: &[u8]) -> Value {
 /// Returns the sizes of the stored values of an exported family, in the order of the journal.
 #[must_use]
 pub fn values_of(export: &FamilyExport) -> Vec<ValueView> {
-    let sizes = stored(export).map(|(value, _)| value);
-    sizes.collect()
+    stored(export).into_iter().map(|(value, _)| value).collect()
 }
 
 /// Returns the same values in full. They are users' data.
 pub fn revealed_values_of(export: &FamilyExport) -> impl Iterator<Item = ValueView> {
-    stored(export).map(|(value, bytes)| ValueView {
-        revealed: Some(RevealedView::of(bytes)),
+    stored(export).into_iter().map(|(value, bytes)| ValueView {
+        revealed: Some(RevealedView::of(&bytes)),
         ..value
     })
 }
 
-fn stored(export: &FamilyExport) -> impl Iterator<Item = (ValueView, &[u8])> {
+fn stored(export: &FamilyExport) -> Vec<(ValueView, Cow<'_, [u8]>)> {
     let space = Space::Payloads.name();
-    let entries = export.entries.iter().filter(move |entry| entry.space == space);
-    entries.filter_map(|entry| {
-        let key = entry.key.as_slice();
-        let (part, bytes) = match key.last() {
+    let entries = export.entries.iter().filter(|entry| entry.space == space);
+    let under_keys = entries.filter_map(|entry| {
+        let id = keys::parse_procedure(entry.key.as_slice())?;
+        let (part, bytes) = match entry.key.as_slice().last() {
             Some(&keys::OUTPUT) => ("output", entry.value.as_slice()),
             // Two bytes with the schema version of the value go before it.
             Some(&keys::SUBMITTED) => ("submitted", entry.value.as_slice().get(2..)?),
             Some(_) | None => ("payload", entry.value.as_slice()),
         };
-        let value = ValueView {
-            id: keys::parse_procedure(key)?.to_string(),
-            part: part.to_owned(),
-            bytes: bytes.len(),
-            revealed: None,
-        };
-        Some((value, bytes))
+        Some((id, view(id, part, bytes), Cow::Borrowed(bytes)))
+    });
+    let mut stored: Vec<(ProcedureId, ValueView, Cow<'_, [u8]>)> = under_keys.collect();
+    // A small value that the root was submitted with is in the history. It comes where a larger one would.
+    if let Some((root, submitted)) = submitted_of(export) {
+        let place = stored.partition_point(|(id, ..)| *id <= root);
+        let bytes = submitted.value.as_slice();
+        stored.insert(
+            place,
+            (root, view(root, "submitted", bytes), Cow::Owned(bytes.to_vec())),
+        );
+    }
+    stored.into_iter().map(|(_, value, bytes)| (value, bytes)).collect()
+}
+
+fn submitted_of(export: &FamilyExport) -> Option<(ProcedureId, Box<SubmittedValue>)> {
+    export.history().into_iter().find_map(|entry| {
+        let root = ProcedureId::new(entry.family, entry.member);
+        entry.submitted.map(|submitted| (root, submitted))
     })
+}
+
+fn view(id: ProcedureId, part: &str, bytes: &[u8]) -> ValueView {
+    ValueView {
+        id: id.to_string(),
+        part: part.to_owned(),
+        bytes: bytes.len(),
+        revealed: None,
+    }
 }

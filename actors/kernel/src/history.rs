@@ -135,15 +135,17 @@ pub struct HistoryEntry {
     /// What the call did to the value, if its kind kept values then.
     #[serde(rename = "v", default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Box<LeftValue>>,
-    /// The value that the root was submitted with, if the call of this entry replaced it and it is
-    /// [small](SUBMITTED_IN_ENTRY_MAX). A larger one has a key of its own.
+    /// The value that the root was submitted with, if the call of this entry replaced it. It is users' data, whatever
+    /// their kind keeps. Only an early entry has it, and only if it is small; others have a key of their own.
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub submitted: Option<Box<SubmittedValue>>,
 }
 
-/// Up to how many bytes of the value that a root was submitted with stand in a history entry. A key of its own costs more
-/// than so few bytes; and of more the readers of a history would have to take the burden.
+/// The largest value, in bytes, with which a root was submitted and which is kept in a history entry. For a larger one a
+/// key of its own costs little beside the bytes, which would burden everyone who reads the history.
 pub const SUBMITTED_IN_ENTRY_MAX: usize = 1024;
+/// The number of the last history entry that may have that value. Whoever looks for it reads no entry behind this one.
+pub const SUBMITTED_ENTRY_LAST: u32 = 64;
 
 /// The value that a root was submitted with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

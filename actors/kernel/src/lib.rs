@@ -77,7 +77,8 @@ pub use families::{Families, FamilyRef, SAME_STAGE_FROZEN, STAGES_FROZEN};
 pub use family::{Below, Family, Gates, Members, Scope, Signals};
 pub use fingerprint::fingerprint;
 pub use history::{
-    Ending, HistoryEntry, LEFT_VALUE_MAX, LeftValue, SUBMITTED_IN_ENTRY_MAX, SubmittedValue, settle_standing,
+    Ending, HistoryEntry, LEFT_VALUE_MAX, LeftValue, SUBMITTED_ENTRY_LAST, SUBMITTED_IN_ENTRY_MAX, SubmittedValue,
+    settle_standing,
 };
 pub use id::{
     Blob, Claim, ClaimId, Epoch, EventName, Key, Kind, LimitKey, ParseProcedureIdError, ParseTraceParentError,

@@ -4,7 +4,7 @@
 
 use procession_kernel::{
     Birth, Blob, Epoch, Event, HistoryDetail, Kernel, Kind, KindRules, Record, RequestId, Row, Rules,
-    SUBMITTED_IN_ENTRY_MAX, StageEnded, StageOutcome, SubmittedValue, Timestamp, UndoEnded,
+    SUBMITTED_ENTRY_LAST, SUBMITTED_IN_ENTRY_MAX, StageEnded, StageOutcome, SubmittedValue, Timestamp, UndoEnded,
 };
 
 use crate::shell::{KIND, ROOT, Shell};
@@ -116,6 +116,33 @@ fn a_larger_one_has_a_key_of_its_own() {
     let mut shell = submitted(bytes, HistoryDetail::Full);
     let event = replaces(&shell, bytes, next());
     assert_eq!(kept(&mut shell, event), Kept::UnderKey(value(bytes)));
+}
+
+#[test]
+fn one_that_is_replaced_late_has_a_key_of_its_own() {
+    for (number, is_early) in [(SUBMITTED_ENTRY_LAST, true), (SUBMITTED_ENTRY_LAST + 1, false)] {
+        let mut shell = submitted(5, HistoryDetail::Full);
+        for stage in 1..number {
+            let next = StageOutcome::Next(Blob::from(stage.to_be_bytes().to_vec()));
+            let run = row(&shell).in_flight.expect("its stage is out").run;
+            let report = StageEnded::new(ROOT, run, shell.kernel.epoch(), Timestamp(5), next);
+            shell.feed(5, Event::StageEnded(Box::new(report)));
+        }
+        let event = replaces(&shell, 5, next());
+        let expected = if is_early { Kept::InEntry } else { Kept::UnderKey };
+        assert_eq!(kept(&mut shell, event), expected(value(5)), "entry {number}");
+    }
+}
+
+#[test]
+fn one_whose_entry_does_not_stand_has_a_key_of_its_own() {
+    let mut shell = submitted(5, HistoryDetail::Full);
+    let Event::StageEnded(mut report) = replaces(&shell, 5, next()) else {
+        unreachable!("it is a report");
+    };
+    // Its entry would leave a window, if its kind kept one later.
+    report.nothing_to_undo = true;
+    assert_eq!(kept(&mut shell, Event::StageEnded(report)), Kept::UnderKey(value(5)));
 }
 
 #[test]

@@ -89,7 +89,8 @@ impl Space {
 pub const PAYLOAD: u8 = 0;
 /// Tag of an output's key.
 pub const OUTPUT: u8 = 1;
-/// Tag of the key under which a root's first value is kept, once another has replaced it.
+/// Tag of the key under which the value that a root was submitted with is kept, once another has replaced it and unless a
+/// history entry has it.
 pub const SUBMITTED: u8 = 2;
 
 /// Last byte of the key of a procedure's labels.

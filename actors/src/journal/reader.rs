@@ -7,7 +7,9 @@ pub(crate) use rows::{LabelEntries, StoredRow, decode_labels, decode_row, slices
 
 use std::sync::{Arc, Weak};
 
-use procession_kernel::{AuditEntry, Blob, HistoryEntry, Key, KeyEntry, ProcedureId, Row, SubmittedValue};
+use procession_kernel::{
+    AuditEntry, Blob, HistoryEntry, Key, KeyEntry, ProcedureId, Row, SUBMITTED_ENTRY_LAST, SubmittedValue,
+};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
@@ -204,27 +206,32 @@ impl Reader {
                 .split_first_chunk()
                 .map(|(version, value)| (Blob::from(value), u16::from_be_bytes(*version))));
         }
-        let found = self.submitted_in_history(root).await?;
+        let found = self.submitted_in_history(root.id).await?;
         Ok(found.map(|SubmittedValue { version, value }| (value, version)))
     }
 
-    /// Finds the history entry that has the value with which a root was submitted. It is nearly always among the first.
-    async fn submitted_in_history(&self, root: &Row) -> Result<Option<SubmittedValue>, ReadError> {
-        let mut from = root.history_from;
-        loop {
-            let page = self.entries_in(root.id.family, from, u32::MAX, OUTLINE_PAGE).await?;
-            let next = page
-                .last()
-                .filter(|_| page.len() == OUTLINE_PAGE)
-                .map(|last| last.number.saturating_add(1));
-            if let Some(found) = page.into_iter().find_map(|entry| entry.submitted) {
-                return Ok(Some(*found));
-            }
-            match next {
-                Some(next) => from = next,
-                None => return Ok(None),
+    /// Finds the history entry that has the value with which a root was submitted. A damaged entry is an error only if no
+    /// other has the value.
+    async fn submitted_in_history(&self, root: ProcedureId) -> Result<Option<SubmittedValue>, ReadError> {
+        let scan = Scan {
+            space: Space::History,
+            from: keys::history(root.family, 1).to_vec(),
+            to: Some(keys::history(root.family, SUBMITTED_ENTRY_LAST + 1).to_vec()),
+            limit: usize::MAX,
+        };
+        let mut damage = None;
+        for (key, value) in &self.scan_pages(scan).await? {
+            match decode_entry(key, value) {
+                Ok(entry) => {
+                    let of_root = entry.filter(|entry| entry.member == root.member);
+                    if let Some(found) = of_root.and_then(|entry| entry.submitted) {
+                        return Ok(Some(*found));
+                    }
+                }
+                Err(error) => damage = Some(error),
             }
         }
+        damage.map_or(Ok(None), |error| Err(error.into()))
     }
 
     /// Reads the audit entries with numbers in `begin..end`.
@@ -408,6 +415,10 @@ mod tests {
     use crate::journal::fjall::{FjallStore, SyncMode};
 
     fn entry() -> Vec<u8> {
+        entry_with(None)
+    }
+
+    fn entry_with(submitted: Option<Box<SubmittedValue>>) -> Vec<u8> {
         let entry = HistoryEntry {
             family: 0,
             number: 0,
@@ -426,7 +437,7 @@ mod tests {
             limits: Vec::new(),
             note: None,
             value: None,
-            submitted: None,
+            submitted,
         };
         let mut bytes = Vec::new();
         codec::encode_into(&mut bytes, &entry).unwrap();
@@ -440,6 +451,32 @@ mod tests {
             batch.put(Space::History, &keys::history(7, *entry), value);
         }
         block_on(store.append(batch)).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_entry_is_an_error_only_if_no_other_has_the_submitted_value() {
+        let place = tempfile::tempdir().unwrap();
+        let store: Arc<dyn JournalStore> = Arc::new(FjallStore::open(place.path(), SyncMode::None).unwrap());
+        let epoch = block_on(store.acquire()).unwrap();
+        let reader = Reader::new(&store);
+        let root = ProcedureId::root(7);
+        let found = |reader: &Reader| block_on(reader.submitted_in_history(root));
+        append_entries(&store, epoch, 1, &[(2, entry())]);
+        assert!(matches!(found(&reader), Ok(None)));
+        append_entries(&store, epoch, 2, &[(1, vec![0xc1])]);
+        assert!(matches!(found(&reader), Err(ReadError::Codec(_))));
+        let submitted = SubmittedValue {
+            version: 3,
+            value: Blob::from(&b"value"[..]),
+        };
+        let with = entry_with(Some(Box::new(submitted.clone())));
+        append_entries(&store, epoch, 3, &[(SUBMITTED_ENTRY_LAST + 1, with.clone())]);
+        assert!(
+            matches!(found(&reader), Err(ReadError::Codec(_))),
+            "no later entry has it"
+        );
+        append_entries(&store, epoch, 4, &[(SUBMITTED_ENTRY_LAST, with)]);
+        assert_eq!(found(&reader).unwrap(), Some(submitted));
     }
 
     fn numbers(entries: Option<Vec<HistoryEntry>>) -> Option<Vec<u32>> {

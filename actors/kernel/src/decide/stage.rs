@@ -9,7 +9,7 @@ use super::submit::oversized_end_signal;
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{AdmissionEffect, DispatchEffect};
 use crate::event::{Birth, StageEffects, StageEnded, StageOutcome, Submission};
-use crate::history::{Ending, HistoryEntry, LeftValue, SUBMITTED_IN_ENTRY_MAX, SubmittedValue};
+use crate::history::{Ending, HistoryEntry, LeftValue, SUBMITTED_ENTRY_LAST, SUBMITTED_IN_ENTRY_MAX, SubmittedValue};
 use crate::id::{Blob, EventName, ProcedureId};
 use crate::kernel::HistoryDetail;
 use crate::label::Labels;
@@ -308,11 +308,11 @@ impl Draft<'_> {
 
     /// Records what the stage did: history entry, value, user data, submissions.
     fn stage_recorded(&mut self, row: &mut Row, report: &mut StageEnded) {
-        let submitted = self.submitted_kept(row, report);
         let number = self.next_history(row.id.family);
-        let (ending, error) = ending_of(&report.outcome);
         let window = self.window(row);
         let stands = window.is_none() && !report.nothing_to_undo;
+        let submitted = self.keep_submitted(row, report, stands.then_some(number));
+        let (ending, error) = ending_of(&report.outcome);
         let locks = locks_go_on(row, report).then(|| {
             let next = report.next_needs.locks.clone();
             Vec::from(std::mem::replace(&mut row.locks, next.into()))
@@ -441,7 +441,7 @@ impl Draft<'_> {
 
     /// Notes that another value is about to replace the one that a root was submitted with. Returns that one, which must
     /// be kept so that the root can be run again.
-    pub(super) fn submitted_replaced(&self, row: &mut Row, submitted: Option<Blob>) -> Option<SubmittedValue> {
+    pub(super) fn take_submitted(&self, row: &mut Row, submitted: Option<Blob>) -> Option<SubmittedValue> {
         if !std::mem::take(&mut row.as_submitted) {
             return None;
         }
@@ -450,15 +450,22 @@ impl Draft<'_> {
     }
 
     /// Keeps the value that a root was submitted with under a key of its own.
-    pub(super) fn submitted_recorded(&mut self, root: ProcedureId, submitted: SubmittedValue) {
+    pub(super) fn record_submitted(&mut self, root: ProcedureId, submitted: SubmittedValue) {
         let SubmittedValue { version, value } = submitted;
         self.record(Record::Submitted(root, version, value));
     }
 
-    /// Keeps the value that a root was submitted with, if this stage replaces it. Returns it if the history entry of the
-    /// stage is to have it: a small one, in an entry that goes with the root's result. A stage that changes the value is
-    /// no failed attempt, whose entry may go earlier.
-    fn submitted_kept(&mut self, row: &mut Row, report: &mut StageEnded) -> Option<Box<SubmittedValue>> {
+    /// Returns the value that a root was submitted with if this stage replaces it and its history entry, whose number is
+    /// given if it stands, is to keep it. Otherwise records a replaced value under a key of its own.
+    ///
+    /// An entry that stands goes no earlier than the root's result, whatever later code says of its kind: a kind that keeps
+    /// only its stack leaves it behind the undo, and a window does not begin while an entry stands.
+    fn keep_submitted(
+        &mut self,
+        row: &mut Row,
+        report: &mut StageEnded,
+        entry: Option<u32>,
+    ) -> Option<Box<SubmittedValue>> {
         if !row.as_submitted || report.payload.is_none() {
             return None;
         }
@@ -466,11 +473,12 @@ impl Draft<'_> {
         // last stage says.
         let succeeds = matches!(report.outcome, StageOutcome::Done(_)) && !self.is_stopping(row);
         let is_needed = !succeeds || !row.rounds.is_empty() || !report.children().is_empty();
-        let submitted = self.submitted_replaced(row, report.replaced.take().filter(|_| is_needed))?;
-        if self.keeps_whole_history(row) && submitted.value.len() <= SUBMITTED_IN_ENTRY_MAX {
+        let submitted = self.take_submitted(row, report.replaced.take().filter(|_| is_needed))?;
+        let is_early = entry.is_some_and(|number| number <= SUBMITTED_ENTRY_LAST);
+        if is_early && self.keeps_whole_history(row) && submitted.value.len() <= SUBMITTED_IN_ENTRY_MAX {
             return Some(Box::new(submitted));
         }
-        self.submitted_recorded(row.id, submitted);
+        self.record_submitted(row.id, submitted);
         None
     }
 

@@ -137,9 +137,9 @@ impl Draft<'_> {
             row.history = number;
             let changed = report.payload.filter(|_| report.outcome.is_ok());
             if changed.is_some()
-                && let Some(submitted) = self.submitted_replaced(&mut row, report.replaced)
+                && let Some(submitted) = self.take_submitted(&mut row, report.replaced)
             {
-                self.submitted_recorded(id, submitted);
+                self.record_submitted(id, submitted);
             }
             if let Some(value) = changed.or(report.upgraded) {
                 self.value_recorded(&mut row, value, |_| top.stage.clone());
@@ -227,8 +227,8 @@ impl Draft<'_> {
             let mut dropped: BTreeSet<u32> = older.into_iter().chain([top.number]).collect();
             if top.locks.is_some() || top.submitted.is_some() {
                 // It says under which locks the entries below it ran. Without it a start would take those of an entry
-                // above it that the rollback has passed over. Or it has the value that the root was submitted with,
-                // since its kind kept all entries then.
+                // above it that the rollback has passed over. The same goes for an entry that has the value with which
+                // the root was submitted, from when its kind still kept all entries.
                 dropped.remove(&top.number);
                 top.stands = false;
                 self.record(Record::History(Box::new(top)));

@@ -276,7 +276,7 @@ impl Disk {
                     locks: old.locks.clone().or_else(|| entry.locks.clone()),
                     ..old.clone()
                 };
-                if !old.stands || *entry != fallen || entry.locks.is_none() {
+                if !old.stands || *entry != fallen || (entry.locks.is_none() && entry.submitted.is_none()) {
                     return Err(format!("entry {key:?} is overwritten by {entry:?}"));
                 }
             }

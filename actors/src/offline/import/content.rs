@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use procession_kernel::{
-    Blob, HistoryEntry, Key, KeyEntry, Labels, NAMED_MAX, ProcedureId, Record, Row, RowLabels, Timestamp, check_rows,
+    Blob, HistoryEntry, Key, KeyEntry, Labels, NAMED_MAX, ProcedureId, Record, Row, RowLabels, SUBMITTED_ENTRY_LAST,
+    SUBMITTED_IN_ENTRY_MAX, SubmittedValue, Timestamp, check_rows,
 };
 
 use super::fields::unknown_field;
@@ -206,6 +207,14 @@ fn check_history(rows: &[Row], key: &[u8], value: &Blob) -> Result<(), String> {
     let newest = rows.iter().map(|row| row.history).max().unwrap_or_default();
     if number == 0 || number > newest {
         return Err(format!("entry {number} of the history is one to which no row has come"));
+    }
+    let is_too_large = |submitted: &SubmittedValue| submitted.value.len() > SUBMITTED_IN_ENTRY_MAX;
+    if let Some(submitted) = &entry.submitted
+        && (entry.member != 0 || number > SUBMITTED_ENTRY_LAST || is_too_large(submitted))
+    {
+        return Err(format!(
+            "entry {number} of the history has a value with which no root was submitted, or one that belongs elsewhere"
+        ));
     }
     match rows.get(entry.member as usize) {
         Some(_) => Ok(()),
