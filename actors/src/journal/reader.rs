@@ -453,18 +453,20 @@ mod tests {
         block_on(store.append(batch)).unwrap();
     }
 
-    #[test]
-    fn a_damaged_entry_is_an_error_only_if_no_other_has_the_submitted_value() {
+    #[actix_rt::test]
+    async fn a_damaged_entry_is_an_error_only_if_no_other_has_the_submitted_value() {
         let place = tempfile::tempdir().unwrap();
         let store: Arc<dyn JournalStore> = Arc::new(FjallStore::open(place.path(), SyncMode::None).unwrap());
-        let epoch = block_on(store.acquire()).unwrap();
+        let epoch = store.acquire().await.unwrap();
         let reader = Reader::new(&store);
         let root = ProcedureId::root(7);
-        let found = |reader: &Reader| block_on(reader.submitted_in_history(root));
         append_entries(&store, epoch, 1, &[(2, entry())]);
-        assert!(matches!(found(&reader), Ok(None)));
+        assert!(matches!(reader.submitted_in_history(root).await, Ok(None)));
         append_entries(&store, epoch, 2, &[(1, vec![0xc1])]);
-        assert!(matches!(found(&reader), Err(ReadError::Codec(_))));
+        assert!(matches!(
+            reader.submitted_in_history(root).await,
+            Err(ReadError::Codec(_))
+        ));
         let submitted = SubmittedValue {
             version: 3,
             value: Blob::from(&b"value"[..]),
@@ -472,11 +474,11 @@ mod tests {
         let with = entry_with(Some(Box::new(submitted.clone())));
         append_entries(&store, epoch, 3, &[(SUBMITTED_ENTRY_LAST + 1, with.clone())]);
         assert!(
-            matches!(found(&reader), Err(ReadError::Codec(_))),
+            matches!(reader.submitted_in_history(root).await, Err(ReadError::Codec(_))),
             "no later entry has it"
         );
         append_entries(&store, epoch, 4, &[(SUBMITTED_ENTRY_LAST, with)]);
-        assert_eq!(found(&reader).unwrap(), Some(submitted));
+        assert_eq!(reader.submitted_in_history(root).await.unwrap(), Some(submitted));
     }
 
     fn numbers(entries: Option<Vec<HistoryEntry>>) -> Option<Vec<u32>> {

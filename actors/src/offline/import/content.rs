@@ -213,7 +213,8 @@ fn check_history(rows: &[Row], key: &[u8], value: &Blob) -> Result<(), String> {
         && (entry.member != 0 || number > SUBMITTED_ENTRY_LAST || is_too_large(submitted))
     {
         return Err(format!(
-            "entry {number} of the history has a value with which no root was submitted, or one that belongs elsewhere"
+            "entry {number} of the history has the value with which the root was submitted, and may not: only the root's own \
+             of the first {SUBMITTED_ENTRY_LAST} may, up to {SUBMITTED_IN_ENTRY_MAX} bytes"
         ));
     }
     match rows.get(entry.member as usize) {

@@ -10,7 +10,7 @@ use procession::testkit::{FaultPlan, MemoryStore, World};
 use procession::{Executor, ProcedureId};
 
 use super::{import, resume};
-use crate::support::{Act, Lab, Patient, Planned, Tested, live_in, plan};
+use crate::support::{Act, Lab, Patient, Planned, Tested, failing, live_in, plan};
 
 /// Reads it out of the archive of a closed journal.
 fn archived(world: &World, family: u64) -> Result<Option<FamilyExport>, procession::testkit::Trouble> {
@@ -86,6 +86,29 @@ fn a_discharged_family_comes_back_out_of_the_archive() -> Tested {
         assert_eq!(lab.line(), "c1 c2 c3", "no stage ran twice");
         let born = run.executor.submit(Planned(plan("n", [Act::Done(1)]))).await?;
         assert!(born.id() > ProcedureId::new(id.family, u32::MAX));
+        Ok(())
+    })
+}
+
+#[test]
+fn what_failed_runs_again_with_its_first_value_where_it_was_imported() -> Tested {
+    let (id, export) = live_in(&World::new(), &Lab::default(), async |run| {
+        let id = run.executor.submit(Planned(failing("f", 3))).await?.id();
+        run.wait(run.executor.outcome(id)).await??;
+        Ok((id, run.executor.export(id).await?))
+    })?;
+    assert!(export.history().iter().any(|entry| entry.submitted.is_some()));
+    let (here, lab) = (World::new(), Lab::default());
+    import(&here, &export)?;
+    live_in(&here, &lab, async |run| {
+        let again = run
+            .executor
+            .run_again(id, OperatorRequest::new("ann", "it is mended"))
+            .await?;
+        again.submitted.ok_or("it does not run again")?;
+        run.settle().await;
+        let first = lab.calls().into_iter().next().ok_or("nothing ran")?;
+        assert!(first.value.is_empty() && !first.undo, "{first:?}");
         Ok(())
     })
 }

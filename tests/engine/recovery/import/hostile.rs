@@ -4,6 +4,8 @@
 use procession::errors::ImportError;
 use procession::offline::{ExportedEntry, FamilyExport};
 use procession::testkit::{FaultPlan, Trouble, World};
+use procession_actors::testkit::format;
+use procession_kernel::{Blob, Record, SUBMITTED_IN_ENTRY_MAX, SubmittedValue};
 
 use super::{by, dump, import_with, parent, refusal, submit};
 use crate::support::{Act, Lab, Planned, Tested, failing, live_in};
@@ -36,6 +38,19 @@ fn entry(space: &str, key: &[u8], value: &[u8]) -> Result<ExportedEntry, Trouble
 fn in_space<'a>(export: &'a mut FamilyExport, space: &str) -> Result<&'a mut ExportedEntry, Trouble> {
     let mut entries = export.entries.iter_mut().filter(|entry| entry.space == space);
     Ok(entries.next().ok_or("it has such an entry")?)
+}
+
+/// Says that the first entry of the history is of this member, and has a first value of this size.
+fn with_first_value(export: &mut FamilyExport, member: u32, bytes: usize) -> Tested {
+    let stored = in_space(export, "history")?;
+    let mut entry = format::history(1, 1, stored.value.as_slice())?;
+    let value = Blob::from(vec![1; bytes]);
+    entry.member = member;
+    entry.submitted = Some(Box::new(SubmittedValue { version: 1, value }));
+    let writes = format::writes(&[Record::History(Box::new(entry))])?;
+    let write = writes.writes().next().and_then(|write| write.value);
+    stored.value = write.ok_or("an entry is written")?.into();
+    Ok(())
 }
 
 /// What must not go through, each with a part of what is said of it.
@@ -97,6 +112,12 @@ const CASES: &[Case] = &[
         let value = in_space(export, "history")?.value.clone();
         export.entries.push(entry("history", &key, value.as_slice())?);
         Ok(())
+    }),
+    ("the value with which the root was submitted, and may not", |export| {
+        with_first_value(export, 1, 5)
+    }),
+    ("the value with which the root was submitted, and may not", |export| {
+        with_first_value(export, 0, SUBMITTED_IN_ENTRY_MAX + 1)
     }),
     ("twice", |export| {
         let again = in_space(export, "procedures")?.clone();
