@@ -1,7 +1,9 @@
 //! `FamilyExport`: everything that the journal holds of one family, as stored and in readable form. It is read beside
 //! the engine. Entries that cannot be decoded are kept as they are, since damaged families are what exports are for.
 
-use procession_kernel::{Blob, HistoryEntry, Key, Labels, ProcedureId, Row, Timestamp, settle_standing};
+use procession_kernel::{
+    Blob, HistoryEntry, Key, Labels, ProcedureId, Row, SUBMITTED_ENTRY_LAST, SubmittedValue, Timestamp, settle_standing,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::error::CodecError;
@@ -174,6 +176,16 @@ impl FamilyExport {
         let mut entries: Vec<HistoryEntry> = self.entries_of_history().filter_map(Result::ok).collect();
         settle_standing(&mut entries);
         entries
+    }
+
+    /// Returns the value that its root was submitted with, if an entry of its history has it. A larger one is among the
+    /// values, under a key of its own.
+    #[must_use]
+    pub fn submitted_in_history(&self) -> Option<SubmittedValue> {
+        // Entries stand in the order of their numbers, so a long history is not read to its end.
+        let early = self.entries_of_history().take(SUBMITTED_ENTRY_LAST as usize);
+        let mut of_root = early.filter_map(Result::ok).filter(|entry| entry.member == 0);
+        of_root.find_map(|entry| entry.submitted).map(|found| *found)
     }
 
     /// Returns its stored signals by procedure and number, each with its payload.

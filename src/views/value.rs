@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use procession_actors::FamilyExport;
 use procession_actors::journal::{Space, codec, keys};
-use procession_kernel::{ProcedureId, SubmittedValue};
+use procession_kernel::ProcedureId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -82,22 +82,13 @@ fn stored(export: &FamilyExport) -> Vec<(ValueView, Cow<'_, [u8]>)> {
     });
     let mut stored: Vec<(ProcedureId, ValueView, Cow<'_, [u8]>)> = under_keys.collect();
     // A small value that the root was submitted with is in the history. It comes where a larger one would.
-    if let Some((root, submitted)) = submitted_of(export) {
-        let place = stored.partition_point(|(id, ..)| *id <= root);
+    if let Some(submitted) = export.submitted_in_history() {
+        let root = ProcedureId::root(export.family);
         let bytes = submitted.value.as_slice();
-        stored.insert(
-            place,
-            (root, view(root, "submitted", bytes), Cow::Owned(bytes.to_vec())),
-        );
+        let first = (root, view(root, "submitted", bytes), Cow::Owned(bytes.to_vec()));
+        stored.insert(stored.partition_point(|(id, ..)| *id <= root), first);
     }
     stored.into_iter().map(|(_, value, bytes)| (value, bytes)).collect()
-}
-
-fn submitted_of(export: &FamilyExport) -> Option<(ProcedureId, Box<SubmittedValue>)> {
-    export.history().into_iter().find_map(|entry| {
-        let root = ProcedureId::new(entry.family, entry.member);
-        entry.submitted.map(|submitted| (root, submitted))
-    })
 }
 
 fn view(id: ProcedureId, part: &str, bytes: &[u8]) -> ValueView {

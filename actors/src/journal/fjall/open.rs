@@ -43,9 +43,9 @@ const CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// Size at which the memory table of `recent` goes to disk, if it was not [written out
 /// before](super::checkpoint::RECENT_EMPTIED).
 pub(super) const RECENT_BYTES: u64 = 48 * 1024 * 1024;
-/// Table size of the keyspaces written by checkpoints. Procedures' writes arrive in the order of their numbers, so a merge meets and
-/// rewrites only the last table of the next level. With fjall's 64 MiB that was more than the new data of all
-/// keyspaces but `history`.
+/// Table size of the keyspaces written by checkpoints. Procedures' writes arrive in the order of their numbers, so a
+/// merge meets and rewrites only the last table of the next level. With fjall's 64 MiB that was more than the new data
+/// of all keyspaces but `history`.
 const TABLE_BYTES: u64 = 16 * 1024 * 1024;
 /// Keyspace of the commits that are not in tables yet: number (8 bytes, big-endian) → record.
 pub(super) const RECENT: &str = "recent";
