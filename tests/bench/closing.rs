@@ -23,6 +23,8 @@ fn must_have(closing: &Value, workload: &str, names: &[&str]) {
     assert!(closing["machine"].is_string(), "{closing}");
     let common = [
         "ratio",
+        "overall_per_second",
+        "overall_cpu_us",
         "raw_commit_us_p50",
         "commits",
         "cores",
@@ -422,6 +424,7 @@ fn without_json_a_table_names_machine_seed_and_sync() -> Outcome {
         "sync: fdatasync",
         "seed: 9",
         "engine against store",
+        "over all rounds",
         "until it is durable",
     ] {
         assert!(text.contains(part), "no `{part}` in\n{text}");

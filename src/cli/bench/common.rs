@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Options of every workload.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Common {
-    /// How many rounds; the median one is shown.
+    /// How many rounds; the median one is shown, and the rate of all together.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(super) rounds: u32,
     /// Where to write; a directory of its own is made there, and removed at the end.

@@ -9,9 +9,13 @@ use super::machine;
 use super::rounds::Summary;
 use super::taken::{count, millis, significant, tenths, thousandths};
 
-/// Where and how it was measured; part of every closing line.
+/// Where and how it was measured, and what all rounds took together; part of every closing line.
 #[derive(Debug, Serialize)]
 pub(super) struct Ground {
+    /// Units in a second over all rounds.
+    overall_per_second: f64,
+    /// Processor time of a unit over all rounds; none where the system does not tell.
+    overall_cpu_us: Option<f64>,
     /// How each batch was synced: `fdatasync`, `fsync` or `none`.
     sync: &'static str,
     seed: u64,
@@ -29,6 +33,8 @@ pub(super) struct Ground {
 impl Ground {
     pub(super) fn of<T>(summary: &Summary<T>, common: &Common) -> Self {
         Self {
+            overall_per_second: tenths(summary.overall.rate()),
+            overall_cpu_us: summary.overall.processor_us_per_unit().map(thousandths),
             sync: summary.single.sync,
             seed: common.seed,
             rounds: summary.rounds,
@@ -135,6 +141,11 @@ pub(super) fn print_rate<T>(summary: &Summary<T>, name: &str) {
         thousands(summary.fastest)
     );
     row(name, &thousands(summary.taken.rate()), &spread);
+    row(
+        "over all rounds",
+        &thousands(summary.overall.rate()),
+        "all their units in all their time, merges of the store included",
+    );
     row(
         "the store alone could do",
         &thousands(summary.raw_rate()),

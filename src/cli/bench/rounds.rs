@@ -1,4 +1,4 @@
-//! The rounds of a run: engine and raw store take turns, and the median round is shown.
+//! The rounds of a run: engine and raw store take turns, and the median round is shown, beside what all took together.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use procession::store::{RawLoad, RawRate, raw_store_rate};
 
 use super::BenchError;
 use super::common::remove;
-use super::taken::Taken;
+use super::taken::{Cost, Taken};
 
 /// Longest raw measurement of one round. Long enough for a few thousand syncs.
 const RAW_TIME: Duration = Duration::from_millis(1_500);
@@ -70,14 +70,14 @@ impl<T> Rounds<T> {
         let raw = self.raw.get(self.raw.len() / 2).ok_or(BenchError::NoRound)?;
         let raw_writes_per_second = raw.writes_per_second;
         let number = self.rounds.len();
-        if number == 0 {
-            return Err(BenchError::NoRound);
-        }
+        let costs = self.rounds.iter().map(|(taken, _)| taken.cost());
+        let overall = Cost::sum(costs).ok_or(BenchError::NoRound)?;
         let (taken, more) = self.rounds.swap_remove(number / 2);
         let single = single_commits(&self.directory, &taken).await?;
         Ok(Summary {
             taken,
             more,
+            overall,
             raw_writes_per_second,
             single,
             slowest,
@@ -120,6 +120,9 @@ pub(super) struct Summary<T> {
     pub(super) taken: Taken,
     /// What else the workload measured in that round.
     pub(super) more: T,
+    /// All rounds together. What the store does once in several rounds, such as merging its tables, is in it, and in the
+    /// median round it may not be.
+    pub(super) overall: Cost,
     raw_writes_per_second: f64,
     pub(super) single: RawRate,
     pub(super) slowest: f64,

@@ -98,7 +98,16 @@ pub(super) struct Taken {
 impl Taken {
     /// Units in a second.
     pub(super) fn rate(&self) -> f64 {
-        self.units / self.elapsed.as_secs_f64().max(f64::EPSILON)
+        self.cost().rate()
+    }
+
+    /// Its units and their times alone.
+    pub(super) fn cost(&self) -> Cost {
+        Cost {
+            units: self.units,
+            elapsed: self.elapsed,
+            processor: self.processor,
+        }
     }
 
     /// So many of something for each unit.
@@ -118,8 +127,43 @@ impl Taken {
 
     /// Processor time of each unit, in microseconds.
     pub(super) fn processor_us_per_unit(&self) -> Option<f64> {
+        self.cost().processor_us_per_unit()
+    }
+}
+
+/// Units of work, and the time that they took: of one round, or of several together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Cost {
+    pub(super) units: f64,
+    pub(super) elapsed: Duration,
+    /// Processor time of the whole process; none where the system does not tell.
+    pub(super) processor: Option<Duration>,
+}
+
+impl Cost {
+    /// Units in a second.
+    pub(super) fn rate(&self) -> f64 {
+        self.units / self.elapsed.as_secs_f64().max(f64::EPSILON)
+    }
+
+    /// Processor time of each unit, in microseconds.
+    pub(super) fn processor_us_per_unit(&self) -> Option<f64> {
         let time = self.processor?;
         Some(time.as_secs_f64() * 1e6 / self.units.max(f64::EPSILON))
+    }
+
+    /// Both together. Its processor time is none if that of either is.
+    fn and(self, other: Self) -> Self {
+        Self {
+            units: self.units + other.units,
+            elapsed: self.elapsed + other.elapsed,
+            processor: self.processor.zip(other.processor).map(|(one, more)| one + more),
+        }
+    }
+
+    /// All of them together; none of none.
+    pub(super) fn sum(costs: impl IntoIterator<Item = Self>) -> Option<Self> {
+        costs.into_iter().reduce(Self::and)
     }
 }
 
@@ -194,7 +238,30 @@ pub(super) fn now() -> Instant {
 
 #[cfg(test)]
 mod tests {
-    use super::significant;
+    use std::time::Duration;
+
+    use super::{Cost, significant};
+
+    fn cost(units: f64, elapsed: u64, processor: Option<u64>) -> Cost {
+        Cost {
+            units,
+            elapsed: Duration::from_secs(elapsed),
+            processor: processor.map(Duration::from_secs),
+        }
+    }
+
+    #[test]
+    fn rounds_together_have_all_their_units_in_all_their_time() {
+        let slow = cost(300.0, 3, Some(2));
+        let together = Cost::sum([cost(300.0, 1, Some(1)), slow, cost(300.0, 1, Some(1))]);
+        assert_eq!(together, Some(cost(900.0, 5, Some(4))));
+        assert_eq!(together.map(|all| all.rate()), Some(180.0), "the slow one counts");
+        assert_eq!(
+            Cost::sum([slow, cost(300.0, 1, None)]).map(|all| all.processor),
+            Some(None)
+        );
+        assert_eq!(Cost::sum([]), None);
+    }
 
     #[test]
     fn a_small_ratio_keeps_digits_that_count() {
