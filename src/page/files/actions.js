@@ -1,5 +1,5 @@
 /** Buttons of verbs, and the way of each: a dry run, its plan, a reason, and then the act. */
-import { html, useEffect, useRef, useState } from './dom.js';
+import { createContext, html, useContext, useEffect, useRef, useState } from './dom.js';
 import { exact, freshKey, get, post, Problem } from './api.js';
 import { Dialog } from './dialog.js';
 import { useRights } from './me.js';
@@ -11,7 +11,28 @@ import { Plan } from './plan.js';
 /**
  * @typedef {import('./types.js').Row} Row
  * @typedef {{id: string, row?: Row, kind?: string}} Target
+ * @typedef {{verb: import('./verbs.js').Verb, path: string, target: Target, fixed?: Record<string, unknown>}} Question
  */
+
+const Asking = createContext((/** @type {Question} */ _question) => {});
+
+/** Opens the dialog of a verb, for what may be gone before the dialog is: a row, or a verdict. */
+export const useAsk = () => useContext(Asking);
+
+/**
+ * Holds the dialog of the verb that is asked for, beside the screen: what offered the verb goes with what the verb does,
+ * and its answer is to be read all the same. Another screen closes it.
+ * @param {{path: string, children: import('./types.js').Node}} props `path` names the screen
+ */
+export function Asks({ path, children }) {
+  const [question, ask] = useState(/** @type {Question|null} */ (null));
+  useEffect(() => ask(null), [path]);
+  return html`
+    <${Asking.Provider} value=${ask}>
+      ${children}
+      ${question && html`<${Ask} key=${question.path} ...${question} onClose=${() => ask(null)} />`}
+    <//>`;
+}
 
 /**
  * The verbs that fit one procedure.
@@ -20,19 +41,22 @@ import { Plan } from './plan.js';
  */
 export function Verbs({ target, only, rest = false }) {
   const may = useRights();
-  const [open, set] = useState(/** @type {string|null} */ (null));
+  const ask = useAsk();
   const [isWide, widen] = useState(false);
   const { row } = target;
   const known = (/** @type {string} */ name) => verbOf(name, row?.kind ?? target.kind);
   const names = only ?? (row ? fitting(row) : []);
   const allowed = names.filter((name) => may(/** @type {any} */ (known(name))?.right));
-  const asked = open ? known(open) : undefined;
   const first = rest ? allowed.slice(0, 3) : allowed;
   const hidden = allowed.slice(first.length);
   const button = (/** @type {string} */ name) => {
     const verb = known(name);
     if (!verb) return null;
-    return html`<button type="button" key=${name} class=${verb.isGrave ? 'grave' : ''} title=${verb.says} onClick=${() => { widen(false); set(name); }}>${verb.name}…</button>`;
+    const open = () => {
+      widen(false);
+      ask({ verb, path: `procedures/${target.id}/${verb.path ?? name}`, target, fixed: verb.fixed });
+    };
+    return html`<button type="button" key=${name} class=${verb.isGrave ? 'grave' : ''} title=${verb.says} onClick=${open}>${verb.name}…</button>`;
   };
   return html`
     ${first.map(button)}
@@ -40,8 +64,7 @@ export function Verbs({ target, only, rest = false }) {
       <span class="menu">
         <button type="button" aria-expanded=${isWide} aria-label="More actions" onClick=${() => widen(!isWide)}>⋯</button>
         ${isWide && html`<span class="drop" role="menu" onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === 'Escape' && widen(false)}>${hidden.map(button)}</span>`}
-      </span>`}
-    ${asked && html`<${Ask} key=${open} verb=${asked} path=${`procedures/${target.id}/${asked.path ?? open}`} target=${target} fixed=${asked.fixed} onClose=${() => set(null)} />`}`;
+      </span>`}`;
 }
 
 /** Verbs for all that a filter admits, as one procedure. @param {{filter: string}} props */

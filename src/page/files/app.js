@@ -1,4 +1,5 @@
 /** The page: its frame, and which screen the address names. */
+import { Asks } from './actions.js';
 import { html, render, useEffect, useState } from './dom.js';
 import { Banner, Rail, toggleTheme } from './frame.js';
 import { Help } from './help.js';
@@ -67,7 +68,7 @@ function App() {
   return html`
     <${Me.Provider} value=${me.data}>
       <${Rail} path=${route.path} me=${me.data} onHelp=${() => setHelp(true)} />
-      <main id="main"><${Banner} me=${me} /><${Screen} ...${route} /></main>
+      <${Asks} path=${route.path}><main id="main"><${Banner} me=${me} /><${Screen} ...${route} /></main><//>
       ${help && html`<${Help} onClose=${() => setHelp(false)} />`}
       <div class="toast" role="status" aria-live="polite">${said}</div>
     <//>`;

@@ -1,6 +1,6 @@
 /** What needs somebody now: counts that lead to lists, and verdicts, the most harmful first. */
-import { html, useRef, useState } from '../dom.js';
-import { Ask, Verbs } from '../actions.js';
+import { html, useRef } from '../dom.js';
+import { useAsk, Verbs } from '../actions.js';
 import { useLoad } from '../load.js';
 import { useRights } from '../me.js';
 import { Ago, Head, Linked, Shape, Shown } from '../parts.js';
@@ -109,11 +109,11 @@ function Offers({ verdict }) {
 /** Where many fail alike, none of their kind is to begin. @param {{kind: string}} props */
 function PauseKind({ kind }) {
   const may = useRights();
-  const [open, set] = useState(false);
-  if (!may('operate')) return null;
-  return html`
-    <button type="button" title=${`No further stage of any ${kind} starts.`} onClick=${() => set(true)}>Pause its kind…</button>
-    ${open && html`<${Ask} verb=${WIDE.pause} path=${`kinds/${encodeURIComponent(kind)}/pause`} target=${{ id: kind, kind }} onClose=${() => set(false)} />`}`;
+  const ask = useAsk();
+  const verb = WIDE.pause;
+  if (!verb || !may('operate')) return null;
+  const open = () => ask({ verb, path: `kinds/${encodeURIComponent(kind)}/pause`, target: { id: kind, kind } });
+  return html`<button type="button" title=${`No further stage of any ${kind} starts.`} onClick=${open}>Pause its kind…</button>`;
 }
 
 /** @param {{id: string}} props */
