@@ -94,12 +94,15 @@ journey('a node is given its output, and another is failed, each with its plan',
   await shown(page, new RegExp(`^draw v1 ${of}\\.4`));
   await page.getByRole('button', { name: 'More actions' }).click();
   await page.getByRole('button', { name: 'Succeed…' }).click();
-  await dialog(page, /^Succeed/).getByRole('textbox', { name: 'Output' }).fill('7');
+  // Nothing is no output of this kind: its plan is refused, and says so, until one is written.
+  const succeed = dialog(page, /^Succeed/);
+  await succeed.getByRole('alert').filter({ hasText: 'The output is none of the kind "draw"' }).waitFor();
+  await succeed.getByRole('textbox', { name: 'Output' }).fill('7');
   await act(page, /^Succeed/, 'Succeed', { reason: 'it was published by hand', typed: `${of}.4` });
   await becomes(async () => (await drawn(page)).map(([, state]) => state), ['SUCCESS', 'SUCCESS', 'ERROR', 'SUCCESS']);
   await go('flows');
   await page.getByText('No set and no stream is unfinished.').waitFor();
-});
+}, { expected: /status of 400.*override-result\?dry_run=true/ });
 
 journey('a set of 5,000 nodes is folded, and none is missing in its table', async (page, go) => {
   const id = await album(4_996);
