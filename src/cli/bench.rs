@@ -4,8 +4,8 @@
 //! Measured from outside, through what users see. Each round runs the engine,
 //! then the raw store with batches of the same mean size and count of writes;
 //! of all rounds the one with the median rate is shown, and the rate of all of
-//! them together. Not timed, but where a
-//! workload is about it: the start, a short warm-up, and the end.
+//! them together. Not timed, but where a workload is about it: the start, a
+//! short warm-up, and the end.
 
 mod chain;
 mod common;

@@ -157,7 +157,7 @@ pub(super) async fn run(args: ParkedArgs) -> Result<(), BenchError> {
         on: args.on,
         bytes_per_procedure: first.resident.map(tenths),
         journalled_per_procedure: tenths(first.journalled),
-        wake_seconds: seconds(summary.taken.elapsed),
+        wake_seconds: seconds(summary.taken.cost.elapsed),
         wakes_per_second: tenths(summary.taken.rate()),
     };
     let memory = figures

@@ -78,7 +78,7 @@ pub(super) async fn run(args: RecoveryArgs) -> Result<(), BenchError> {
         first_stage_seconds: seconds(times.first),
         queued_seconds: seconds(times.queued),
         running_seconds: seconds(times.running),
-        done_seconds: seconds(summary.taken.elapsed),
+        done_seconds: seconds(summary.taken.cost.elapsed),
     };
     let row = |name, seconds: f64, remark: &str| (name, format!("{:.1} ms", seconds * 1e3), remark.to_owned());
     let telling = Telling {

@@ -193,7 +193,7 @@ pub(super) fn print_cost<T>(summary: &Summary<T>, unit: &str) {
     );
     row(
         "time of the round",
-        &format!("{:.2} s", taken.elapsed.as_secs_f64()),
+        &format!("{:.2} s", taken.cost.elapsed.as_secs_f64()),
         "",
     );
 }

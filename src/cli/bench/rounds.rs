@@ -70,7 +70,7 @@ impl<T> Rounds<T> {
         let raw = self.raw.get(self.raw.len() / 2).ok_or(BenchError::NoRound)?;
         let raw_writes_per_second = raw.writes_per_second;
         let number = self.rounds.len();
-        let costs = self.rounds.iter().map(|(taken, _)| taken.cost());
+        let costs = self.rounds.iter().map(|(taken, _)| taken.cost);
         let overall = Cost::sum(costs).ok_or(BenchError::NoRound)?;
         let (taken, more) = self.rounds.swap_remove(number / 2);
         let single = single_commits(&self.directory, &taken).await?;

@@ -40,9 +40,11 @@ impl Probe {
         let after = executor.snapshot().await?;
         let grown = |read: fn(&Snapshot) -> u64| read(&after).saturating_sub(read(&self.before));
         Ok(Taken {
-            units,
-            elapsed,
-            processor,
+            cost: Cost {
+                units,
+                elapsed,
+                processor,
+            },
             commits: grown(|snapshot| snapshot.commits),
             batches: grown(|snapshot| snapshot.batches),
             writes: grown(|snapshot| snapshot.appended_writes),
@@ -62,11 +64,13 @@ impl Taken {
         units: f64,
     ) -> Self {
         Self {
-            units,
-            elapsed: begun.elapsed(),
-            processor: machine::processor_time()
-                .zip(processor_before)
-                .map(|(after, before)| after.saturating_sub(before)),
+            cost: Cost {
+                units,
+                elapsed: begun.elapsed(),
+                processor: machine::processor_time()
+                    .zip(processor_before)
+                    .map(|(after, before)| after.saturating_sub(before)),
+            },
             commits: snapshot.commits,
             batches: snapshot.batches,
             writes: snapshot.appended_writes,
@@ -80,11 +84,7 @@ impl Taken {
 /// What a round took.
 #[derive(Clone, Debug)]
 pub(super) struct Taken {
-    /// Units of work: stages, children, sagas, whatever the workload counts.
-    pub(super) units: f64,
-    pub(super) elapsed: Duration,
-    /// Processor time of the whole process; none where the system does not tell.
-    pub(super) processor: Option<Duration>,
+    pub(super) cost: Cost,
     pub(super) commits: u64,
     pub(super) batches: u64,
     pub(super) writes: u64,
@@ -98,21 +98,12 @@ pub(super) struct Taken {
 impl Taken {
     /// Units in a second.
     pub(super) fn rate(&self) -> f64 {
-        self.cost().rate()
-    }
-
-    /// Its units and their times alone.
-    pub(super) fn cost(&self) -> Cost {
-        Cost {
-            units: self.units,
-            elapsed: self.elapsed,
-            processor: self.processor,
-        }
+        self.cost.rate()
     }
 
     /// So many of something for each unit.
     pub(super) fn per_unit(&self, number: u64) -> f64 {
-        count(number) / self.units.max(f64::EPSILON)
+        count(number) / self.cost.units.max(f64::EPSILON)
     }
 
     /// Writes of a batch, on average.
@@ -127,13 +118,14 @@ impl Taken {
 
     /// Processor time of each unit, in microseconds.
     pub(super) fn processor_us_per_unit(&self) -> Option<f64> {
-        self.cost().processor_us_per_unit()
+        self.cost.processor_us_per_unit()
     }
 }
 
 /// Units of work, and the time that they took: of one round, or of several together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cost {
+    /// Stages, children, sagas, whatever the workload counts.
     pub(super) units: f64,
     pub(super) elapsed: Duration,
     /// Processor time of the whole process; none where the system does not tell.

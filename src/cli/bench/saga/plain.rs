@@ -35,7 +35,7 @@ impl Plain {
     /// Runs a round of as many as there are sagas, as many of them at once. Its units are the states of the sagas.
     pub(super) async fn round(&self, sizes: &Sizes) -> Result<Taken, BenchError> {
         let (number, concurrency) = (sizes.sagas, sizes.concurrency);
-        let taken = match self {
+        let mut taken = match self {
             Self::Chain(runner) => runner.round(&chain_of(sizes)).await?.0,
             Self::Rollback(executor) => {
                 let saga = rollback::Saga::new(sizes.tasks, sizes.payload.clone());
@@ -43,10 +43,8 @@ impl Plain {
             }
             Self::Tree(executor) => fanout::run_round(executor, number, concurrency, &tree_of(sizes)).await?,
         };
-        Ok(Taken {
-            units: sizes.all_states(),
-            ..taken
-        })
+        taken.cost.units = sizes.all_states();
+        Ok(taken)
     }
 
     /// Returns the engine.

@@ -29,17 +29,17 @@ pub(super) async fn measure(rounds: u32, seed: u64, sizes: &Sizes, directory: &P
         let figures = vec![
             Figure::time(
                 "done_ms",
-                taken.elapsed,
+                taken.cost.elapsed,
                 "until all have ended",
                 "from before the start",
             ),
             Figure::time(
                 "plain_done_ms",
-                beside.elapsed,
+                beside.cost.elapsed,
                 "the same of plain procedures",
                 "as many",
             ),
-            super::restart_ratio(taken.elapsed, beside.elapsed),
+            super::restart_ratio(taken.cost.elapsed, beside.cost.elapsed),
         ];
         turns.add_restart(taken, beside, figures).await?;
     }

@@ -57,7 +57,7 @@ impl Turns {
 
     /// Adds a round.
     pub(super) async fn add(&mut self, taken: Taken, found: Found, ratios: Ratios) -> Result<(), BenchError> {
-        let commits = |taken: &Taken| count(taken.commits) / taken.elapsed.as_secs_f64().max(f64::EPSILON);
+        let commits = |taken: &Taken| count(taken.commits) / taken.cost.elapsed.as_secs_f64().max(f64::EPSILON);
         self.chain
             .push(commits(&taken) / commits(&found.plain).max(f64::EPSILON));
         self.without_choices.extend(ratios.without_choices);
